@@ -1,0 +1,150 @@
+// The one list of every kernel, with its contract. Pointers and sizes only; nothing here knows a model.
+//
+// Numerics, for all of them (docs/numerics.md): float32, round to nearest even, gradual underflow; every fma is one
+// rounding; max(a, b) is a > b ? a : b. A *dot product* over columns runs in order, one fma each, in blocks of
+// kColumnBlock columns: each block starts at zero, total = first block, then total = total + block. A *sum across a
+// row* adds element i to lane i mod 16 in order, then folds lanes by a fixed tree: lane i += lane i + 8, then + 4, + 2,
+// + 1. "Canonical" means that a NaN is stored as 0x7fc00000. kernels_scalar is the specification; every other table
+// gives the same bits.
+//
+// Rows of activations are row-major float32 with a stride in elements that is a multiple of kLanes, padded with zeros,
+// and 64-byte aligned. Kernels never read or write past what is stated, take no locks, and allocate nothing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "fovea/config.h"
+#include "../format.h"
+#include "../../platform/features.h"
+
+namespace fovea {
+
+inline constexpr std::uint32_t kColumnBlock = 512;  // columns of a dot product that are summed on their own
+inline constexpr std::uint32_t kRowBlock = 12;      // rows of an operand that are packed together
+inline constexpr std::uint32_t kTile = 64;          // positions of an attention tile, at multiples of 64
+inline constexpr std::uint32_t kChunk = 512;        // positions after which attention's state restarts
+
+/// What happens to y = W·x + bias before it is stored.
+enum class Finish : std::uint8_t {
+    store,  ///< out = act(y)
+    add,    ///< out = out + y (residual); activation is none
+    gate,   ///< panels 2i and 2i + 1 are gate and up: out panel i = act(y_gate)·y_up
+};
+
+/// out[seq_len, ·] = finish(x · Wᵀ) for panels [panel_begin, panel_end) of W.
+struct Matmul {
+    const std::byte* panels;       // panel 0; 64-byte aligned
+    std::size_t panel_stride;      // bytes
+    std::uint32_t n_rows;          // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
+    std::uint32_t n_cols;
+    std::uint32_t panel_begin, panel_end;  // gate: both even
+    const float* operand;          // packed rows, see pack
+    std::uint32_t seq_len;
+    const float* bias;             // [panels·16] or null
+    float* out;                    // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
+    std::size_t out_stride;        // elements; any, rows need not be aligned
+    Finish finish;
+    Activation activation;
+    bool canonical;                // store NaN as 0x7fc00000
+};
+
+/// One chunk of attention for up to kRowBlock query rows that share a key-value head (Milakov and Gimelshein 2018;
+/// Dao et al. 2022). Row r sees positions [first[r], last[r]) of the whole cache, of which this call does those in
+/// [512·chunk, 512·chunk + 512). Per row, over tiles of 64 positions:
+///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); unseen: −inf
+///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
+///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
+/// A tile in which a row sees nothing leaves that row as it is. Pairs with p = 0 add nothing, whatever the value holds.
+struct Attend {
+    const float* query;            // [head_dim][n_rows]
+    std::uint32_t n_rows;          // 1 to kRowBlock
+    std::uint32_t head_dim, value_head_dim;
+    const std::byte* keys;         // this head's panels of 16 positions: [panel][head_dim][16]
+    const std::byte* values;       // this head's rows: [position][value_stride]
+    std::uint32_t value_stride;    // elements, value_head_dim rounded up to 16; the padding holds zeros
+    const std::uint32_t* first;    // [n_rows]
+    const std::uint32_t* last;     // [n_rows]
+    float scale;                   // multiplies a dot product
+    float softcap;                 // 0: unused
+    std::uint32_t chunk;
+    float* m;                      // out [n_rows]: largest score, −inf where nothing was seen
+    float* l;                      // out [n_rows]: sum of exp(score − m)
+    float* o;                      // out [n_rows][value_stride]: unnormalised weighted sum
+};
+
+/// Running state (m, l, o) of n_rows rows; merge folds one chunk's state in, finish turns it into attention's output.
+struct AttendMerge {
+    std::uint32_t n_rows;
+    std::uint32_t value_stride;
+    float* m; float* l; float* o;                                     // in and out: [n_rows], [n_rows], [n_rows][value_stride]
+    const float* chunk_m; const float* chunk_l; const float* chunk_o; // the next chunk to the right
+};
+
+enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos, gelu, gelu_tanh, silu };
+inline constexpr int kUnaryCount = 8;
+
+struct Kernels {
+    const char* isa;
+    CpuFeatures needs;
+
+    /// Indexed by Type. out = W·x with the epilogue of Matmul. Null where this build has none for the type.
+    void (*matmul[kTypeCount])(const Matmul&) noexcept;
+
+    /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding, so that block b
+    /// of an operand starts at b·kRowBlock·n_cols.
+    void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept;
+
+    /// y[i] = x[i]·(1/sqrt(mean(x²) + epsilon))·weight[i] (Zhang and Sennrich 2019, eq. 4). x, y [n]; weight [n].
+    /// mean = sum·(1/n) with the sum across a row of x² by fma; order of products as written. y may be x.
+    void (*rms_norm)(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept;
+
+    /// mean = sum(x)·(1/n); d = x − mean; y = fma(d·(1/sqrt(sum(d²)·(1/n) + epsilon)), weight, bias) (Ba et al. 2016,
+    /// eq. 4); bias null: the product alone. y may be x.
+    void (*layer_norm)(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
+                       float* y) noexcept;
+
+    /// cos, sin [2·n_pairs] each, every value twice in a row: cos(pos·frequency[i])·scale of pair i. pos is converted
+    /// to float32 and the product rounded (Su et al. 2021, eq. 34).
+    void (*rope_table)(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs, float scale, float* cos,
+                       float* sin) noexcept;
+
+    /// Rotates adjacent pairs of x [n], n even, in place: x0 = fma(x0, cos, −(x1·sin)), x1 = fma(x1, cos, x0·sin).
+    void (*rotate)(float* x, const float* cos, const float* sin, std::uint32_t n) noexcept;
+
+    /// Indexed by Type (f32, f16; null for others). Writes one position's key head [head_dim] into lane
+    /// pos mod 16 of its panel [head_dim][16], canonical; lane 0 first sets the other lanes to zero.
+    void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept;
+
+    /// Writes one position's value head [value_head_dim], canonical, and zeros up to value_stride.
+    void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
+                                    std::byte* row) noexcept;
+
+    /// Indexed by Type of the cache.
+    void (*attend[kTypeCount])(const Attend&) noexcept;
+
+    /// Skips rows with chunk_l = 0; copies where l = 0; else m' = max(m, chunk_m), a = exp(m − m'),
+    /// b = exp(chunk_m − m'), l = fma(chunk_l, b, l·a), o = fma(chunk_o, b, o·a).
+    void (*attend_merge)(const AttendMerge&) noexcept;
+
+    /// out[row][i] = o[row][i] / l[row] + 0 for i < value_head_dim; zeros where l = 0; canonical.
+    /// Row r's output starts at out + r·out_stride.
+    void (*attend_finish)(const float* l, const float* o, std::uint32_t n_rows, std::uint32_t value_head_dim,
+                          std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept;
+
+    /// y[i] = f(x[i]), canonical. Indexed by Unary. Errors of each are stated in docs/numerics.md.
+    void (*unary[kUnaryCount])(const float* x, std::size_t n, float* y) noexcept;
+
+    /// y[i] = cap·tanh(x[i]/cap), in place, canonical.
+    void (*softcap)(float* x, std::size_t n, float cap) noexcept;
+};
+
+extern const Kernels kernels_scalar;
+extern const Kernels kernels_avx2;    // defined where the build has them: FOVEA_HAVE_AVX2, FOVEA_HAVE_AVX512
+extern const Kernels kernels_avx512;
+
+/// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
+[[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;
+/// The table of that name, or the best for null; null where there is none.
+[[nodiscard]] const Kernels* find_kernels(const char* isa) noexcept;
+
+}  // namespace fovea

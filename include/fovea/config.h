@@ -1,0 +1,118 @@
+// The shape of a model as data: what DESIGN calls an architecture is one row of these values.
+//
+// A model has one or two stacks (encoder, decoder). A stack is n_layers layers; each layer is one of a few Blocks,
+// chosen by a byte table. Every field's zero is its plain meaning ("none", "not used"), so a later version can add a
+// field without touching older files.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "fovea/status.h"
+
+namespace fovea {
+
+using Token = std::uint32_t;
+
+/// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
+enum class Type : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, q8 = 3, q4 = 4 };
+inline constexpr int kTypeCount = 5;
+
+enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
+enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2 };
+enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4 };
+enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4 };
+enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3 };
+
+/// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.
+struct Block {
+    std::uint32_t n_heads = 0;        ///< query heads; 0: the block has no attention
+    std::uint32_t n_kv_heads = 0;     ///< key-value heads; divides n_heads (Ainslie et al. 2023)
+    std::uint32_t head_dim = 0;       ///< width of a query or key head
+    std::uint32_t value_head_dim = 0; ///< width of a value head; below head_dim: a low-rank value map
+    std::uint32_t query_width = 0;    ///< input width of the query projection
+    std::uint32_t key_width = 0;      ///< input width of the key projection
+    std::uint32_t value_width = 0;    ///< input width of the value projection
+    std::uint32_t output_width = 0;   ///< rows of the output map
+    std::uint32_t d_ff = 0;           ///< hidden width of the feed-forward part; 0: the block has none
+    std::uint32_t window = 0;         ///< a query sees this many positions, itself included; 0: no limit
+    std::uint32_t rotary_dim = 0;     ///< leading dims of each head that are rotated (Position::rope)
+    std::uint32_t relative_buckets = 0;      ///< Position::relative (Raffel et al. 2020)
+    std::uint32_t relative_max_distance = 0;
+    float norm_epsilon = 1e-5f;
+    float softmax_scale = 0.0f;       ///< multiplies scores; 0: 1/sqrt(head_dim)
+    float score_softcap = 0.0f;       ///< scores become c·tanh(score/c); 0: unused
+    float rope_scale = 1.0f;          ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
+    Norm norm = Norm::none;
+    NormPlace norm_place = NormPlace::pre;
+    Norm query_key_norm = Norm::none; ///< a norm over each query and key head before positions
+    Position position = Position::none;
+    Activation activation = Activation::none;
+    bool gated = false;               ///< activation(gate)·up (Shazeer 2020)
+    bool causal = false;
+    bool cross_attention = false;     ///< a second attention over the encoder's output
+    bool has_output_map = true;       ///< out = W_o · merged heads
+    bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
+    bool up_bias = false, gate_bias = false, down_bias = false;
+    bool norm_bias = false;
+    bool bias_kv = false;             ///< one learned key and value appended (PyTorch's add_bias_kv)
+    bool zero_attn = false;           ///< one zero key and value appended (PyTorch's add_zero_attn)
+};
+
+inline constexpr int kMaxBlocks = 16;  ///< distinct Blocks a stack may have
+
+struct Stack {
+    std::uint32_t n_layers = 0;       ///< 0: the model has no such stack
+    std::uint32_t d_model = 0;
+    std::uint32_t vocab_size = 0;     ///< 0: the stack's input is vectors, not ids
+    std::uint32_t max_positions = 0;  ///< positions the model was made for
+    std::uint32_t n_token_types = 0;  ///< rows of BERT's segment table
+    std::uint32_t n_blocks = 0;       ///< how many of `blocks` are used
+    Position position = Position::none;     ///< learned or sinusoidal, added to the embedding; rotary ones are per block
+    Norm embedding_norm = Norm::none;
+    Norm final_norm = Norm::none;
+    bool embedding_norm_bias = false, final_norm_bias = false;
+    bool tied_output = false;         ///< the output head is the embedding table
+    bool has_output_head = false;
+    bool output_bias = false;
+    Pooling pooling = Pooling::none;
+    bool normalize_pooled = false;    ///< a pooled vector is divided by its Euclidean length
+    float embedding_scale = 1.0f;
+    float final_norm_epsilon = 1e-5f;
+    float logit_softcap = 0.0f;       ///< 0: unused
+    float logit_scale = 1.0f;
+    std::array<Block, kMaxBlocks> blocks{};
+    /// [n_layers] which of `blocks` each layer is; empty: all are blocks[0]. Points into the file.
+    std::span<const std::uint8_t> layer_blocks{};
+
+    [[nodiscard]] const Block& block(std::uint32_t layer) const noexcept {
+        return blocks[layer_blocks.empty() ? 0 : layer_blocks[layer]];
+    }
+};
+
+struct Config {
+    Stack encoder;
+    Stack decoder;
+};
+
+/// Ok where every field is in its range; otherwise config_invalid with the name of the first that is not.
+/// The ranges are such that no size in a Plan and no parameter count overflows 64 bits.
+[[nodiscard]] Status check(const Config& config) noexcept;
+
+/// Parameters per part, matrices only, biases and norms apart: what papers count. Exact for any accepted Config.
+struct ParameterCount {
+    std::uint64_t query_head = 0, key_head = 0, value_head = 0, output_head = 0;  ///< one head's four maps, first layer
+    std::uint64_t head = 0;              ///< one query head with its share of everything: the four maps' sum
+    std::uint64_t layer_attention = 0;   ///< first layer
+    std::uint64_t layer_feed_forward = 0;
+    std::uint64_t attention = 0;         ///< all layers
+    std::uint64_t feed_forward = 0;
+    std::uint64_t embedding = 0;         ///< token, position and token-type tables
+    std::uint64_t output = 0;            ///< an output head of its own (0 where tied)
+    std::uint64_t biases_and_norms = 0;
+    std::uint64_t total = 0;
+    std::uint64_t unfactored_value = 0;  ///< one head's value map were it d_model × d_model
+};
+[[nodiscard]] ParameterCount count_parameters(const Config& config) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,29 @@
+// A file mapped read-only, for those who have an operating system. Everything else in the library takes bytes.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "fovea/status.h"
+
+namespace fovea {
+
+/// Owns a read-only mapping; movable. An empty file gives empty bytes.
+class Mapping {
+public:
+    Mapping() noexcept = default;
+    Mapping(Mapping&& other) noexcept;
+    Mapping& operator=(Mapping&& other) noexcept;
+    ~Mapping();
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+
+private:
+    friend Status map_file(const char* path, Mapping& mapping) noexcept;
+    const std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Maps the regular file at `path`. Errors, `mapping` unchanged: io_error with the system's error number in `had`,
+/// `what` saying which step failed ("open", "not a regular file", "map").
+[[nodiscard]] Status map_file(const char* path, Mapping& mapping) noexcept;
+
+}  // namespace fovea

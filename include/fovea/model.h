@@ -1,0 +1,89 @@
+// A model: checked views into the bytes of one Fovea file. Opening reads the directory, never the weights.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "fovea/config.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+struct SectionRecord;  // engine/format.h
+struct TensorRecord;   // engine/format.h
+
+/// One section of the file, for those who list them.
+struct SectionInfo {
+    const char* kind = "";         ///< "config", "tensors", "weights", "tokenizer", "info" or "unknown"
+    std::uint64_t offset = 0;      ///< from the file's start
+    std::uint64_t bytes = 0;
+    std::uint32_t crc = 0;         ///< CRC-32C the file states
+};
+
+/// One tensor of the file, for those who list them.
+struct TensorInfo {
+    const char* role = "";         ///< "query", "down_bias", …; "unknown" for roles of a later version
+    const char* layout = "";       ///< "vector", "rows" or "panels"
+    Type type = Type::f32;
+    bool in_encoder = false;
+    std::uint32_t layer = 0;
+    std::uint32_t n_rows = 0, n_cols = 0;
+    std::uint64_t offset = 0;      ///< from the file's start
+    std::uint64_t bytes = 0;
+};
+
+/// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
+struct ModelInfo {
+    std::string_view name;           ///< what the converter was given
+    std::string_view architecture;   ///< the source's own word: "llama", "gpt2", …
+    std::string_view prompt_suffix;  ///< closes a prompt before the model answers; often empty
+    std::string_view chat_template;  ///< the source's template, kept as text; the engine does not run it
+};
+
+/// Opened by open_model; trivially copyable. Views the caller's bytes, which must outlive it unchanged.
+/// Immutable: any number of sessions and threads may share one.
+class Model {
+public:
+    [[nodiscard]] const Config& config() const noexcept { return config_; }
+    [[nodiscard]] const ModelInfo& info() const noexcept { return info_; }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::uint32_t n_sections() const noexcept { return n_sections_; }
+    [[nodiscard]] std::uint32_t n_tensors() const noexcept { return n_tensors_; }
+    [[nodiscard]] SectionInfo section(std::uint32_t i) const noexcept;  ///< i < n_sections()
+    [[nodiscard]] TensorInfo tensor(std::uint32_t i) const noexcept;    ///< i < n_tensors()
+    /// The tokenizer section's bytes, empty where the file has none. See fovea/tokenizer.h.
+    [[nodiscard]] std::span<const std::byte> tokenizer_bytes() const noexcept { return tokenizer_; }
+    /// CRC-32C over the header and the directory, which holds every section's own: one number per file content.
+    [[nodiscard]] std::uint32_t fingerprint() const noexcept { return fingerprint_; }
+
+private:
+    friend struct ModelAccess;  // engine/model.h
+    Config config_{};
+    ModelInfo info_{};
+    std::span<const std::byte> bytes_{};
+    const SectionRecord* sections_ = nullptr;
+    const TensorRecord* tensors_ = nullptr;
+    std::uint64_t weights_offset_ = 0;
+    std::uint32_t n_sections_ = 0;
+    std::uint32_t n_tensors_ = 0;
+    std::span<const std::byte> tokenizer_{};
+    std::uint32_t fingerprint_ = 0;
+};
+
+struct OpenOptions {
+    /// Also compute the CRC-32C of every section: reads the whole file. The header, directory, configuration and
+    /// tensor list are always checked.
+    bool verify_checksums = false;
+};
+
+/// Validates `bytes` (a whole Fovea file, 64-byte aligned) and fills `model`. O(number of tensors).
+/// `bytes` may be anything at all. Errors, `model` unchanged: truncated, bad_magic, version_unsupported, misaligned,
+/// checksum_mismatch, section_missing, section_invalid, config_invalid, tensor_missing, tensor_invalid, unsupported.
+[[nodiscard]] Status open_model(std::span<const std::byte> bytes, Model& model, const OpenOptions& options = {}) noexcept;
+
+/// Where the reader can be told about damage in the weights: recomputes every section's CRC-32C.
+/// Errors: checksum_mismatch, `what` naming the section's kind.
+[[nodiscard]] Status verify_checksums(const Model& model) noexcept;
+
+}  // namespace fovea

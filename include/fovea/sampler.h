@@ -1,0 +1,43 @@
+// From logits to the next token, the same on every machine.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "fovea/config.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+struct SamplerOptions {
+    float temperature = 0.0f;      ///< 0: greedy
+    std::uint32_t top_k = 0;       ///< keep the k most likely; 0: all
+    float top_p = 1.0f;            ///< then the fewest whose probabilities reach p (Holtzman et al. 2020)
+    float min_p = 0.0f;            ///< then those at least min_p times as likely as the first
+    float repeat_penalty = 1.0f;   ///< divides positive, multiplies negative logits of recent tokens (Keskar et al. 2019)
+    std::uint64_t seed = 0;
+};
+
+/// The state of a sampler: its options and its random numbers (PCG32, O'Neill 2014). Value type.
+struct Sampler {
+    SamplerOptions options{};
+    std::uint64_t random_state = 0;
+};
+
+/// Errors, `sampler` unchanged: bad_argument (a NaN, a negative temperature or penalty, p outside [0, 1]).
+[[nodiscard]] Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept;
+
+/// One candidate; sample's scratch is an array of these.
+struct Candidate {
+    float logit = 0;
+    Token id = 0;
+};
+
+/// Chooses the next token. Order: logit descending, id ascending; sums are sequential float32.
+///   logits   [vocab_size]  read only
+///   recent   the tokens repeat_penalty applies to; any length
+///   scratch  [vocab_size]  overwritten
+/// Errors: bad_shape; bad_argument where no logit is above -inf, or one is NaN. `token` unchanged then.
+[[nodiscard]] Status sample(Sampler& sampler, std::span<const float> logits, std::span<const Token> recent,
+                            std::span<Candidate> scratch, Token& token) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,106 @@
+// Plan, then memory, then tokens: how a model is run.
+//
+//     Plan plan;                        // 1. the size, before any memory is taken
+//     make_plan(model.config(), limits, plan);
+//     Session session;                  // 2. the caller's bytes, at least plan.arena_bytes of them
+//     make_session(model, limits, arena, session);
+//     forward(session, tokens, logits); // 3. as often as there are tokens; allocates nothing
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fovea/config.h"
+#include "fovea/model.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+/// What a session must be able to hold. The defaults work for every model.
+struct Limits {
+    std::uint32_t max_kv_len = 0;  ///< positions in the cache; 0: the model's max_positions
+    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(128, max_kv_len). Longer prompts go in pieces
+    std::uint32_t n_threads = 1;   ///< 1 to kMaxThreads; the size of the team, fixed for the session's life
+    Type kv_type = Type::f32;      ///< f32 or f16: how keys and values are cached
+};
+
+inline constexpr std::uint32_t kMaxThreads = 256;
+inline constexpr std::size_t kArenaAlignment = 64;
+
+/// One named stretch of the arena.
+struct PlanPart {
+    const char* name = "";
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Exact memory for (config, limits): the same on every machine and instruction set.
+struct Plan {
+    Limits limits{};                 ///< with the zeros replaced by what they stand for
+    std::uint64_t arena_bytes = 0;   ///< exactly what make_session needs
+    std::array<PlanPart, 24> parts{};
+    std::uint32_t n_parts = 0;
+};
+
+/// A pure function of its arguments. Errors, `plan` unchanged: config_invalid, bad_limits, unsupported.
+[[nodiscard]] Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
+
+struct SessionState;  // lives at the start of the arena; engine/session.cpp
+
+/// A handle to state inside the caller's arena; trivially copyable, frees nothing.
+class Session {
+public:
+    [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far
+    [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity
+    [[nodiscard]] const char* isa() const noexcept;           ///< the instruction set that runs it
+    [[nodiscard]] const Model& model() const noexcept;
+    [[nodiscard]] const Limits& limits() const noexcept;
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+
+private:
+    friend struct SessionAccess;
+    SessionState* state_ = nullptr;
+};
+
+/// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
+/// The arena and the model's bytes must outlive the session; to end it, forget it.
+///   isa   nullptr: the best this CPU has; else one of isa_names()
+/// Call forward from the thread that called this. Errors, `session` unchanged: those of make_plan, arena_too_small,
+/// misaligned, isa_unavailable, threads_unavailable.
+[[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
+                                  const char* isa = nullptr) noexcept;
+
+/// Appends `tokens` to the session and computes logits.
+///
+///   tokens  [seq_len]                ids in [0, vocab_size); 1 <= seq_len <= max_kv_len - kv_len
+///   logits  [vocab_size]             those that follow the last token, or
+///           [seq_len, vocab_size]    those after every token, or
+///           empty                    none: the prompt's earlier part needs none
+///                                    float32, unnormalised; NaN only as 0x7fc00000
+///
+/// On success kv_len grows by seq_len. The result does not depend, in any bit, on how tokens are split into calls, on
+/// the number of threads, or on the instruction set. Allocates nothing.
+/// Errors, session unchanged: bad_shape, context_full, token_out_of_range.
+/// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
+[[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
+
+/// Forgets every position from kv_len on: the session is as it was when it had that many. Errors: bad_argument.
+[[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len) noexcept;
+
+/// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".
+[[nodiscard]] std::span<const char* const> isa_names() noexcept;
+
+/// Raised whenever an order of operations, and with it any bit of any result, changes.
+inline constexpr std::uint32_t kNumericsVersion = 1;
+
+/// A tap on intermediate results: called on the calling thread between phases, with the layer's number (or n_layers for
+/// what follows the last), the operation's name and its rows in float32. Slows a pass; meant for finding differences.
+struct Trace {
+    void (*call)(void* context, std::uint32_t layer, const char* operation, std::span<const float> values) = nullptr;
+    void* context = nullptr;
+};
+/// Sets or, with {}, removes the session's tap. Changes no result.
+void set_trace(Session& session, const Trace& trace) noexcept;
+
+}  // namespace fovea

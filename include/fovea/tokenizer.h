@@ -1,0 +1,78 @@
+// Text to ids and back, over tables that stay in the model file. Every function is total: any bytes in, any ids in.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "fovea/config.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+struct TokenizerHeader;  // engine/format.h
+
+/// A validated view of a tokenizer section; trivially copyable. The bytes must outlive it.
+class Tokenizer {
+public:
+    [[nodiscard]] std::uint32_t vocab_size() const noexcept;
+    [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
+    /// Ids with a role of their own; kNoToken where the model has none.
+    [[nodiscard]] Token bos() const noexcept;
+    [[nodiscard]] bool adds_bos() const noexcept;   ///< encode puts bos first when asked for special tokens
+    [[nodiscard]] bool ends_text(Token id) const noexcept;  ///< one of the model's end tokens
+    [[nodiscard]] bool is_special(Token id) const noexcept;
+
+    static constexpr Token kNoToken = 0xffffffffu;
+
+private:
+    friend struct TokenizerReader;  // engine/tokenizer/, the validator
+    const TokenizerHeader* header_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// Validates `section` (Model::tokenizer_bytes()). Errors, `tokenizer` unchanged: section_missing, truncated,
+/// section_invalid, misaligned, unsupported.
+[[nodiscard]] Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) noexcept;
+
+struct EncodeOptions {
+    bool add_bos = true;         ///< put the model's start token first where the model wants one
+    bool parse_special = false;  ///< read "<|name|>" in the text as that token; else it is plain text
+};
+
+/// Bytes of scratch that encode needs for a text of `text_bytes` bytes; grows linearly. Saturates at 2^64 - 1.
+[[nodiscard]] std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
+
+/// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
+///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte where it can't
+///   scratch  at least encode_scratch_bytes(text.size()), 16-byte aligned
+/// A text of n bytes never has more than n + 2 tokens... see max_tokens.
+/// Errors: buffer_too_small (tokens or scratch; n_tokens is 0).
+[[nodiscard]] Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
+                            std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
+
+/// The most ids a text of `text_bytes` bytes can give, special ones included.
+[[nodiscard]] std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
+
+/// Turns ids into text one at a time, holding back the bytes of an unfinished UTF-8 character.
+/// Value type; keep one per text.
+struct Decoder {
+    std::uint8_t held[4] = {};   ///< bytes of an unfinished character
+    std::uint8_t n_held = 0;
+    bool started = false;        ///< whether any visible token went by (SentencePiece drops the first space)
+};
+
+/// The bytes that `id` adds to the text after the tokens given to `decoder` before. Special tokens give nothing unless
+/// `show_special`. Never ends within a character unless the ids spell none: then the bytes come out as U+FFFD.
+///   out   at least max_piece_bytes(tokenizer); the view returned points into it
+[[nodiscard]] std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, bool show_special,
+                                      std::span<char> out) noexcept;
+/// What is still held, as U+FFFD, when no more tokens come.
+[[nodiscard]] std::string_view finish(Decoder& decoder, std::span<char> out) noexcept;
+
+[[nodiscard]] std::size_t max_piece_bytes(const Tokenizer& tokenizer) noexcept;
+
+/// The bytes token `id` stands for, as they are in the vocabulary; empty for an id out of range. A view of the file.
+[[nodiscard]] std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,22 @@
+// What this CPU and its operating system can run.
+#pragma once
+
+namespace fovea {
+
+/// One flag per feature that a kernel table may need; false means "not needed" there and "not there" here.
+struct CpuFeatures {
+    bool avx2 = false, fma = false, f16c = false;
+    bool avx512 = false;      // F, BW, DQ, VL and the operating system's zmm state
+    bool avx512vnni = false;
+    bool avxvnni = false;
+    bool neon = false, dotprod = false, i8mm = false;
+    bool mve = false;
+};
+
+/// Asks the CPU (CPUID with XGETBV; HWCAP) once per call; cheap, allocates nothing.
+[[nodiscard]] CpuFeatures detect_features() noexcept;
+
+/// Whether `have` has all that `need` asks for.
+[[nodiscard]] bool covers(const CpuFeatures& have, const CpuFeatures& need) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,28 @@
+# fovea_find(NAME): the distribution's package first, a copy pinned by hash second.
+include(FetchContent)
+
+function(fovea_find name)
+  if(name STREQUAL "xsimd")
+    if(TARGET fovea_xsimd)
+      return()
+    endif()
+    # xsimd's own CMake package links a library that is not there in some releases and is not found when
+    # cross-compiling; the header is all we need.
+    find_path(FOVEA_XSIMD_INCLUDE xsimd/xsimd.hpp)
+    if(NOT FOVEA_XSIMD_INCLUDE)
+      message(FATAL_ERROR "xsimd's headers are wanted (Debian and Ubuntu: libxsimd-dev), none were found")
+    endif()
+    add_library(fovea_xsimd INTERFACE)
+    target_include_directories(fovea_xsimd SYSTEM INTERFACE ${FOVEA_XSIMD_INCLUDE})
+  elseif(name STREQUAL "json")
+    find_package(nlohmann_json 3.10 REQUIRED)
+  elseif(name STREQUAL "cli11")
+    find_package(CLI11 2.1 REQUIRED)
+  elseif(name STREQUAL "doctest")
+    find_package(doctest 2.4 REQUIRED)
+  elseif(name STREQUAL "benchmark")
+    find_package(benchmark 1.6 REQUIRED)
+  else()
+    message(FATAL_ERROR "fovea_find: unknown dependency ${name}")
+  endif()
+endfunction()

@@ -1,0 +1,24 @@
+# Adds engine/kernels/isa/NAME.cpp to TARGET, compiled with FLAGS of its own.
+#
+# Inline functions that are compiled under different -m flags share one symbol name, and the linker keeps one of them:
+# a CPU without AVX-512 would then run AVX-512 code. So every such file is compiled apart (no unity build, no LTO), with
+# xsimd's namespace renamed after the instruction set; the test "isa_symbols" checks what each object exports.
+function(fovea_isa target name)
+  fovea_find(xsimd)
+  set(object ${target}_${name})
+  add_library(${object} OBJECT ${PROJECT_SOURCE_DIR}/engine/kernels/isa/${name}.cpp)
+  target_compile_features(${object} PRIVATE cxx_std_20)
+  set_target_properties(${object} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
+                                             INTERPROCEDURAL_OPTIMIZATION OFF)
+  target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(${object} PRIVATE ${fovea_engine_flags} ${ARGN})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    target_compile_options(${object} PRIVATE -O3)
+  endif()
+  target_compile_definitions(${object} PRIVATE xsimd=xsimd_${name})
+  target_link_libraries(${object} PRIVATE $<BUILD_INTERFACE:fovea_xsimd>)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
+  string(TOUPPER ${name} upper)
+  target_compile_definitions(${target} PRIVATE FOVEA_HAVE_${upper}=1)
+  set_property(GLOBAL APPEND PROPERTY FOVEA_ISAS ${name})
+endfunction()
