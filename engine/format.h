@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fovea/config.h"
+
 namespace fovea {
 
 static_assert(std::endian::native == std::endian::little);
@@ -158,6 +160,119 @@ inline constexpr std::uint32_t kSuperblock = 64;
         case 3: return superblocks * (64 + 1024);
         case 4: return superblocks * (64 + 512);
         default: return 0;
+    }
+}
+
+/// Bytes of a tensor's data. At most 2^32 rows of 2^32·64 bytes: callers bound n_rows·n_cols first (see check).
+[[nodiscard]] constexpr std::uint64_t tensor_bytes(Layout layout, Type type, std::uint64_t n_rows, std::uint64_t n_cols,
+                                                   std::uint64_t panel_stride) noexcept {
+    switch (layout) {
+        case Layout::vector: return round_up(n_cols, kLanes) * 4;
+        case Layout::rows: return n_rows * n_cols * (type == Type::f32 ? 4 : 2);
+        case Layout::panels: return round_up(n_rows, kLanes) / kLanes * panel_stride;
+    }
+    return 0;
+}
+
+// ---- the tensors a configuration calls for -------------------------------------------------------------------------
+
+struct TensorSpec {
+    Role role;
+    StackIndex stack;
+    std::uint32_t layer;
+    Layout layout;
+    std::uint32_t n_rows, n_cols;
+};
+
+/// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
+[[nodiscard]] constexpr std::uint32_t up_rows(const Block& b) noexcept {
+    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) : b.d_ff;
+}
+
+[[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
+
+/// Calls visit(TensorSpec) for each tensor of one layer of a checked stack, in the order of the roles.
+template <class Visit>
+void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer, Visit&& visit) {
+    const Block& b = s.block(layer);
+    const auto vector = [&](bool present, Role role, std::uint32_t n) {
+        if (present) visit(TensorSpec{role, stack, layer, Layout::vector, 1, n});
+    };
+    const auto panels = [&](bool present, Role role, std::uint32_t n_rows, std::uint32_t n_cols) {
+        if (present) visit(TensorSpec{role, stack, layer, Layout::panels, n_rows, n_cols});
+    };
+    // The roles of a norm are consecutive: weight, bias, and for NormPlace::both the second norm's weight, bias.
+    const auto norms = [&](Role role) {
+        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(role) + i); };
+        const bool two = b.norm_place == NormPlace::both;
+        vector(b.norm != Norm::none, role, s.d_model);
+        vector(b.norm != Norm::none && b.norm_bias, at(1), s.d_model);
+        vector(b.norm != Norm::none && two, at(2), s.d_model);
+        vector(b.norm != Norm::none && two && b.norm_bias, at(3), s.d_model);
+    };
+    // So are those of an attention's projections.
+    const auto projections = [&](Role query, Role output, std::uint32_t kv_width) {
+        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(query) + i); };
+        panels(true, query, b.n_heads * b.head_dim, or_else(b.query_width, s.d_model));
+        vector(b.query_bias, at(1), b.n_heads * b.head_dim);
+        panels(true, at(2), b.n_kv_heads * b.head_dim, or_else(b.key_width, kv_width));
+        vector(b.key_bias, at(3), b.n_kv_heads * b.head_dim);
+        panels(true, at(4), b.n_kv_heads * b.value_head_dim, or_else(b.value_width, kv_width));
+        vector(b.value_bias, at(5), b.n_kv_heads * b.value_head_dim);
+        if (query == Role::query && b.query_key_norm != Norm::none) {
+            vector(true, Role::query_norm, b.head_dim);
+            vector(true, Role::key_norm, b.head_dim);
+            vector(b.norm_bias && b.query_key_norm == Norm::layer, Role::query_norm_bias, b.head_dim);
+            vector(b.norm_bias && b.query_key_norm == Norm::layer, Role::key_norm_bias, b.head_dim);
+        }
+        const std::uint32_t width = or_else(b.output_width, s.d_model);
+        panels(b.has_output_map, output, width, b.n_heads * b.value_head_dim);
+        vector(b.has_output_map && b.output_bias, static_cast<Role>(static_cast<int>(output) + 1), width);
+    };
+    if (b.n_heads) {
+        norms(Role::attention_norm);
+        projections(Role::query, Role::attention_output, s.d_model);
+        vector(b.bias_kv, Role::appended_key, b.n_kv_heads * b.head_dim);
+        vector(b.bias_kv, Role::appended_value, b.n_kv_heads * b.value_head_dim);
+        if (b.cross_attention) {
+            norms(Role::cross_norm);
+            projections(Role::cross_query, Role::cross_output, s.d_model);
+        }
+    }
+    if (b.d_ff) {
+        norms(Role::feed_forward_norm);
+        panels(true, Role::up, up_rows(b), s.d_model);
+        vector(b.up_bias || b.gate_bias, Role::up_bias, up_rows(b));
+        panels(true, Role::down, s.d_model, b.d_ff);
+        vector(b.down_bias, Role::down_bias, s.d_model);
+    }
+}
+
+/// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
+template <class Visit>
+void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
+    const auto global = [&](bool present, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+        if (present) visit(TensorSpec{role, stack, 0, layout, n_rows, n_cols});
+    };
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+        if (layer == 0) {
+            const bool tied = s.has_output_head && s.tied_output;
+            global(s.vocab_size, Role::token_embedding, tied ? Layout::panels : Layout::rows, s.vocab_size, s.d_model);
+            global(s.position == Position::learned, Role::position_embedding, Layout::rows, s.max_positions, s.d_model);
+            global(s.n_token_types, Role::type_embedding, Layout::rows, s.n_token_types, s.d_model);
+            global(s.embedding_norm != Norm::none, Role::embedding_norm, Layout::vector, 1, s.d_model);
+            global(s.embedding_norm_bias, Role::embedding_norm_bias, Layout::vector, 1, s.d_model);
+            global(s.final_norm != Norm::none, Role::final_norm, Layout::vector, 1, s.d_model);
+            global(s.final_norm_bias, Role::final_norm_bias, Layout::vector, 1, s.d_model);
+            global(s.has_output_head && !tied, Role::output, Layout::panels, s.vocab_size, s.d_model);
+            global(s.output_bias, Role::output_bias, Layout::vector, 1, s.vocab_size);
+        }
+        if (layer < s.n_blocks && s.blocks[layer].position == Position::rope)
+            visit(TensorSpec{Role::rope_frequencies, stack, layer, Layout::vector, 1, s.blocks[layer].rotary_dim / 2});
+        if (layer < s.n_blocks && s.blocks[layer].position == Position::relative)
+            visit(TensorSpec{Role::relative_bias, stack, layer, Layout::rows, s.blocks[layer].relative_buckets,
+                             s.blocks[layer].n_heads});
+        for_each_layer_tensor(s, stack, layer, visit);
     }
 }
 
