@@ -1,0 +1,29 @@
+// A Hugging Face tokenizer.json becomes a tokenizer section.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/config.h"
+
+namespace fovea {
+
+/// What the converter knows of the model beside the tokenizer's own file.
+struct TokenizerFacts {
+    std::uint32_t vocab_size = 0;    ///< rows of the model's embedding; a tokenizer with an id beyond is refused
+    std::optional<Token> bos;        ///< config.json's bos_token_id
+    std::vector<Token> eos;          ///< config.json's and generation_config.json's eos_token_id, one or several
+};
+
+/// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).
+/// Whether encoding puts a start token first is the file's word (its post-processor); facts.bos only says which it is.
+/// Memory: about the size of the result, besides the mapping. Throws Refusal, naming `file_name`, the field, and what
+/// was wanted and had.
+[[nodiscard]] std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text,
+                                                                 const std::string& file_name,
+                                                                 const TokenizerFacts& facts);
+
+}  // namespace fovea
