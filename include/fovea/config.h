@@ -59,7 +59,7 @@ struct Block {
     bool zero_attn = false;           ///< one zero key and value appended (PyTorch's add_zero_attn)
 };
 
-inline constexpr int kMaxBlocks = 16;  ///< distinct Blocks a stack may have
+inline constexpr int kMaxBlocks = 8;  ///< distinct Blocks a stack may have
 
 struct Stack {
     std::uint32_t n_layers = 0;       ///< 0: the model has no such stack

@@ -20,7 +20,7 @@ namespace fovea {
 /// What a session must be able to hold. The defaults work for every model.
 struct Limits {
     std::uint32_t max_kv_len = 0;  ///< positions in the cache; 0: the model's max_positions
-    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(128, max_kv_len). Longer prompts go in pieces
+    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(192, max_kv_len). Longer prompts go in pieces
     std::uint32_t n_threads = 1;   ///< 1 to kMaxThreads; the size of the team, fixed for the session's life
     Type kv_type = Type::f32;      ///< f32 or f16: how keys and values are cached
 };
@@ -94,10 +94,12 @@ private:
 /// Raised whenever an order of operations, and with it any bit of any result, changes.
 inline constexpr std::uint32_t kNumericsVersion = 1;
 
-/// A tap on intermediate results: called on the calling thread between phases, with the layer's number (or n_layers for
-/// what follows the last), the operation's name and its rows in float32. Slows a pass; meant for finding differences.
+/// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
+/// position, the layer's number (n_layers for what follows the last), the operation's name and the row in float32.
+/// Slows a pass; meant for finding differences.
 struct Trace {
-    void (*call)(void* context, std::uint32_t layer, const char* operation, std::span<const float> values) = nullptr;
+    void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
+                 std::span<const float> row) = nullptr;
     void* context = nullptr;
 };
 /// Sets or, with {}, removes the session's tap. Changes no result.

@@ -1,0 +1,404 @@
+// The validator: bytes in, checked views out. The only code that distrusts its input; everything after it relies on
+// what is established here. Numbers from the file are copied, bounded, and only then used.
+#include "model.h"
+
+#include <cstring>
+
+#include "fovea/checksum.h"
+
+namespace fovea {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint32_t kMaxSections = 64;
+
+[[nodiscard]] Status invalid(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
+    return {Code::section_invalid, what, wanted, had};
+}
+
+/// Copies a T from the front of `bytes`, which holds at least its size.
+template<class T>
+[[nodiscard]] T load(Bytes bytes) noexcept {
+    T value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+}
+
+/// Copies a record that may be shorter than T (an older writer's: the rest is zero) or longer (a newer writer's: what
+/// this reader does not know must be zero).
+template<class T>
+[[nodiscard]] Status load_record(Bytes payload, const char* what, T& out) noexcept {
+    std::uint8_t raw[sizeof(T)] = {};
+    std::memcpy(raw, payload.data(), payload.size() < sizeof(T) ? payload.size() : sizeof(T));
+    for (std::size_t i = sizeof(T); i < payload.size(); ++i)
+        if (payload[i] != std::byte{0}) return {Code::unsupported, what, sizeof(T), payload.size()};
+    std::memcpy(&out, raw, sizeof(T));
+    return {};
+}
+
+/// Booleans are bytes that must be 0 or 1: collects the largest so that one comparison checks a whole record.
+struct Flags {
+    std::uint8_t largest = 0;
+    [[nodiscard]] bool operator()(std::uint8_t byte) noexcept {
+        if (byte > largest) largest = byte;
+        return byte != 0;
+    }
+};
+
+[[nodiscard]] Status to_stack(const StackRecord& r, Stack& s) noexcept {
+    Flags flag;
+    s.n_layers = r.n_layers;
+    s.d_model = r.d_model;
+    s.vocab_size = r.vocab_size;
+    s.max_positions = r.max_positions;
+    s.n_token_types = r.n_token_types;
+    s.n_blocks = r.n_blocks;
+    s.position = static_cast<Position>(r.position);
+    s.embedding_norm = static_cast<Norm>(r.embedding_norm);
+    s.final_norm = static_cast<Norm>(r.final_norm);
+    s.pooling = static_cast<Pooling>(r.pooling);
+    s.embedding_norm_bias = flag(r.embedding_norm_bias);
+    s.final_norm_bias = flag(r.final_norm_bias);
+    s.tied_output = flag(r.tied_output);
+    s.has_output_head = flag(r.has_output_head);
+    s.output_bias = flag(r.output_bias);
+    s.normalize_pooled = flag(r.normalize_pooled);
+    s.embedding_scale = r.embedding_scale;
+    s.final_norm_epsilon = r.final_norm_epsilon;
+    s.logit_softcap = r.logit_softcap;
+    s.logit_scale = r.logit_scale;
+    if (flag.largest > 1) return {Code::config_invalid, "as the largest flag of a stack", 1, flag.largest};
+    return {};
+}
+
+[[nodiscard]] Status to_block(const BlockRecord& r, Block& b) noexcept {
+    Flags flag;
+    b.n_heads = r.n_heads;
+    b.n_kv_heads = r.n_kv_heads;
+    b.head_dim = r.head_dim;
+    b.value_head_dim = r.value_head_dim;
+    b.query_width = r.query_width;
+    b.key_width = r.key_width;
+    b.value_width = r.value_width;
+    b.output_width = r.output_width;
+    b.d_ff = r.d_ff;
+    b.window = r.window;
+    b.rotary_dim = r.rotary_dim;
+    b.relative_buckets = r.relative_buckets;
+    b.relative_max_distance = r.relative_max_distance;
+    b.norm_epsilon = r.norm_epsilon;
+    b.softmax_scale = r.softmax_scale;
+    b.score_softcap = r.score_softcap;
+    b.rope_scale = r.rope_scale;
+    b.norm = static_cast<Norm>(r.norm);
+    b.norm_place = static_cast<NormPlace>(r.norm_place);
+    b.query_key_norm = static_cast<Norm>(r.query_key_norm);
+    b.position = static_cast<Position>(r.position);
+    b.activation = static_cast<Activation>(r.activation);
+    b.gated = flag(r.gated);
+    b.causal = flag(r.causal);
+    b.cross_attention = flag(r.cross_attention);
+    b.has_output_map = flag(r.has_output_map);
+    b.query_bias = flag(r.query_bias);
+    b.key_bias = flag(r.key_bias);
+    b.value_bias = flag(r.value_bias);
+    b.output_bias = flag(r.output_bias);
+    b.up_bias = flag(r.up_bias);
+    b.gate_bias = flag(r.gate_bias);
+    b.down_bias = flag(r.down_bias);
+    b.norm_bias = flag(r.norm_bias);
+    b.bias_kv = flag(r.bias_kv);
+    b.zero_attn = flag(r.zero_attn);
+    if (flag.largest > 1) return {Code::config_invalid, "as the largest flag of a block", 1, flag.largest};
+    return {};
+}
+
+/// One record of the config section into the stack it belongs to.
+[[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
+    const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) &&
+                       header.tag <= static_cast<std::uint32_t>(RecordTag::layer_blocks);
+    if (!known)
+        return header.flags & kCritical ? Status{Code::unsupported, "as the last known record tag", 3, header.tag}
+                                        : Status{};
+    if (header.stack > 1) return invalid("as the last stack's number", 1, header.stack);
+    Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
+    switch (static_cast<RecordTag>(header.tag)) {
+        case RecordTag::stack: {
+            StackRecord record;
+            if (Status status = load_record(payload, "bytes of a stack record", record); !status.ok()) return status;
+            return to_stack(record, stack);
+        }
+        case RecordTag::block: {
+            if (header.index >= kMaxBlocks)
+                return invalid("block shapes at most", kMaxBlocks, header.index + std::uint64_t{1});
+            BlockRecord record;
+            if (Status status = load_record(payload, "bytes of a block record", record); !status.ok()) return status;
+            return to_block(record, stack.blocks[header.index]);
+        }
+        case RecordTag::layer_blocks:
+            stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
+            return {};
+    }
+    return {};
+}
+
+/// Shape, type and place of one tensor record by itself, whatever it is for.
+[[nodiscard]] Status check_tensor(const TensorRecord& t, std::uint64_t weights_bytes) noexcept {
+    const auto bad = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
+        return Status{Code::tensor_invalid, what, wanted, had};
+    };
+    if (t.layout > static_cast<std::uint8_t>(Layout::panels)) return bad("as the largest tensor layout", 2, t.layout);
+    if (t.type >= kTypeCount) return bad("as the largest tensor type", kTypeCount - 1, t.type);
+    const auto layout = static_cast<Layout>(t.layout);
+    const auto type = static_cast<Type>(t.type);
+    if (layout == Layout::vector && (type != Type::f32 || t.n_rows != 1))
+        return bad("f32 row of a vector", 1, t.n_rows);
+    if (layout == Layout::rows && t.type > static_cast<std::uint8_t>(Type::bf16))
+        return bad("as the largest type of a table", static_cast<std::uint64_t>(Type::bf16), t.type);
+    if (t.n_rows == 0 || t.n_cols == 0) return bad("rows and columns at least", 1, 0);
+    if (std::uint64_t{t.n_rows} * t.n_cols > std::uint64_t{1} << 48)
+        return bad("elements at most", std::uint64_t{1} << 48, std::uint64_t{t.n_rows} * t.n_cols);
+    if (layout == Layout::panels) {
+        const std::uint64_t least = panel_bytes(t.type, t.n_cols);
+        if (t.panel_stride < least || t.panel_stride > least + 65536 || t.panel_stride % kSectionAlignment != 0)
+            return bad("bytes as panel stride", round_up(least, kSectionAlignment), t.panel_stride);
+    } else if (t.panel_stride != 0) {
+        return bad("as panel stride of a tensor without panels", 0, t.panel_stride);
+    }
+    const std::uint64_t bytes = tensor_bytes(layout, type, t.n_rows, t.n_cols, t.panel_stride);
+    if (t.bytes != bytes) return bad("tensor bytes", bytes, t.bytes);
+    if (t.offset % kSectionAlignment != 0)
+        return bad("as remainder of a tensor's offset by 64", 0, t.offset % kSectionAlignment);
+    if (t.offset > weights_bytes || bytes > weights_bytes - t.offset)
+        return bad("bytes in the weights section",
+                   t.offset > ~std::uint64_t{0} - bytes ? ~std::uint64_t{0} : t.offset + bytes, weights_bytes);
+    return {};
+}
+
+/// The sort key of the directory.
+[[nodiscard]] bool before(const TensorRecord& a, std::uint16_t stack, std::uint32_t layer, std::uint16_t role,
+                          std::uint32_t expert) noexcept {
+    if (a.stack != stack) return a.stack < stack;
+    if (a.layer != layer) return a.layer < layer;
+    if (a.role != role) return a.role < role;
+    return a.expert < expert;
+}
+
+}  // namespace
+
+Status ModelAccess::read_config(Bytes section, Config& config) noexcept {
+    while (!section.empty()) {
+        if (section.size() < sizeof(RecordHeader))
+            return invalid("bytes of a record's header", sizeof(RecordHeader), section.size());
+        const auto header = load<RecordHeader>(section);
+        section = section.subspan(sizeof(RecordHeader));
+        if (header.bytes > section.size())
+            return invalid("bytes of a configuration record", header.bytes, section.size());
+        if (Status status = read_record(header, section.first(header.bytes), config); !status.ok()) return status;
+        const std::uint64_t padded = round_up(header.bytes, 8);
+        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
+    }
+    return check(config);
+}
+
+Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Model& model) noexcept {
+    if (section.size() % sizeof(TensorRecord) != 0)
+        return invalid("as remainder of the tensor list by 64", 0, section.size() % sizeof(TensorRecord));
+    const std::uint64_t n = section.size() / sizeof(TensorRecord);
+    if (n > 0xffffffffu) return invalid("tensors at most", 0xffffffffu, n);
+    model.tensors_ = reinterpret_cast<const TensorRecord*>(section.data());
+    model.n_tensors_ = static_cast<std::uint32_t>(n);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const TensorRecord& t = model.tensors_[i];
+        if (i > 0 && !before(model.tensors_[i - 1], t.stack, t.layer, t.role, t.expert))
+            return {Code::tensor_invalid, "tensors in order; the first out of place is number", i, i};
+        if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
+    }
+    // Every tensor the configuration calls for must be there, and be what it calls for; others are skipped unless they
+    // are critical. Both lists have the same order, so one walk pairs them.
+    Status status;
+    std::uint32_t at = 0;
+    const auto skip_until = [&](const TensorSpec* want) {
+        for (; at < n; ++at) {
+            const TensorRecord& t = model.tensors_[at];
+            if (want && !before(t, static_cast<std::uint16_t>(want->stack), want->layer,
+                                static_cast<std::uint16_t>(want->role), 0))
+                return;
+            if (t.flags & kCritical)
+                status = {Code::unsupported, "unknown critical tensors; the first has role", 0, t.role};
+        }
+    };
+    const auto visit = [&](const TensorSpec& want) {
+        if (!status.ok()) return;
+        skip_until(&want);
+        const TensorRecord* t = find(model, want.stack, want.layer, want.role);
+        if (!status.ok()) return;
+        if (!t || t != model.tensors_ + at)
+            status = {Code::tensor_missing, role_name(static_cast<std::uint16_t>(want.role)), want.layer, want.layer};
+        else if (t->layout != static_cast<std::uint8_t>(want.layout))
+            status = {Code::tensor_invalid, role_name(t->role), static_cast<std::uint64_t>(want.layout), t->layout};
+        else if (t->n_rows != want.n_rows || t->n_cols != want.n_cols)
+            status = {Code::tensor_invalid, role_name(t->role), t->n_rows != want.n_rows ? want.n_rows : want.n_cols,
+                      t->n_rows != want.n_rows ? t->n_rows : t->n_cols};
+        else
+            ++at;
+    };
+    for_each_tensor(model.config_.encoder, StackIndex::encoder, visit);
+    for_each_tensor(model.config_.decoder, StackIndex::decoder, visit);
+    if (status.ok()) skip_until(nullptr);
+    return status;
+}
+
+Status ModelAccess::read_info(Bytes section, ModelInfo& info) noexcept {
+    while (!section.empty()) {
+        if (section.size() < 8) return invalid("bytes of an info entry's lengths", 8, section.size());
+        const std::uint64_t key_bytes = load<std::uint32_t>(section),
+                            value_bytes = load<std::uint32_t>(section.subspan(4));
+        section = section.subspan(8);
+        if (key_bytes + value_bytes > section.size())
+            return invalid("bytes of an info entry", key_bytes + value_bytes, section.size());
+        const char* text = reinterpret_cast<const char*>(section.data());
+        const std::string_view key(text, static_cast<std::size_t>(key_bytes));
+        const std::string_view value(text + key_bytes, static_cast<std::size_t>(value_bytes));
+        if (key == "name")
+            info.name = value;
+        else if (key == "architecture")
+            info.architecture = value;
+        else if (key == "prompt_suffix")
+            info.prompt_suffix = value;
+        else if (key == "chat_template")
+            info.chat_template = value;
+        const std::uint64_t padded = round_up(key_bytes + value_bytes, 4);
+        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
+    }
+    return {};
+}
+
+Status ModelAccess::read_sections(Model& model) noexcept {
+    Bytes known[6] = {};
+    bool seen[6] = {};
+    const std::uint64_t directory_end = sizeof(FileHeader) + std::uint64_t{model.n_sections_} * sizeof(SectionRecord);
+    const std::uint64_t file_bytes = model.bytes_.size();
+    for (std::uint32_t i = 0; i < model.n_sections_; ++i) {
+        const SectionRecord s = model.sections_[i];
+        if (s.offset % kSectionAlignment != 0)
+            return invalid("as remainder of a section's offset by 64", 0, s.offset % kSectionAlignment);
+        if (s.offset < directory_end) return invalid("as least offset of a section", directory_end, s.offset);
+        if (s.offset > file_bytes || s.bytes > file_bytes - s.offset)
+            return invalid("bytes left for a section", s.bytes, s.offset > file_bytes ? 0 : file_bytes - s.offset);
+        for (std::uint32_t j = 0; j < i; ++j) {
+            const SectionRecord& o = model.sections_[j];
+            if (s.offset < o.offset + o.bytes && o.offset < s.offset + s.bytes)
+                return invalid("sections that do not overlap", i, j);
+        }
+        const bool is_known = s.kind >= 1 && s.kind <= 5;
+        if (!is_known && (s.flags & kCritical)) return {Code::unsupported, "as the last known section kind", 5, s.kind};
+        if (!is_known) continue;
+        if (seen[s.kind]) return invalid("section of each kind", 1, 2);
+        seen[s.kind] = true;
+        known[s.kind] = model.bytes_.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes));
+        if (s.kind == static_cast<std::uint32_t>(SectionKind::weights)) model.weights_offset_ = s.offset;
+    }
+    const auto section = [&](SectionKind kind) { return known[static_cast<std::uint32_t>(kind)]; };
+    const char* const needed[] = {"", "config section", "tensors section", "weights section"};
+    for (std::uint32_t kind = 1; kind <= 3; ++kind)
+        if (!seen[kind]) return {Code::section_missing, needed[kind], 1, 0};
+    // These are small and decide everything, so their checksums are always compared; the weights' only on request.
+    for (std::uint32_t i = 0; i < model.n_sections_; ++i) {
+        const SectionRecord s = model.sections_[i];
+        const bool small = s.kind == 1 || s.kind == 2 || s.kind == 5;
+        if (!small) continue;
+        const std::uint32_t crc = crc32c(known[s.kind]);
+        if (crc != s.crc) return {Code::checksum_mismatch, section_name(s.kind), s.crc, crc};
+    }
+    if (Status status = read_config(section(SectionKind::config), model.config_); !status.ok()) return status;
+    if (Status status = read_tensors(section(SectionKind::tensors), section(SectionKind::weights).size(), model);
+        !status.ok())
+        return status;
+    model.tokenizer_ = section(SectionKind::tokenizer);
+    return read_info(section(SectionKind::info), model.info_);
+}
+
+Status ModelAccess::read(Bytes bytes, Model& model) noexcept {
+    if (bytes.size() < sizeof(FileHeader))
+        return {Code::truncated, "bytes of a header", sizeof(FileHeader), bytes.size()};
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kSectionAlignment != 0)
+        return {Code::misaligned, "as remainder of the file's address by 64", 0,
+                reinterpret_cast<std::uintptr_t>(bytes.data()) % kSectionAlignment};
+    const auto header = load<FileHeader>(bytes);
+    if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
+        std::uint64_t wanted, had;
+        std::memcpy(&wanted, kMagic, 8);
+        std::memcpy(&had, header.magic, 8);
+        return {Code::bad_magic, "as the first eight bytes", wanted, had};
+    }
+    if (header.major != kFormatMajor)
+        return {Code::version_unsupported, "as the format's major version", kFormatMajor, header.major};
+    const std::uint32_t header_crc = crc32c(bytes.first(sizeof(FileHeader) - 4));
+    if (header_crc != header.header_crc) return {Code::checksum_mismatch, "header", header.header_crc, header_crc};
+    if (header.file_bytes > bytes.size())
+        return {Code::truncated, "bytes of the file", header.file_bytes, bytes.size()};
+    if (header.n_sections > kMaxSections) return invalid("sections at most", kMaxSections, header.n_sections);
+    const std::uint64_t directory_bytes = std::uint64_t{header.n_sections} * sizeof(SectionRecord);
+    if (sizeof(FileHeader) + directory_bytes > header.file_bytes)
+        return {Code::truncated, "bytes of the directory", sizeof(FileHeader) + directory_bytes, header.file_bytes};
+    const Bytes directory = bytes.subspan(sizeof(FileHeader), static_cast<std::size_t>(directory_bytes));
+    const std::uint32_t directory_crc = crc32c(directory);
+    if (directory_crc != header.directory_crc)
+        return {Code::checksum_mismatch, "directory", header.directory_crc, directory_crc};
+    model.bytes_ = bytes.first(static_cast<std::size_t>(header.file_bytes));
+    model.sections_ = reinterpret_cast<const SectionRecord*>(directory.data());
+    model.n_sections_ = header.n_sections;
+    model.fingerprint_ = crc32c(bytes.first(sizeof(FileHeader) + directory.size()));
+    return read_sections(model);
+}
+
+const TensorRecord* ModelAccess::find(const Model& model, StackIndex stack, std::uint32_t layer, Role role) noexcept {
+    const auto wanted_stack = static_cast<std::uint16_t>(stack);
+    const auto wanted_role = static_cast<std::uint16_t>(role);
+    std::uint32_t low = 0, high = model.n_tensors_;
+    while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        if (before(model.tensors_[middle], wanted_stack, layer, wanted_role, 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == model.n_tensors_) return nullptr;
+    const TensorRecord& t = model.tensors_[low];
+    return t.stack == wanted_stack && t.layer == layer && t.role == wanted_role && t.expert == 0 ? &t : nullptr;
+}
+
+Status open_model(Bytes bytes, Model& model, const OpenOptions& options) noexcept {
+    Model opened;
+    if (Status status = ModelAccess::read(bytes, opened); !status.ok()) return status;
+    if (options.verify_checksums)
+        if (Status status = verify_checksums(opened); !status.ok()) return status;
+    model = opened;
+    return {};
+}
+
+Status verify_checksums(const Model& model) noexcept {
+    for (std::uint32_t i = 0; i < model.n_sections(); ++i) {
+        const SectionInfo s = model.section(i);
+        const std::uint32_t crc =
+            crc32c(model.bytes().subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes)));
+        if (crc != s.crc) return {Code::checksum_mismatch, s.kind, s.crc, crc};
+    }
+    return {};
+}
+
+SectionInfo Model::section(std::uint32_t i) const noexcept {
+    const SectionRecord& s = sections_[i];
+    return {section_name(s.kind), s.offset, s.bytes, s.crc};
+}
+
+TensorInfo Model::tensor(std::uint32_t i) const noexcept {
+    const TensorRecord& t = tensors_[i];
+    static constexpr const char* kLayouts[] = {"vector", "rows", "panels"};
+    return {role_name(t.role), kLayouts[t.layout], static_cast<Type>(t.type),  t.stack == 0, t.layer,
+            t.n_rows,          t.n_cols,           weights_offset_ + t.offset, t.bytes};
+}
+
+}  // namespace fovea

@@ -1,0 +1,34 @@
+// What the engine's own files see of a Model: tensors by role, as views into the file.
+#pragma once
+#include "fovea/model.h"
+#include "format.h"
+
+namespace fovea {
+
+/// "query_bias" for Role::query_bias; "unknown" for others.
+[[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
+/// "weights" for SectionKind::weights; "unknown" for others.
+[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;
+
+struct ModelAccess {
+    /// Runs every check of open_model; on success fills `model`.
+    [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model& model) noexcept;
+
+    /// The tensor of that role, or null. The directory is sorted: O(log n).
+    [[nodiscard]] static const TensorRecord* find(const Model& model, StackIndex stack, std::uint32_t layer,
+                                                  Role role) noexcept;
+
+    /// Where a tensor's data starts, from the file's start.
+    [[nodiscard]] static std::uint64_t offset(const Model& model, const TensorRecord& tensor) noexcept {
+        return model.weights_offset_ + tensor.offset;
+    }
+
+private:
+    [[nodiscard]] static Status read_sections(Model& model) noexcept;
+    [[nodiscard]] static Status read_config(std::span<const std::byte> section, Config& config) noexcept;
+    [[nodiscard]] static Status read_tensors(std::span<const std::byte> section, std::uint64_t weights_bytes,
+                                             Model& model) noexcept;
+    [[nodiscard]] static Status read_info(std::span<const std::byte> section, ModelInfo& info) noexcept;
+};
+
+}  // namespace fovea
