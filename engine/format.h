@@ -121,6 +121,9 @@ enum class Role : std::uint16_t {
     down, down_bias,       // [d_model, d_ff]
 };
 
+/// "query_bias" for Role::query_bias; "unknown" for numbers that are no role.
+[[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
+
 struct TensorRecord {
     std::uint16_t role;   // Role
     std::uint16_t stack;  // StackIndex

@@ -1,0 +1,231 @@
+#include "convert/head.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "fovea/checksum.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+void append(Bytes& bytes, const void* data, std::size_t n) {
+    const auto* first = static_cast<const std::byte*>(data);
+    bytes.insert(bytes.end(), first, first + n);
+}
+
+void pad_to(Bytes& bytes, std::uint64_t multiple) { bytes.resize(round_up(bytes.size(), multiple)); }
+
+std::uint8_t u8(auto value) { return static_cast<std::uint8_t>(value); }
+
+StackRecord to_record(const Stack& s) {
+    StackRecord r{};
+    r.n_layers = s.n_layers;
+    r.d_model = s.d_model;
+    r.vocab_size = s.vocab_size;
+    r.max_positions = s.max_positions;
+    r.n_token_types = s.n_token_types;
+    r.n_blocks = s.n_blocks;
+    r.position = u8(s.position);
+    r.embedding_norm = u8(s.embedding_norm);
+    r.final_norm = u8(s.final_norm);
+    r.pooling = u8(s.pooling);
+    r.embedding_norm_bias = s.embedding_norm_bias;
+    r.final_norm_bias = s.final_norm_bias;
+    r.tied_output = s.tied_output;
+    r.has_output_head = s.has_output_head;
+    r.output_bias = s.output_bias;
+    r.normalize_pooled = s.normalize_pooled;
+    r.embedding_scale = s.embedding_scale;
+    r.final_norm_epsilon = s.final_norm_epsilon;
+    r.logit_softcap = s.logit_softcap;
+    r.logit_scale = s.logit_scale;
+    return r;
+}
+
+BlockRecord to_record(const Block& b) {
+    BlockRecord r{};
+    r.n_heads = b.n_heads;
+    r.n_kv_heads = b.n_kv_heads;
+    r.head_dim = b.head_dim;
+    r.value_head_dim = b.value_head_dim;
+    r.query_width = b.query_width;
+    r.key_width = b.key_width;
+    r.value_width = b.value_width;
+    r.output_width = b.output_width;
+    r.d_ff = b.d_ff;
+    r.window = b.window;
+    r.rotary_dim = b.rotary_dim;
+    r.relative_buckets = b.relative_buckets;
+    r.relative_max_distance = b.relative_max_distance;
+    r.norm_epsilon = b.norm_epsilon;
+    r.softmax_scale = b.softmax_scale;
+    r.score_softcap = b.score_softcap;
+    r.rope_scale = b.rope_scale;
+    r.norm = u8(b.norm);
+    r.norm_place = u8(b.norm_place);
+    r.query_key_norm = u8(b.query_key_norm);
+    r.position = u8(b.position);
+    r.activation = u8(b.activation);
+    r.gated = b.gated;
+    r.causal = b.causal;
+    r.cross_attention = b.cross_attention;
+    r.has_output_map = b.has_output_map;
+    r.query_bias = b.query_bias;
+    r.key_bias = b.key_bias;
+    r.value_bias = b.value_bias;
+    r.output_bias = b.output_bias;
+    r.up_bias = b.up_bias;
+    r.gate_bias = b.gate_bias;
+    r.down_bias = b.down_bias;
+    r.norm_bias = b.norm_bias;
+    r.bias_kv = b.bias_kv;
+    r.zero_attn = b.zero_attn;
+    return r;
+}
+
+void append_record(Bytes& bytes, RecordTag tag, StackIndex stack, std::uint32_t index, const void* payload,
+                   std::size_t n) {
+    const RecordHeader header{static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(n), 0,
+                              static_cast<std::uint16_t>(stack), index};
+    append(bytes, &header, sizeof header);
+    append(bytes, payload, n);
+    pad_to(bytes, 8);
+}
+
+void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
+    if (s.n_layers == 0) return;
+    const StackRecord stack = to_record(s);
+    append_record(bytes, RecordTag::stack, index, 0, &stack, sizeof stack);
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
+        const BlockRecord block = to_record(s.blocks[i]);
+        append_record(bytes, RecordTag::block, index, i, &block, sizeof block);
+    }
+    if (!s.layer_blocks.empty())
+        append_record(bytes, RecordTag::layer_blocks, index, 0, s.layer_blocks.data(), s.layer_blocks.size());
+}
+
+Bytes info_bytes(const ModelSource& source) {
+    Bytes bytes;
+    for (const auto& [key, value] : source.info) {
+        const std::uint32_t sizes[2] = {static_cast<std::uint32_t>(key.size()),
+                                        static_cast<std::uint32_t>(value.size())};
+        append(bytes, sizes, sizeof sizes);
+        append(bytes, key.data(), key.size());
+        append(bytes, value.data(), value.size());
+        pad_to(bytes, 4);
+    }
+    return bytes;
+}
+
+void place_tensors(const ModelSource& source, Type weight_type, FileHead& head) {
+    const auto place = [&](const TensorSpec& spec) {
+        const bool panels = spec.layout == Layout::panels;
+        const bool f32 = spec.layout == Layout::vector || spec.role == Role::relative_bias;
+        const Type type = f32 ? Type::f32 : weight_type;
+        TensorRecord r{};
+        r.role = static_cast<std::uint16_t>(spec.role);
+        r.stack = static_cast<std::uint16_t>(spec.stack);
+        r.layer = spec.layer;
+        r.layout = u8(spec.layout);
+        r.type = u8(type);
+        r.n_rows = spec.n_rows;
+        r.n_cols = spec.n_cols;
+        r.panel_stride = panels ? panel_stride_for(type, spec.n_cols) : 0;
+        r.offset = round_up(head.weights_bytes, kSectionAlignment);
+        r.bytes = tensor_bytes(spec.layout, type, spec.n_rows, spec.n_cols, r.panel_stride);
+        head.weights_bytes = r.offset + r.bytes;
+        head.specs.push_back(spec);
+        head.records.push_back(r);
+    };
+    if (source.config.encoder.n_layers) for_each_tensor(source.config.encoder, StackIndex::encoder, place);
+    if (source.config.decoder.n_layers) for_each_tensor(source.config.decoder, StackIndex::decoder, place);
+}
+
+std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std::uint64_t n) {
+    return std::span(bytes).subspan(offset, n);
+}
+
+}  // namespace
+
+const char* type_name(Type type) noexcept {
+    static constexpr std::array<const char*, kTypeCount> kNames = {"f32", "f16", "bf16", "q8", "q4"};
+    return kNames[static_cast<std::size_t>(type)];
+}
+
+/// The one place where padding between panels could be added, should strides that are powers of two prove slow.
+std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
+    return round_up(panel_bytes(u8(type), n_cols), kSectionAlignment);
+}
+
+FileHead make_head(const ModelSource& source, const WriteOptions& options) {
+    if (options.type == Type::q8 || options.type == Type::q4)
+        throw Refusal(std::string("weights of type ") + type_name(options.type) +
+                      " are not written by this version: want f32, f16 or bf16");
+    if (const Status status = check(source.config); !status.ok()) {
+        char line[160];
+        throw Refusal(std::string(describe(status, line)));
+    }
+    FileHead head;
+    place_tensors(source, options.type, head);
+
+    struct Part { SectionKind kind; const void* data; std::uint64_t bytes; };
+    Bytes config;
+    append_stack(config, source.config.encoder, StackIndex::encoder);
+    append_stack(config, source.config.decoder, StackIndex::decoder);
+    const Bytes info = info_bytes(source);
+    std::vector<Part> parts = {
+        {SectionKind::config, config.data(), config.size()},
+        {SectionKind::tensors, head.records.data(), head.records.size() * sizeof(TensorRecord)},
+        {SectionKind::info, info.data(), info.size()},
+    };
+    if (!source.tokenizer.empty())
+        parts.push_back({SectionKind::tokenizer, source.tokenizer.data(), source.tokenizer.size()});
+
+    FileHeader header{};
+    std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
+    header.major = kFormatMajor;
+    header.minor = kFormatMinor;
+    header.n_sections = static_cast<std::uint32_t>(parts.size() + 1);
+    std::vector<SectionRecord> directory;
+    head.bytes.resize(round_up(sizeof header + header.n_sections * sizeof(SectionRecord), kSectionAlignment));
+    for (const Part& part : parts) {
+        SectionRecord r{};
+        r.kind = static_cast<std::uint32_t>(part.kind);
+        r.offset = head.bytes.size();
+        r.bytes = part.bytes;
+        append(head.bytes, part.data, part.bytes);
+        r.crc = crc32c(between(head.bytes, r.offset, r.bytes));
+        pad_to(head.bytes, kSectionAlignment);
+        directory.push_back(r);
+    }
+    pad_to(head.bytes, options.weights_alignment);
+    SectionRecord weights{};
+    weights.kind = static_cast<std::uint32_t>(SectionKind::weights);
+    weights.offset = head.bytes.size();
+    weights.bytes = head.weights_bytes;
+    directory.push_back(weights);
+    header.file_bytes = weights.offset + weights.bytes;
+    std::memcpy(head.bytes.data(), &header, sizeof header);
+    std::memcpy(head.bytes.data() + sizeof header, directory.data(), directory.size() * sizeof(SectionRecord));
+    return head;
+}
+
+void seal(FileHead& head, std::uint32_t weights_crc) {
+    FileHeader header;
+    std::memcpy(&header, head.bytes.data(), sizeof header);
+    const std::uint64_t directory_bytes = header.n_sections * sizeof(SectionRecord);
+    const std::uint64_t last = sizeof header + directory_bytes - sizeof(SectionRecord);  // the weights are the last
+    std::memcpy(head.bytes.data() + last + offsetof(SectionRecord, crc), &weights_crc, sizeof weights_crc);
+    header.directory_crc = crc32c(between(head.bytes, sizeof header, directory_bytes));
+    std::memcpy(head.bytes.data(), &header, sizeof header);
+    header.header_crc = crc32c(between(head.bytes, 0, offsetof(FileHeader, header_crc)));
+    std::memcpy(head.bytes.data(), &header, sizeof header);
+}
+
+}  // namespace fovea

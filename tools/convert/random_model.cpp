@@ -1,0 +1,82 @@
+#include "convert/random_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "convert/rope.h"
+
+namespace fovea {
+namespace {
+
+/// A number in [−1, 1) for every (key, index): the finalizer of SplitMix64 (Steele et al. 2014) over a counter.
+float uniform(std::uint64_t key, std::uint64_t index) {
+    std::uint64_t z = key + (index + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return static_cast<float>(static_cast<std::int32_t>(z >> 32)) * 0x1p-31f;
+}
+
+bool is_norm_weight(Role role) {
+    switch (role) {
+        case Role::embedding_norm:
+        case Role::final_norm:
+        case Role::attention_norm:
+        case Role::attention_post_norm:
+        case Role::query_norm:
+        case Role::key_norm:
+        case Role::cross_norm:
+        case Role::cross_post_norm:
+        case Role::feed_forward_norm:
+        case Role::feed_forward_post_norm: return true;
+        default: return false;
+    }
+}
+
+/// The matrix's rows that are padding are zero, as in a converted file.
+bool is_padding(const Block& block, const TensorSpec& spec, std::uint32_t row) {
+    return (spec.role == Role::up || spec.role == Role::up_bias) && block.gated && up_row(row).row >= block.d_ff;
+}
+
+void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spec, std::uint32_t row_begin,
+                 std::uint32_t n_rows, float* out) {
+    const Stack& stack = spec.stack == StackIndex::encoder ? config.encoder : config.decoder;
+    if (spec.role == Role::rope_frequencies) {
+        const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].rotary_dim);
+        std::copy(frequencies.begin(), frequencies.end(), out);
+        return;
+    }
+    const Block& block = stack.block(spec.role == Role::relative_bias ? 0 : spec.layer);
+    const std::uint64_t key = seed * 0xd1342543de82ef95u + (static_cast<std::uint64_t>(spec.role) << 48) +
+                              (static_cast<std::uint64_t>(spec.stack) << 40) + spec.layer;
+    const bool vector = spec.layout == Layout::vector;
+    const float centre = vector && is_norm_weight(spec.role) ? 1.0f : 0.0f;
+    const float spread = vector ? 0.05f : std::sqrt(3.0f / static_cast<float>(spec.n_cols));
+    for (std::uint32_t r = 0; r < n_rows; ++r)
+        for (std::uint32_t c = 0; c < spec.n_cols; ++c) {
+            const std::uint64_t index = std::uint64_t{row_begin + r} * spec.n_cols + c;
+            const bool padding = is_padding(block, spec, vector ? c : row_begin + r);
+            *out++ = padding ? 0.0f : centre + spread * uniform(key * 0x9e3779b97f4a7c15u, index);
+        }
+}
+
+}  // namespace
+
+ModelSource random_model(const Config& config, std::uint64_t seed) {
+    ModelSource source;
+    source.config = config;
+    Stack* stacks[] = {&source.config.encoder, &source.config.decoder};
+    for (std::size_t i = 0; i < 2; ++i) {
+        source.layer_blocks[i].assign(stacks[i]->layer_blocks.begin(), stacks[i]->layer_blocks.end());
+        stacks[i]->layer_blocks = source.layer_blocks[i];
+    }
+    source.info = {{"name", "random"}, {"architecture", "random"}, {"source_type", "f32"}};
+    source.read_rows = [config = source.config, seed](const TensorSpec& spec, std::uint32_t row_begin,
+                                                      std::uint32_t n_rows, float* out) {
+        read_random(config, seed, spec, row_begin, n_rows, out);
+    };
+    return source;
+}
+
+}  // namespace fovea

@@ -1,0 +1,202 @@
+#include "convert/writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "convert/elements.h"
+#include "convert/head.h"
+#include "fovea/checksum.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+using Sink = std::function<void(std::span<const std::byte>)>;
+
+constexpr std::uint64_t kChunkElements = 1u << 18;  // of a table or vector that are read together: 1 MB
+
+/// Makes the bytes of one tensor after another and hands them on in pieces, with their checksum.
+class WeightStream {
+public:
+    WeightStream(const ModelSource& source, const Progress& progress, std::uint64_t total, const Sink& sink)
+        : source_(source), progress_(progress), total_(total), sink_(sink) {}
+
+    void write(const TensorSpec& spec, const TensorRecord& record) {
+        piece_.assign(record.offset - done_, std::byte{0});
+        hand_on();
+        const auto type = static_cast<Type>(record.type);
+        if (spec.layout == Layout::panels)
+            write_panels(spec, type, record.panel_stride);
+        else
+            write_rows(spec, type, record.bytes);
+    }
+
+    [[nodiscard]] std::uint32_t crc() const { return crc_; }
+
+private:
+    void write_panels(const TensorSpec& spec, Type type, std::uint64_t stride) {
+        const std::uint64_t n_cols = spec.n_cols;
+        for (std::uint32_t row = 0; row < spec.n_rows; row += kLanes) {
+            const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row);
+            rows_.assign(kLanes * n_cols, 0.0f);
+            source_.read_rows(spec, row, n_rows, rows_.data());
+            panel_.resize(kLanes * n_cols);
+            for (std::uint64_t col = 0; col < n_cols; ++col)
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                    panel_[col * kLanes + lane] = rows_[lane * n_cols + col];
+            piece_.assign(stride, std::byte{0});
+            store(spec, type, panel_, piece_.data());
+            hand_on();
+        }
+    }
+
+    void write_rows(const TensorSpec& spec, Type type, std::uint64_t bytes) {
+        const std::uint64_t element = type == Type::f32 ? 4 : 2, end = done_ + bytes;
+        const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kChunkElements / spec.n_cols));
+        for (std::uint32_t row = 0; row < spec.n_rows; row += std::min(step, spec.n_rows - row)) {
+            const std::uint32_t n_rows = std::min(step, spec.n_rows - row);
+            rows_.resize(std::uint64_t{n_rows} * spec.n_cols);
+            source_.read_rows(spec, row, n_rows, rows_.data());
+            piece_.resize(rows_.size() * element);
+            store(spec, type, rows_, piece_.data());
+            hand_on();
+        }
+        piece_.assign(end - done_, std::byte{0});  // a vector's padding
+        hand_on();
+    }
+
+    void store(const TensorSpec& spec, Type type, const std::vector<float>& from, std::byte* to) const {
+        if (type == Type::f32) {
+            std::memcpy(to, from.data(), from.size() * 4);
+            return;
+        }
+        for (const float value : from) {
+            const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
+            if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
+                throw Refusal("a weight of tensor " + std::string(role_name(static_cast<std::uint16_t>(spec.role))) +
+                              " in layer " + std::to_string(spec.layer) + " is " + std::to_string(value) + ", beyond " +
+                              type_name(type) + "'s range: want --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
+            std::memcpy(to, &half, sizeof half);
+            to += sizeof half;
+        }
+    }
+
+    void hand_on() {
+        if (piece_.empty()) return;
+        crc_ = crc32c(piece_, crc_);
+        done_ += piece_.size();
+        sink_(piece_);
+        if (progress_) progress_(done_, total_);
+    }
+
+    const ModelSource& source_;
+    const Progress& progress_;
+    const std::uint64_t total_;
+    const Sink& sink_;
+    std::vector<float> rows_, panel_;
+    std::vector<std::byte> piece_;
+    std::uint64_t done_ = 0;
+    std::uint32_t crc_ = 0;
+};
+
+/// Gives the weights to `sink`, in order, and completes `head`.
+void stream_weights(const ModelSource& source, const WriteOptions& options, FileHead& head, const Sink& sink) {
+    WeightStream stream(source, options.progress, head.weights_bytes, sink);
+    for (std::size_t i = 0; i < head.specs.size(); ++i) stream.write(head.specs[i], head.records[i]);
+    seal(head, stream.crc());
+}
+
+[[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {
+    throw Refusal(path.string() + ": can't " + step + ": " + std::strerror(errno));
+}
+
+/// A file beside `target` that becomes it on commit and otherwise vanishes.
+class TemporaryFile {
+public:
+    explicit TemporaryFile(const std::filesystem::path& target) : target_(target), path_(target) {
+        path_ += ".part-" + std::to_string(::getpid());
+        fd_ = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd_ < 0) refuse_io(path_, "create");
+    }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    ~TemporaryFile() {
+        if (fd_ >= 0) ::close(fd_);
+        if (!committed_) ::unlink(path_.c_str());
+    }
+
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+        while (!bytes.empty()) {
+            const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) refuse_io(path_, "write");
+            bytes = bytes.subspan(static_cast<std::size_t>(n));
+            offset += static_cast<std::uint64_t>(n);
+        }
+    }
+
+    void commit() {
+        if (::fsync(fd_) != 0) refuse_io(path_, "write");
+        const int fd = fd_;
+        fd_ = -1;
+        if (::close(fd) != 0) refuse_io(path_, "write");
+        if (::rename(path_.c_str(), target_.c_str()) != 0) refuse_io(target_, "replace");
+        committed_ = true;
+        sync_directory();
+    }
+
+private:
+    /// So that the new name, too, outlives a loss of power. A file system that can't is no reason to fail.
+    void sync_directory() const {
+        const std::filesystem::path parent = target_.has_parent_path() ? target_.parent_path() : ".";
+        const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0) return;
+        static_cast<void>(::fsync(fd));
+        ::close(fd);
+    }
+
+    std::filesystem::path target_, path_;
+    int fd_ = -1;
+    bool committed_ = false;
+};
+
+}  // namespace
+
+void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options) {
+    std::error_code error;
+    const auto target = std::filesystem::weakly_canonical(path, error);  // a link keeps its place, its target changes
+    if (error) throw Refusal(path.string() + ": can't create: " + error.message());
+    if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
+        throw Refusal(path.string() + ": want a regular file to write, have something else");
+    FileHead head = make_head(source, options);
+    TemporaryFile file(target);
+    std::uint64_t offset = head.bytes.size();
+    stream_weights(source, options, head, [&](std::span<const std::byte> piece) {
+        file.write_at(offset, piece);
+        offset += piece.size();
+    });
+    file.write_at(0, head.bytes);
+    file.commit();
+}
+
+AlignedBytes write_bytes(const ModelSource& source, const WriteOptions& options) {
+    FileHead head = make_head(source, options);
+    AlignedBytes bytes(head.bytes.size() + head.weights_bytes);
+    std::uint64_t offset = head.bytes.size();
+    stream_weights(source, options, head, [&](std::span<const std::byte> piece) {
+        std::copy(piece.begin(), piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+        offset += piece.size();
+    });
+    std::copy(head.bytes.begin(), head.bytes.end(), bytes.begin());
+    return bytes;
+}
+
+}  // namespace fovea

@@ -1,0 +1,50 @@
+// Writes Fovea files, version 1, one panel at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "convert/model_source.h"
+
+namespace fovea {
+
+/// Called as the weights are written, with bytes done and in all.
+using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+
+struct WriteOptions {
+    Type type = Type::f32;  ///< of matrices and tables; vectors are always f32
+    std::uint64_t weights_alignment = kWeightsAlignment;
+    Progress progress = {};
+};
+
+/// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
+/// the disk. The same source gives the same bytes. Throws Refusal, or whatever source.read_rows throws; the temporary
+/// file is then gone and an older file at `path` untouched.
+void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
+
+template<class T>
+struct Aligned64 {
+    using value_type = T;
+    Aligned64() = default;
+    template<class U>
+    Aligned64(const Aligned64<U>&) noexcept {}
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
+    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    bool operator==(const Aligned64&) const = default;
+};
+/// Bytes aligned as open_model and make_session want them.
+using AlignedBytes = std::vector<std::byte, Aligned64<std::byte>>;
+
+/// The same bytes in memory.
+[[nodiscard]] AlignedBytes write_bytes(const ModelSource& source, const WriteOptions& options);
+
+/// Bytes from one panel to the next.
+[[nodiscard]] std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept;
+
+/// "f32" for Type::f32.
+[[nodiscard]] const char* type_name(Type type) noexcept;
+
+}  // namespace fovea
