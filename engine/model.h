@@ -1,7 +1,7 @@
 // What the engine's own files see of a Model: tensors by role, as views into the file.
 #pragma once
-#include "fovea/model.h"
 #include "format.h"
+#include "fovea/model.h"
 
 namespace fovea {
 

@@ -1,0 +1,40 @@
+// One transformer block (Vaswani et al. 2017, section 3; pre-norm as in Xiong et al. 2020):
+//
+//     x = x + W_o · attention(norm(x))
+//     x = x + W_down · inner(norm(x))      inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
+#include "pass.h"
+
+namespace fovea {
+namespace {
+
+void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noexcept {
+    const NormWeights norm{block.norm, layer.feed_forward_norm, layer.feed_forward_norm_bias, block.norm_epsilon};
+    const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model;
+    const Product up{.matrix = layer.up,
+                     .bias = layer.up_bias,
+                     .out = pass.inner(),
+                     .n_stored = block.d_ff,
+                     .finish = block.gated ? Finish::gate : Finish::store,
+                     .activation = block.activation};
+    pass.multiply({&up, 1}, pass.operand(pass.hidden(), n, d_model, norm), n);
+    pass.sync();
+    pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
+
+    const Product down{.matrix = layer.down,
+                       .bias = layer.down_bias,
+                       .out = pass.hidden(),
+                       .n_stored = d_model,
+                       .finish = Finish::add};
+    pass.multiply({&down, 1}, pass.operand(pass.inner(), n, block.d_ff), n);
+    pass.sync();
+}
+
+}  // namespace
+
+void run_block(const Pass& pass, const Layer& layer) noexcept {
+    const Block& block = pass.stack().blocks[layer.block];
+    if (block.n_heads) attention(pass, layer, block);
+    if (block.d_ff) feed_forward(pass, layer, block);
+}
+
+}  // namespace fovea

@@ -1,0 +1,64 @@
+// From ids to the residual stream: a row of the embedding table, scaled, plus a learned position; and the pass's
+// rotation tables (Su et al. 2021), one row per position, shared by all layers of a block shape.
+#include <cstring>
+
+#include "half.h"
+#include "model.h"
+#include "pass.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] float element(const std::byte* data, Type type, std::uint64_t index) noexcept {
+    if (type == Type::f32) {
+        float value;
+        std::memcpy(&value, data + index * 4, 4);
+        return value;
+    }
+    std::uint16_t half;
+    std::memcpy(&half, data + index * 2, 2);
+    return type == Type::f16 ? from_f16(half) : from_bf16(half);
+}
+
+/// One row of a table, out[i] = row[i]·scale. A table of panels keeps a row's elements 16 apart.
+void load_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, float scale, float* out) noexcept {
+    const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
+    const auto type = static_cast<Type>(t.type);
+    std::uint64_t at = std::uint64_t{row} * t.n_cols, step = 1;
+    if (t.layout == static_cast<std::uint8_t>(Layout::panels)) {
+        data += row / kLanes * t.panel_stride;
+        at = row % kLanes;
+        step = kLanes;
+    }
+    for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = element(data, type, at + i * step) * scale;
+}
+
+void add_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, float* out) noexcept {
+    const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
+    const std::uint64_t at = std::uint64_t{row} * t.n_cols;
+    for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = out[i] + element(data, static_cast<Type>(t.type), at + i);
+}
+
+}  // namespace
+
+void embed(const Pass& pass) noexcept {
+    const SessionState& s = pass.session;
+    const Stack& stack = pass.stack();
+    const NormWeights norm{stack.embedding_norm, s.embedding_norm, s.embedding_norm_bias, stack.final_norm_epsilon};
+    const Pass::Share rows = pass.share(pass.seq_len);
+    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+        float* x = pass.hidden()[row];
+        load_row(s, *s.token_embedding, pass.tokens[row], stack.embedding_scale, x);
+        if (s.position_embedding) add_row(s, *s.position_embedding, pass.pos + row, x);
+        if (norm.kind != Norm::none) pass.norm(norm, x, x);
+        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+            const Block& b = stack.blocks[i];
+            if (b.position != Position::rope) continue;
+            float* cosines = pass.rotation(i, row);
+            s.kernels->rope_table(pass.pos + row, s.vector(s.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale,
+                                  cosines, cosines + s.map.rotation_stride);
+        }
+    }
+}
+
+}  // namespace fovea

@@ -1,0 +1,129 @@
+// The phases every part of a model is made of, and their order.
+#include "pass.h"
+
+#include <cstring>
+
+namespace fovea {
+
+void Pass::norm(const NormWeights& norm, const float* x, float* y) const noexcept {
+    const std::uint32_t n = stack().d_model;
+    const float* weight = session.vector(norm.weight);
+    switch (norm.kind) {
+        case Norm::rms: return session.kernels->rms_norm(x, n, weight, norm.epsilon, y);
+        case Norm::layer: return session.kernels->layer_norm(x, n, weight, session.vector(norm.bias), norm.epsilon, y);
+        case Norm::none: break;
+    }
+    if (x != y) std::memcpy(y, x, n * sizeof(float));
+}
+
+const float* Pass::operand(const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+                           const NormWeights& weights) const noexcept {
+    const bool normed = weights.kind != Norm::none;
+    if (n_rows == 1) {  // one packed row is the row itself
+        if (!normed) return rows[0];
+        norm(weights, rows[0], scratch());
+        return scratch();
+    }
+    float* packed = session.floats(session.map.operand);
+    const Share blocks = share((n_rows + kRowBlock - 1) / kRowBlock);
+    for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
+        const std::uint32_t first = block * kRowBlock;
+        const std::uint32_t n = n_rows - first < kRowBlock ? n_rows - first : kRowBlock;
+        const float* source = rows[first];
+        std::uint64_t stride = rows.stride;
+        if (normed) {
+            for (std::uint32_t i = 0; i < n; ++i)
+                norm(weights, rows[first + i], scratch() + i * session.map.hidden_stride);
+            source = scratch();
+            stride = session.map.hidden_stride;
+        }
+        session.kernels->pack(source, stride, n, width, packed + std::uint64_t{first} * width);
+    }
+    sync();
+    return packed;
+}
+
+void Pass::multiply(std::span<const Product> products, const float* operand, std::uint32_t n_rows) const noexcept {
+    // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
+    constexpr std::uint32_t kPair = 2;
+    const auto n_pairs = [](const Product& p) { return (p.matrix.n_panels() + kPair - 1) / kPair; };
+    std::uint32_t total = 0;
+    for (const Product& p : products) total += n_pairs(p);
+    const Share mine = share(total);
+    std::uint32_t first = 0;
+    for (const Product& p : products) {
+        const std::uint32_t n = n_pairs(p);
+        const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
+        const std::uint32_t end = mine.end > first ? (mine.end - first < n ? mine.end - first : n) : 0;
+        first += n;
+        if (begin >= end) continue;
+        const std::uint32_t panel_end = end * kPair;
+        session.kernels->matmul[static_cast<int>(p.matrix.type)](Matmul{
+            .panels = session.weights(p.matrix.offset),
+            .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
+            .n_rows = p.n_stored,
+            .n_cols = p.matrix.n_cols,
+            .panel_begin = begin * kPair,
+            .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
+            .operand = operand,
+            .seq_len = n_rows,
+            .bias = session.vector(p.bias),
+            .out = p.out.data,
+            .out_stride = static_cast<std::size_t>(p.out.stride),
+            .finish = p.finish,
+            .activation = p.activation,
+            .canonical = p.canonical,
+        });
+    }
+}
+
+void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+                 std::uint32_t first) const noexcept {
+    if (!session.trace.call) return;
+    sync();
+    if (member == 0)
+        for (std::uint32_t row = 0; row < n_rows; ++row)
+            session.trace.call(session.trace.context, first + row, layer, operation, {rows[row], width});
+    sync();
+}
+
+namespace {
+
+/// logits = softcap(W_out · norm(x) + bias), for the last row or for all.
+void head(const Pass& pass) noexcept {
+    const SessionState& s = pass.session;
+    const Stack& stack = pass.stack();
+    if (pass.logits.empty()) return;
+    const std::uint32_t n_rows = pass.logits.size() == stack.vocab_size ? 1 : pass.seq_len;
+    const std::uint32_t first = pass.seq_len - n_rows;
+    const Rows hidden{pass.hidden()[first], pass.hidden().stride};
+    const NormWeights norm{stack.final_norm, s.final_norm, s.final_norm_bias, stack.final_norm_epsilon};
+    const Rows out{pass.logits.data(), stack.vocab_size};
+    const Product product{
+        .matrix = s.output, .bias = s.output_bias, .out = out, .n_stored = stack.vocab_size, .canonical = true};
+    pass.multiply({&product, 1}, pass.operand(hidden, n_rows, stack.d_model, norm), n_rows);
+    if (stack.logit_softcap != 0.0f) {
+        pass.sync();
+        const Pass::Share rows = pass.share(n_rows);
+        for (std::uint32_t row = rows.begin; row < rows.end; ++row)
+            s.kernels->softcap(out[row], stack.vocab_size, stack.logit_softcap);
+    }
+    pass.trace("logits", out, n_rows, stack.vocab_size, pass.pos + first);
+}
+
+}  // namespace
+
+void run_pass(Pass& pass) noexcept {
+    const SessionState& s = pass.session;
+    const std::uint32_t d_model = pass.stack().d_model;
+    embed(pass);
+    pass.sync();
+    pass.trace("embedding", pass.hidden(), pass.seq_len, d_model, pass.pos);
+    for (pass.layer = 0; pass.layer < pass.stack().n_layers; ++pass.layer) {
+        run_block(pass, s.layer(pass.layer));
+        pass.trace("block", pass.hidden(), pass.seq_len, d_model, pass.pos);
+    }
+    head(pass);
+}
+
+}  // namespace fovea

@@ -1,0 +1,96 @@
+// One forward pass as one member of the team sees it. Every member runs the same phases; each phase shares its work out
+// by member number and ends with sync() where the next needs all of it. Work is shared by rows, panels, heads and
+// chunks, never within a sum, so that the number of members changes no bit.
+#pragma once
+#include "session.h"
+
+namespace fovea {
+
+/// Rows of float32 activations.
+struct Rows {
+    float* data = nullptr;
+    std::uint64_t stride = 0;  // elements
+    [[nodiscard]] float* operator[](std::uint64_t row) const noexcept { return data + row * stride; }
+};
+
+/// W and what to do with its product, for multiply().
+struct Product {
+    Matrix matrix;
+    VectorOffset bias = 0;
+    Rows out;
+    std::uint32_t n_stored = 0;  // columns of out
+    Finish finish = Finish::store;
+    Activation activation = Activation::none;
+    bool canonical = false;
+};
+
+struct NormWeights {
+    Norm kind = Norm::none;
+    VectorOffset weight = 0, bias = 0;
+    float epsilon = 0;
+};
+
+struct Pass {
+    SessionState& session;
+    std::span<const Token> tokens;  // [seq_len]
+    std::span<float> logits;        // empty, [vocab_size] or [seq_len, vocab_size]
+    std::uint32_t pos;              // absolute position of tokens[0]
+    std::uint32_t seq_len;
+    std::uint32_t member, n_members;
+    std::uint32_t layer = 0;  // for the trace
+
+    struct Share {
+        std::uint32_t begin, end;
+    };
+    /// This member's part of n pieces of work.
+    [[nodiscard]] Share share(std::uint32_t n) const noexcept {
+        return {static_cast<std::uint32_t>(std::uint64_t{n} * member / n_members),
+                static_cast<std::uint32_t>(std::uint64_t{n} * (member + 1) / n_members)};
+    }
+    void sync() const noexcept {
+        if (n_members > 1) wait_team(*session.team);
+    }
+
+    [[nodiscard]] const Stack& stack() const noexcept { return session.model.config().decoder; }
+    [[nodiscard]] Rows hidden() const noexcept {
+        return {session.floats(session.map.hidden), session.map.hidden_stride};
+    }
+    [[nodiscard]] Rows projected() const noexcept {
+        return {session.floats(session.map.projected), session.map.projected_stride};
+    }
+    [[nodiscard]] Rows attended() const noexcept {
+        return {session.floats(session.map.attended), session.map.attended_stride};
+    }
+    [[nodiscard]] Rows inner() const noexcept { return {session.floats(session.map.inner), session.map.inner_stride}; }
+    /// This member's own scratch_stride floats.
+    [[nodiscard]] float* scratch() const noexcept {
+        return session.floats(session.map.scratch) + member * session.map.scratch_stride;
+    }
+    /// Cosines of one row for one block shape; its sines follow at rotation_stride.
+    [[nodiscard]] float* rotation(std::uint32_t block, std::uint32_t row) const noexcept {
+        return session.floats(session.map.rotations) +
+               (std::uint64_t{block} * session.limits.max_batch + row) * 2 * session.map.rotation_stride;
+    }
+
+    /// y = norm(x) over d_model elements; a copy where there is no norm.
+    void norm(const NormWeights& norm, const float* x, float* y) const noexcept;
+
+    /// Rows as a matmul's operand, normed first where `weights` asks for it. For one row each member makes its own, so
+    /// nothing waits; for more they share the work and meet. Valid until the next call.
+    [[nodiscard]] const float* operand(const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+                                       const NormWeights& weights = {}) const noexcept;
+
+    /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix.
+    void multiply(std::span<const Product> products, const float* operand, std::uint32_t n_rows) const noexcept;
+
+    /// Shows the tap, if there is one, n_rows finished rows from position `first` on. Meets before and after.
+    void trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+               std::uint32_t first) const noexcept;
+};
+
+void embed(const Pass& pass) noexcept;                                              // embedding.cpp
+void run_block(const Pass& pass, const Layer& layer) noexcept;                      // block.cpp
+void attention(const Pass& pass, const Layer& layer, const Block& block) noexcept;  // attention.cpp
+void run_pass(Pass& pass) noexcept;                                                 // pass.cpp
+
+}  // namespace fovea

@@ -1,0 +1,50 @@
+// Where everything lies in a session's arena.
+#pragma once
+#include "format.h"
+#include "fovea/session.h"
+#include "kernels/kernels.h"
+
+namespace fovea {
+
+/// One stretch of the arena; every one starts at a multiple of 64 bytes.
+struct Stretch {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// The arena, laid out. Rows are float32 with strides in elements, multiples of 16, so that each starts on a cache
+/// line.
+///
+///     state | team | layers | hidden | projected | attended | inner | operand | rotations | partials | scratch |
+///     caches
+struct ArenaMap {
+    Stretch state, team, layers;
+    Stretch hidden;     // [max_batch][hidden_stride]     the residual stream
+    Stretch projected;  // [max_batch][projected_stride]  query, key, value rows side by side
+    Stretch attended;   // [max_batch][attended_stride]   merged heads
+    Stretch inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
+    Stretch operand;    // [max_batch][operand_width]     rows packed for a matmul, shared by the team
+    Stretch rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
+    Stretch partials;   // [n_heads][n_chunks][partial_stride]        one token's attention, chunk by chunk
+    Stretch scratch;    // [n_threads][scratch_stride]    each member's own rows
+    Stretch keys;       // per layer [n_kv_heads][capacity / 16][head_dim][16] of kv_type
+    Stretch values;     // per layer [n_kv_heads][capacity][value_stride] of kv_type
+    std::uint64_t total = 0;
+
+    std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
+    std::uint64_t operand_width = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
+    std::uint64_t capacity = 0;  // max_kv_len rounded up to panels
+    std::uint32_t n_chunks = 0;
+};
+
+/// Bytes of one element of a cache. type is f32 or f16.
+[[nodiscard]] constexpr std::uint64_t cache_element_bytes(Type type) noexcept { return type == Type::f32 ? 4 : 2; }
+
+/// Bytes of one layer's keys and values in the cache.
+[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
+[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
+
+/// Fills in the limits' zeros and lays out the arena. Errors: those of make_plan.
+[[nodiscard]] Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept;
+
+}  // namespace fovea
