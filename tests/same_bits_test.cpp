@@ -1,0 +1,116 @@
+// The first promise: logits do not depend, in any bit, on the instruction set, the number of threads, the split of the
+// prompt into calls, or the session's batch.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "small_models.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+/// Logits after every token, with the prompt given in pieces of `split` tokens.
+std::vector<float> logits_of(const Model& model, std::span<const Token> tokens, std::size_t split, const Limits& limits,
+                             const char* isa) {
+    SmallSession s(model, limits, isa);
+    const std::size_t vocab_size = model.config().decoder.vocab_size;
+    std::vector<float> logits(tokens.size() * vocab_size);
+    for (std::size_t at = 0; at < tokens.size(); at += split) {
+        const std::size_t n = std::min(split, tokens.size() - at);
+        const Status status = forward(s.session, tokens.subspan(at, n),
+                                      std::span(logits).subspan(at * vocab_size, n * vocab_size));
+        REQUIRE(status.ok());
+    }
+    return logits;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("logits have the same bits on every instruction set, thread count, prompt split and batch") {
+    for (const NamedConfig& named : decoder_configs())
+        for (const Type type : {Type::f32, Type::f16, Type::bf16})
+            for (const Type kv_type : {Type::f32, Type::f16}) {
+                if (type == Type::bf16 && kv_type == Type::f16) continue;  // says nothing new
+                CAPTURE(named.name);
+                CAPTURE(static_cast<int>(type));
+                CAPTURE(static_cast<int>(kv_type));
+                const SmallModel small(named.config, type);
+                const Stack& stack = small.model.config().decoder;
+                const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, 600), stack.vocab_size);
+                const auto want = logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, "scalar");
+                for (const char* isa : isa_names()) {
+                    CAPTURE(isa);
+                    CHECK(same_bits(want, logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, isa)));
+                }
+                for (const std::uint32_t n_threads : {2u, 3u, 4u, 8u}) {
+                    CAPTURE(n_threads);
+                    CHECK(same_bits(want, logits_of(small.model, tokens, tokens.size(),
+                                                    {.n_threads = n_threads, .kv_type = kv_type}, nullptr)));
+                }
+                for (const std::size_t split : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+                    CAPTURE(split);
+                    CHECK(same_bits(want, logits_of(small.model, tokens, split,
+                                                    {.n_threads = 2, .kv_type = kv_type}, nullptr)));
+                }
+                for (const std::uint32_t max_batch : {1u, 13u}) {
+                    CAPTURE(max_batch);
+                    CHECK(same_bits(want, logits_of(small.model, tokens, tokens.size(),
+                                                    {.max_batch = max_batch, .kv_type = kv_type}, nullptr)));
+                }
+            }
+}
+
+TEST_CASE("a team that shares every phase gives the bits of one thread") {
+    // Wide enough that forward does not choose to run it on one thread, token by token.
+    Config config = llama_config(2, 768, 6, 2, 128, 1024, 1100);
+    const SmallModel small(config, Type::f16);
+    const auto tokens = some_tokens(1060, small.model.config().decoder.vocab_size);
+    const auto want = logits_of(small.model, tokens, tokens.size(), {.max_batch = 256}, nullptr);
+    for (const std::uint32_t n_threads : {2u, 3u, 5u}) {
+        CAPTURE(n_threads);
+        // A prompt of 1030 tokens, then one by one: attention then splits its chunks over the team.
+        SmallSession s(small.model, {.max_batch = 103, .n_threads = n_threads});
+        std::vector<float> got(want.size());
+        const std::size_t vocab_size = small.model.config().decoder.vocab_size;
+        REQUIRE(forward(s.session, std::span(tokens).first(1030), std::span(got).first(1030 * vocab_size)).ok());
+        for (std::size_t i = 1030; i < tokens.size(); ++i)
+            REQUIRE(forward(s.session, std::span(tokens).subspan(i, 1), std::span(got).subspan(i * vocab_size, vocab_size)).ok());
+        CHECK(same_bits(want, got));
+    }
+}
+
+TEST_CASE("the last row alone equals the last of all rows, and no logits change nothing") {
+    const SmallModel small(llama_config(), Type::f32);
+    const std::size_t vocab_size = small.model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(40, static_cast<std::uint32_t>(vocab_size));
+    const auto all = logits_of(small.model, tokens, tokens.size(), {}, nullptr);
+    SmallSession s(small.model, {});
+    std::vector<float> last(vocab_size);
+    REQUIRE(forward(s.session, std::span(tokens).first(25), {}).ok());
+    REQUIRE(forward(s.session, std::span(tokens).subspan(25), last).ok());
+    CHECK(std::memcmp(last.data(), all.data() + 39 * vocab_size, vocab_size * sizeof(float)) == 0);
+}
+
+TEST_CASE("rewind: what is computed again has the same bits as what was never computed otherwise") {
+    const SmallModel small(decoder_configs()[3].config, Type::f16);  // sliding windows
+    const std::size_t vocab_size = small.model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(300, static_cast<std::uint32_t>(vocab_size));
+    const auto want = logits_of(small.model, tokens, tokens.size(), {}, nullptr);
+    SmallSession s(small.model, {.n_threads = 2});
+    auto other = tokens;
+    for (Token& token : other) token = (token + 1) % vocab_size;
+    REQUIRE(forward(s.session, std::span(tokens).first(130), {}).ok());
+    REQUIRE(forward(s.session, std::span(other).first(150), {}).ok());
+    CHECK(rewind(s.session, 281).code == Code::bad_argument);
+    CHECK(s.session.kv_len() == 280);
+    REQUIRE(rewind(s.session, 121).ok());
+    std::vector<float> got(vocab_size);
+    REQUIRE(forward(s.session, std::span(tokens).subspan(121), got).ok());
+    CHECK(std::memcmp(got.data(), want.data() + 299 * vocab_size, vocab_size * sizeof(float)) == 0);
+}

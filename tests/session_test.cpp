@@ -1,0 +1,133 @@
+// The second promise, and what a session says to a wrong call.
+#include "fovea/session.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "small_models.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1 is a clean error") {
+    std::mt19937 random(7);
+    const auto pick = [&](std::uint32_t low, std::uint32_t high) { return low + random() % (high - low + 1); };
+    for (int i = 0; i < 200; ++i) {
+        const std::uint32_t n_kv_heads = pick(1, 3), head_dim = 2 * pick(1, 20);
+        Config config = llama_config(pick(1, 3), pick(1, 70), n_kv_heads * pick(1, 4), n_kv_heads, head_dim, pick(1, 90),
+                                     pick(1, 1200));
+        Block& b = config.decoder.blocks[0];
+        b.value_head_dim = pick(1, head_dim);
+        b.rotary_dim = 2 * pick(1, head_dim / 2);
+        b.window = pick(0, 1) ? pick(1, 300) : 0;
+        b.gated = pick(0, 1);
+        const SmallModel small(config, pick(0, 1) ? Type::f32 : Type::f16, random());
+        const std::uint32_t max_kv_len = pick(1, config.decoder.max_positions);
+        const Limits limits{.max_kv_len = max_kv_len,
+                            .max_batch = pick(1, max_kv_len),
+                            .n_threads = pick(1, 4),
+                            .kv_type = pick(0, 1) ? Type::f32 : Type::f16};
+        Plan plan;
+        REQUIRE(make_plan(small.model.config(), limits, plan).ok());
+        // The arena ends where the buffer ends: a byte too many would be seen by the sanitizers and by what follows.
+        AlignedBytes arena(plan.arena_bytes + 64, std::byte{0x5a});
+        Session session;
+        const Status short_by_one =
+            make_session(small.model, limits, std::span(arena).first(plan.arena_bytes - 1), session);
+        CHECK(short_by_one.code == Code::arena_too_small);
+        CHECK(short_by_one.wanted == plan.arena_bytes);
+        CHECK(short_by_one.had == plan.arena_bytes - 1);
+        CHECK_FALSE(session.valid());
+        REQUIRE(make_session(small.model, limits, std::span(arena).first(plan.arena_bytes), session).ok());
+        const auto tokens = some_tokens(max_kv_len, small.model.config().decoder.vocab_size);
+        std::vector<float> logits(small.model.config().decoder.vocab_size, NAN);
+        REQUIRE(forward(session, tokens, logits).ok());
+        for (const float x : logits) REQUIRE(std::isfinite(x));
+        for (std::size_t past = 0; past < 64; ++past) REQUIRE(arena[plan.arena_bytes + past] == std::byte{0x5a});
+    }
+}
+
+TEST_CASE("plan: parts are in order, aligned, and end at the arena's size") {
+    Plan plan;
+    REQUIRE(make_plan(llama_config(), {.n_threads = 3}, plan).ok());
+    std::uint64_t end = 0;
+    for (std::uint32_t i = 0; i < plan.n_parts; ++i) {
+        CHECK(plan.parts[i].offset == end);
+        CHECK(plan.parts[i].offset % kArenaAlignment == 0);
+        end = (plan.parts[i].offset + plan.parts[i].bytes + 63) / 64 * 64;
+    }
+    CHECK(end == plan.arena_bytes);
+    CHECK(plan.limits.max_kv_len == 160);
+    CHECK(plan.limits.max_batch == 160);
+}
+
+TEST_CASE("limits outside what the model allows are refused, and the plan stays as it was") {
+    const Config config = llama_config();
+    const Limits bad[] = {{.max_kv_len = 161},
+                          {.max_batch = 161},
+                          {.max_kv_len = 10, .max_batch = 11},
+                          {.n_threads = 0},
+                          {.n_threads = kMaxThreads + 1},
+                          {.kv_type = Type::q4}};
+    for (const Limits& limits : bad) {
+        Plan plan;
+        plan.arena_bytes = 123;
+        CHECK(make_plan(config, limits, plan).code == Code::bad_limits);
+        CHECK(plan.arena_bytes == 123);
+    }
+}
+
+TEST_CASE("forward refuses what it cannot do and leaves the session as it was") {
+    const SmallModel small(llama_config(), Type::f32);
+    SmallSession s(small.model, {.max_kv_len = 20});
+    const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
+    std::vector<float> logits(vocab_size), want(vocab_size);
+    const auto tokens = some_tokens(21, vocab_size);
+    REQUIRE(forward(s.session, std::span(tokens).first(5), {}).ok());
+
+    CHECK(forward(s.session, {}, logits).code == Code::bad_shape);
+    CHECK(forward(s.session, std::span(tokens).first(3), std::span(logits).first(vocab_size - 1)).code == Code::bad_shape);
+    const Status full = forward(s.session, std::span(tokens).first(16), logits);
+    CHECK(full.code == Code::context_full);
+    CHECK(full.wanted == 21);
+    CHECK(full.had == 20);
+    const Token beyond[] = {1, vocab_size};
+    const Status range = forward(s.session, beyond, logits);
+    CHECK(range.code == Code::token_out_of_range);
+    CHECK(range.had == vocab_size);
+    CHECK(s.session.kv_len() == 5);
+
+    REQUIRE(forward(s.session, std::span(tokens).subspan(5, 4), logits).ok());
+    SmallSession fresh(small.model, {.max_kv_len = 20});
+    REQUIRE(forward(fresh.session, std::span(tokens).first(9), want).ok());
+    CHECK(std::memcmp(logits.data(), want.data(), vocab_size * sizeof(float)) == 0);
+}
+
+TEST_CASE("make_session: unknown instruction sets and misaligned arenas") {
+    const SmallModel small(llama_config(), Type::f32);
+    Plan plan;
+    REQUIRE(make_plan(small.model.config(), {}, plan).ok());
+    AlignedBytes arena(plan.arena_bytes + 64);
+    Session session;
+    CHECK(make_session(small.model, {}, arena, session, "z80").code == Code::isa_unavailable);
+    CHECK(make_session(small.model, {}, std::span(arena).subspan(4), session).code == Code::misaligned);
+    CHECK_FALSE(session.valid());
+}
+
+TEST_CASE("two sessions share a model and do not disturb each other") {
+    const SmallModel small(llama_config(), Type::f32);
+    const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(30, vocab_size);
+    std::vector<float> alone(vocab_size), together(vocab_size);
+    SmallSession a(small.model, {}), b(small.model, {}), c(small.model, {});
+    REQUIRE(forward(a.session, tokens, alone).ok());
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const Token other = (tokens[i] + 5) % vocab_size;
+        REQUIRE(forward(b.session, std::span(tokens).subspan(i, 1), together).ok());
+        REQUIRE(forward(c.session, {&other, 1}, {}).ok());
+    }
+    CHECK(std::memcmp(alone.data(), together.data(), vocab_size * sizeof(float)) == 0);
+}

@@ -1,0 +1,128 @@
+// Small models of many shapes with random weights, in memory.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "convert/random_model.h"
+#include "convert/writer.h"
+#include "fovea/model.h"
+#include "fovea/session.h"
+
+namespace fovea::testing {
+
+/// A Llama-shaped decoder: RMSNorm, rotary positions, gated SiLU.
+[[nodiscard]] inline Config llama_config(std::uint32_t n_layers = 2, std::uint32_t d_model = 48, std::uint32_t n_heads = 6,
+                                         std::uint32_t n_kv_heads = 2, std::uint32_t head_dim = 8,
+                                         std::uint32_t d_ff = 88, std::uint32_t max_positions = 160) {
+    Config config;
+    Stack& s = config.decoder;
+    s.n_layers = n_layers;
+    s.d_model = d_model;
+    s.vocab_size = 71;
+    s.max_positions = max_positions;
+    s.n_blocks = 1;
+    s.has_output_head = true;
+    s.tied_output = true;
+    s.final_norm = Norm::rms;
+    Block& b = s.blocks[0];
+    b.n_heads = n_heads;
+    b.n_kv_heads = n_kv_heads;
+    b.head_dim = b.value_head_dim = b.rotary_dim = head_dim;
+    b.d_ff = d_ff;
+    b.norm = Norm::rms;
+    b.position = Position::rope;
+    b.activation = Activation::silu;
+    b.gated = true;
+    b.causal = true;
+    return config;
+}
+
+/// A GPT-2-shaped decoder: LayerNorm with biases, learned positions, GELU, biases everywhere.
+[[nodiscard]] inline Config gpt2_config() {
+    Config config = llama_config(2, 48, 3, 3, 16, 192, 100);
+    Stack& s = config.decoder;
+    s.position = Position::learned;
+    s.final_norm = Norm::layer;
+    s.final_norm_bias = true;
+    Block& b = s.blocks[0];
+    b.rotary_dim = 0;
+    b.position = Position::none;
+    b.norm = Norm::layer;
+    b.norm_bias = true;
+    b.activation = Activation::gelu_tanh;
+    b.gated = false;
+    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
+    return config;
+}
+
+struct NamedConfig {
+    std::string name;
+    Config config;
+};
+
+/// One of everything a decoder can be in this version.
+[[nodiscard]] inline std::vector<NamedConfig> decoder_configs() {
+    std::vector<NamedConfig> all{{"llama", llama_config()}, {"gpt2", gpt2_config()}};
+    Config wide = llama_config(1, 528, 4, 1, 80, 600, 1100);  // sums of several column blocks, chunks of attention
+    wide.decoder.tied_output = false;
+    all.push_back({"wide", wide});
+    Config sliding = llama_config(3, 64, 4, 2, 16, 96, 700);
+    sliding.decoder.n_blocks = 2;
+    sliding.decoder.blocks[1] = sliding.decoder.blocks[0];
+    sliding.decoder.blocks[1].window = 37;
+    static constexpr std::uint8_t kLayers[] = {1, 0, 1};
+    sliding.decoder.layer_blocks = kLayers;
+    all.push_back({"sliding", sliding});
+    Config normed = llama_config(2, 40, 5, 5, 20, 56, 90);  // heads that end within a panel
+    normed.decoder.blocks[0].query_key_norm = Norm::rms;
+    normed.decoder.blocks[0].rotary_dim = 12;
+    normed.decoder.blocks[0].score_softcap = 20.0f;
+    normed.decoder.logit_softcap = 15.0f;
+    all.push_back({"query and key norms, partial rotation, soft caps", normed});
+    Config narrow = llama_config(2, 32, 30, 2, 4, 48, 64);  // groups of more heads than a row block, values narrower
+    narrow.decoder.blocks[0].value_head_dim = 2;
+    narrow.decoder.embedding_norm = Norm::rms;
+    narrow.decoder.embedding_scale = 3.0f;
+    narrow.decoder.final_norm = Norm::none;
+    all.push_back({"many heads", narrow});
+    return all;
+}
+
+/// A model in memory and the file it is in.
+struct SmallModel {
+    AlignedBytes file;
+    Model model;
+
+    SmallModel(const Config& config, Type type, std::uint64_t seed = 1) {
+        file = write_bytes(random_model(config, seed), {.type = type});
+        const Status status = open_model(file, model);
+        if (!status.ok()) throw std::runtime_error(std::string("open_model: ") + name(status.code) + " " + status.what);
+    }
+};
+
+/// A session with an arena of exactly the planned size.
+struct SmallSession {
+    AlignedBytes arena;
+    Session session;
+
+    SmallSession(const Model& model, const Limits& limits, const char* isa = nullptr) {
+        Plan plan;
+        Status status = make_plan(model.config(), limits, plan);
+        if (status.ok()) {
+            arena.resize(plan.arena_bytes, std::byte{0xee});
+            status = make_session(model, limits, arena, session, isa);
+        }
+        if (!status.ok()) throw std::runtime_error(std::string("session: ") + name(status.code) + " " + status.what);
+    }
+};
+
+/// Ids that visit the whole vocabulary in no order a model could like.
+[[nodiscard]] inline std::vector<Token> some_tokens(std::size_t n, std::uint32_t vocab_size) {
+    std::vector<Token> tokens(n);
+    std::uint32_t state = 12345;
+    for (Token& token : tokens) token = (state = state * 1664525u + 1013904223u) / 65536u % vocab_size;
+    return tokens;
+}
+
+}  // namespace fovea::testing
