@@ -19,7 +19,7 @@ public:
     [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
     /// Ids with a role of their own; kNoToken where the model has none.
     [[nodiscard]] Token bos() const noexcept;
-    [[nodiscard]] bool adds_bos() const noexcept;   ///< encode puts bos first when asked for special tokens
+    [[nodiscard]] bool adds_bos() const noexcept;   ///< EncodeOptions::add_special puts bos first
     [[nodiscard]] bool ends_text(Token id) const noexcept;  ///< one of the model's end tokens
     [[nodiscard]] bool is_special(Token id) const noexcept;
 
@@ -36,7 +36,7 @@ private:
 [[nodiscard]] Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) noexcept;
 
 struct EncodeOptions {
-    bool add_bos = true;         ///< put the model's start token first where the model wants one
+    bool add_special = true;     ///< add the tokens the model wants around a text: most often its start token, if any
     bool parse_special = false;  ///< read "<|name|>" in the text as that token; else it is plain text
 };
 
@@ -46,8 +46,8 @@ struct EncodeOptions {
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
 ///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte where it can't
 ///   scratch  at least encode_scratch_bytes(text.size()), 16-byte aligned
-/// A text of n bytes never has more than n + 2 tokens... see max_tokens.
-/// Errors: buffer_too_small (tokens or scratch; n_tokens is 0).
+/// Errors, n_tokens 0: buffer_too_small, `what` naming "scratch bytes" or "tokens" (then `wanted` is their exact number
+/// and `tokens` is as it was up to its end: max_tokens is always enough); misaligned; section_invalid.
 [[nodiscard]] Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
                             std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
 
