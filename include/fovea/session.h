@@ -26,6 +26,8 @@ struct Limits {
 };
 
 inline constexpr std::uint32_t kMaxThreads = 256;
+/// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
+[[nodiscard]] std::uint32_t default_threads() noexcept;
 inline constexpr std::size_t kArenaAlignment = 64;
 
 /// One named stretch of the arena.
