@@ -4,7 +4,9 @@
 
 namespace fovea {
 
-/// Sets this thread's floating-point control word (MXCSR, FPCR, FPSCR) for its scope and restores the caller's after.
+/// Sets this thread's floating-point control word (MXCSR, FPCR, FPSCR) for its scope and restores the caller's, flags
+/// included, after. Make it first in an entry point and read the operands afterwards: the compiler knows nothing of
+/// control words, but it does not move a read of memory across this constructor.
 class FloatEnv {
 public:
     FloatEnv() noexcept;

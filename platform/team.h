@@ -4,26 +4,32 @@
 
 namespace fovea {
 
-/// Shared by a team's members; lives in the session's arena. Start with start_team.
+/// Shared by a team's members; lives in the session's arena. Start with start_team; to end it, forget it.
 struct Team;
 
 /// Bytes and alignment of a Team in the arena; the same on every machine.
 inline constexpr std::uint64_t kTeamBytes = 256;
 
 /// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned) and creates its threads now, so that run_team
-/// never has to. Without OpenMP only n_threads = 1 can be had. Null where the threads could not be made.
+/// never has to. Without OpenMP only n_threads = 1 can be had. Null where the threads could not be had.
 [[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads) noexcept;
 
-/// Calls work(context, member) on every member, 0 (the calling thread) to n_threads − 1, in one parallel region, with
-/// each member's floating-point environment set (see float_env.h), and returns when all are done.
+/// Calls work(context, member) on every member, 0 (the calling thread) to team_size − 1, in one parallel region, with
+/// each member's floating-point environment set (see float_env.h), and returns when all are done. Call it from the
+/// thread that started the team: OpenMP keeps threads per caller.
 void run_team(Team& team, void (*work)(void* context, std::uint32_t member), void* context) noexcept;
 
-/// Waits until every member of the running team is here: spins for a bounded time, then sleeps.
+/// Waits until every member of the running team is here: spins for a bounded time, then sleeps. Called by every member
+/// equally often. What members wrote before is seen by all after.
 void wait_team(Team& team) noexcept;
 
+/// The number of members: n_threads, but for a run within the host's own parallel region, where OpenMP gives fewer.
+/// Divide work by this inside `work`, never by a number from elsewhere.
 [[nodiscard]] std::uint32_t team_size(const Team& team) noexcept;
 
-/// The number of fast cores in this thread's affinity mask: the default for Limits::n_threads. At least 1.
+/// The number of cores that this thread may use and that are worth using together: of its affinity mask, one for each
+/// physical core, of the fastest kind only, and no more than a container's quota. The default for Limits::n_threads.
+/// At least 1. Reads /sys and /proc where there are such; allocates nothing.
 [[nodiscard]] std::uint32_t fast_cores() noexcept;
 
 }  // namespace fovea

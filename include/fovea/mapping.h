@@ -7,7 +7,8 @@
 
 namespace fovea {
 
-/// Owns a read-only mapping; movable. An empty file gives empty bytes.
+/// Owns a read-only mapping; movable. An empty file gives empty bytes. Replace a mapped file by renaming another over it:
+/// one that is shortened in place takes its pages away, and reading them ends the process.
 class Mapping {
 public:
     Mapping() noexcept = default;

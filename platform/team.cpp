@@ -1,0 +1,135 @@
+#include "team.h"
+
+#include <new>
+
+#include "float_env.h"
+
+#if defined(FOVEA_OPENMP)
+#include <omp.h>
+
+#include <atomic>
+
+#include "clock.h"
+#endif
+
+namespace fovea {
+
+#if defined(FOVEA_OPENMP)
+
+// Longer than any phase's own jitter, shorter than a scheduler's time slice by a factor of a hundred.
+constexpr std::uint64_t kSpinNs = 50'000;
+// Pauses between looks at the clock: about a microsecond where a pause is 40 ns, a tenth of one where it is nothing.
+constexpr int kPausesPerLook = 32;
+
+struct Team {
+    std::uint32_t n_threads = 1;
+    bool may_spin = false;                                // every member can have a CPU of its own
+    alignas(64) std::atomic<std::uint32_t> n_members{1};  // of the current run
+    alignas(64) std::atomic<std::uint32_t> n_arrived{0};
+    alignas(64) std::atomic<std::uint32_t> generation{0};  // of the barrier; members sleep on it
+};
+static_assert(sizeof(Team) <= kTeamBytes && alignof(Team) <= 64);
+
+namespace {
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");  // `yield` does nothing on the cores we know; this gives some nanoseconds of rest
+#elif defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/// Whether `generation` left `old` within kSpinNs.
+bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old) noexcept {
+    const std::uint64_t start = clock_ns();
+    do {
+        for (int i = 0; i < kPausesPerLook; ++i) {
+            if (generation.load(std::memory_order_acquire) != old) return true;
+            pause();
+        }
+    } while (clock_ns() - start < kSpinNs);
+    return false;
+}
+
+/// Turns off, for its scope, OpenMP's freedom to give fewer threads than asked for (OMP_DYNAMIC).
+class FixedSize {
+public:
+    FixedSize() noexcept : dynamic_(omp_get_dynamic()) {
+        if (dynamic_) omp_set_dynamic(0);
+    }
+    ~FixedSize() {
+        if (dynamic_) omp_set_dynamic(1);
+    }
+    FixedSize(const FixedSize&) = delete;
+    FixedSize& operator=(const FixedSize&) = delete;
+
+private:
+    int dynamic_;
+};
+
+}  // namespace
+
+Team* start_team(void* place, std::uint32_t n_threads) noexcept {
+    Team* team = new (place) Team;
+    team->n_threads = n_threads;
+    if (n_threads == 1) return team;
+    team->may_spin = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
+    // The first region makes the threads and their team; the second finds both made, as every later one will.
+    const auto meet = [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); };
+    for (int region = 0; region < 2; ++region) run_team(*team, meet, team);
+    return team_size(*team) == n_threads ? team : nullptr;
+}
+
+void run_team(Team& team, void (*work)(void* context, std::uint32_t member), void* context) noexcept {
+    if (team.n_threads == 1) {
+        const FloatEnv env;
+        work(context, 0);
+        return;
+    }
+    const FixedSize fixed;
+#pragma omp parallel num_threads(static_cast<int>(team.n_threads))
+    {
+        const FloatEnv env;
+        // Every member stores the same number, so that none has to wait for another's.
+        team.n_members.store(static_cast<std::uint32_t>(omp_get_num_threads()), std::memory_order_relaxed);
+        work(context, static_cast<std::uint32_t>(omp_get_thread_num()));
+    }
+}
+
+void wait_team(Team& team) noexcept {
+    const std::uint32_t n_members = team_size(team);
+    if (n_members == 1) return;
+    const std::uint32_t old = team.generation.load(std::memory_order_relaxed);  // can't change before we arrive
+    if (team.n_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == n_members) {
+        team.n_arrived.store(0, std::memory_order_relaxed);
+        team.generation.store(old + 1, std::memory_order_release);
+        team.generation.notify_all();
+        return;
+    }
+    if (team.may_spin && spin(team.generation, old)) return;
+    team.generation.wait(old, std::memory_order_acquire);
+}
+
+std::uint32_t team_size(const Team& team) noexcept { return team.n_members.load(std::memory_order_relaxed); }
+
+#else
+
+struct Team {};
+
+Team* start_team(void* place, std::uint32_t n_threads) noexcept { return n_threads == 1 ? new (place) Team : nullptr; }
+
+void run_team(Team&, void (*work)(void* context, std::uint32_t member), void* context) noexcept {
+    const FloatEnv env;
+    work(context, 0);
+}
+
+void wait_team(Team&) noexcept {}
+
+std::uint32_t team_size(const Team&) noexcept { return 1; }
+
+#endif
+
+}  // namespace fovea
