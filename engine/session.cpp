@@ -103,26 +103,27 @@ struct Work {
     SessionState* session;
     std::span<const Token> tokens;
     std::span<float> logits;
-    std::uint32_t n_members;
+    bool serial;
 };
 
 void work(void* context, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(context);
-    if (member >= w.n_members) return;
+    // Not limits.n_threads: within the host's own parallel region OpenMP may give fewer.
+    const std::uint32_t n_members = w.serial ? 1 : team_size(*w.session->team);
     Pass pass{.session = *w.session,
               .tokens = w.tokens,
               .logits = w.logits,
               .pos = w.session->kv_len,
               .seq_len = static_cast<std::uint32_t>(w.tokens.size()),
               .member = member,
-              .n_members = w.n_members};
+              .n_members = n_members};
     run_pass(pass);
 }
 
 /// At most max_batch tokens through all layers.
 void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
     const bool serial = s.limits.n_threads == 1 || s.macs_per_token * tokens.size() < kSerialMacs;
-    Work w{&s, tokens, logits, serial ? 1 : s.limits.n_threads};
+    Work w{&s, tokens, logits, serial};
     if (serial)
         work(&w, 0);
     else
