@@ -1,0 +1,342 @@
+// What the engine asks of the machine: features, mapping, clock, floating-point environment, team of threads.
+#include "platform/clock.h"
+#include "platform/features.h"
+#include "platform/float_env.h"
+#include "platform/team.h"
+
+#include <doctest/doctest.h>
+#include <errno.h>
+#include <fenv.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/mapping.h"
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace {
+
+using namespace fovea;
+
+/// The processor's flags in the kernel's words, with a space on both sides of each; empty where there is no such list.
+std::string kernel_flags() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("flags") || line.starts_with("Features")) return line.substr(line.find(':') + 1) + ' ';
+    return {};
+}
+
+TEST_CASE("features: what the CPU says is what the kernel says") {
+    const std::string flags = kernel_flags();
+    if (flags.empty()) return;
+    const auto has = [&](const char* flag) { return flags.find(std::string(" ") + flag + ' ') != std::string::npos; };
+    const CpuFeatures f = detect_features();
+#if defined(__x86_64__)
+    CHECK(f.avx2 == has("avx2"));
+    CHECK(f.fma == has("fma"));
+    CHECK(f.f16c == has("f16c"));
+    CHECK(f.avx512 == (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")));
+    CHECK(f.avx512vnni == (has("avx512_vnni") && f.avx512));
+    if (has("avx_vnni")) CHECK(f.avxvnni);  // older kernels do not list it
+    CHECK_FALSE(f.neon);
+#elif defined(__aarch64__)
+    CHECK(f.neon);
+    CHECK_FALSE(f.avx2);
+#endif
+}
+
+TEST_CASE("features: covers asks for every flag that is needed and for no other") {
+    const CpuFeatures none;
+    CHECK(covers(none, none));
+    CHECK(covers({.avx2 = true, .fma = true}, {.avx2 = true}));
+    CHECK_FALSE(covers({.avx2 = true}, {.avx2 = true, .fma = true}));
+    const auto each = {&CpuFeatures::avx2,       &CpuFeatures::fma,     &CpuFeatures::f16c, &CpuFeatures::avx512,
+                       &CpuFeatures::avx512vnni, &CpuFeatures::avxvnni, &CpuFeatures::neon, &CpuFeatures::dotprod,
+                       &CpuFeatures::i8mm,       &CpuFeatures::mve};
+    CHECK(each.size() == sizeof(CpuFeatures));  // one bool each: a new one belongs in this list
+    for (const auto flag : each) {
+        CpuFeatures one;
+        one.*flag = true;
+        CHECK(covers(one, one));
+        CHECK_FALSE(covers(none, one));
+    }
+}
+
+TEST_CASE("clock: it moves forward") {
+    std::uint64_t last = clock_ns();
+    const std::uint64_t start = last;
+    while (last - start < 1'000'000) {
+        const std::uint64_t now = clock_ns();
+        REQUIRE(now >= last);
+        last = now;
+    }
+}
+
+// ---- floating-point environment ------------------------------------------------------------------------------------
+
+/// Makes this thread's environment as unlike the engine's as it goes, as a host may, and undoes it.
+class HostileHost {
+public:
+    HostileHost() {
+        fegetenv(&saved_);
+        fesetround(FE_DOWNWARD);
+#if defined(__SSE__)
+        _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#endif
+    }
+    ~HostileHost() { fesetenv(&saved_); }
+
+private:
+    fenv_t saved_;
+};
+
+// volatile: computed when and where it is written, not by the compiler.
+bool rounds_to_nearest() {
+    volatile float one = 1.0f, more_than_half = 0.6e-7f;
+    return one + more_than_half > 1.0f;
+}
+bool keeps_denormals() {
+    volatile float small = 1.5e-38f, half = 0.5f;
+    volatile float denormal = small * half;
+    return denormal != 0.0f && denormal + denormal == small;
+}
+
+TEST_CASE("float_env: nearest and gradual inside, the caller's own after") {
+    const HostileHost host;
+    REQUIRE_FALSE(rounds_to_nearest());
+    {
+        const FloatEnv env;
+        CHECK(rounds_to_nearest());
+        CHECK(keeps_denormals());
+    }
+    CHECK_FALSE(rounds_to_nearest());
+    CHECK(fegetround() == FE_DOWNWARD);
+#if defined(__SSE__)
+    CHECK_FALSE(keeps_denormals());
+#endif
+}
+
+// ---- mapping -------------------------------------------------------------------------------------------------------
+
+/// A directory of this test's own, removed with all it holds.
+struct TemporaryDirectory {
+    std::filesystem::path path;
+    TemporaryDirectory() {
+        std::string name = (std::filesystem::temp_directory_path() / "fovea-test-XXXXXX").string();
+        REQUIRE(mkdtemp(name.data()));
+        path = name;
+    }
+    ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+
+    std::string file(const char* name, const std::string& content) const {
+        std::ofstream(path / name, std::ios::binary) << content;
+        return (path / name).string();
+    }
+};
+
+TEST_CASE("mapping: a file's bytes, for as long as the mapping lives") {
+    const TemporaryDirectory directory;
+    const std::string content("some bytes\0and more", 19);
+    const std::string path = directory.file("a", content);
+    Mapping mapping;
+    REQUIRE(map_file(path.c_str(), mapping).ok());
+    std::filesystem::remove(path);
+    const auto holds = [&](const Mapping& m) {
+        return m.bytes().size() == content.size() && !std::memcmp(m.bytes().data(), content.data(), content.size());
+    };
+    CHECK(holds(mapping));
+
+    Mapping moved(std::move(mapping));
+    CHECK(holds(moved));
+    CHECK(mapping.bytes().empty());
+    Mapping assigned;
+    REQUIRE(map_file(directory.file("b", "other").c_str(), assigned).ok());
+    assigned = std::move(moved);
+    CHECK(holds(assigned));
+    CHECK(moved.bytes().empty());
+}
+
+TEST_CASE("mapping: an empty file is empty bytes") {
+    const TemporaryDirectory directory;
+    Mapping mapping;
+    REQUIRE(map_file(directory.file("full", "x").c_str(), mapping).ok());
+    CHECK(map_file(directory.file("empty", "").c_str(), mapping).ok());
+    CHECK(mapping.bytes().empty());
+}
+
+TEST_CASE("mapping: what is no readable file is refused by step and number, and changes nothing") {
+    const TemporaryDirectory directory;
+    Mapping mapping;
+    REQUIRE(map_file(directory.file("a", "kept").c_str(), mapping).ok());
+    const std::string pipe = (directory.path / "pipe").string();
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);  // nobody writes to it: opening must not wait for one who does
+    const struct {
+        std::string path;
+        const char* what;
+        int error;
+    } cases[] = {{(directory.path / "none").string(), "open", ENOENT},
+                 {directory.path.string(), "not a regular file", EISDIR},
+                 {pipe, "not a regular file", EINVAL},
+                 {"/dev/null", "not a regular file", EINVAL}};
+    for (const auto& c : cases) {
+        CAPTURE(c.path);
+        const Status status = map_file(c.path.c_str(), mapping);
+        CHECK(status.code == Code::io_error);
+        CHECK(std::string(status.what) == c.what);
+        CHECK(status.had == static_cast<std::uint64_t>(c.error));
+        CHECK(mapping.bytes().size() == 4);
+    }
+}
+
+// ---- team ----------------------------------------------------------------------------------------------------------
+
+struct alignas(64) TeamPlace {
+    std::byte bytes[kTeamBytes];
+};
+
+#if defined(_OPENMP)
+constexpr std::uint32_t kSizes[] = {1, 2, 3, 4, 8};
+#else
+constexpr std::uint32_t kSizes[] = {1};
+#endif
+
+TEST_CASE("team: every member runs once, in the engine's floating-point environment") {
+    const HostileHost host;
+    for (const std::uint32_t n : kSizes) {
+        CAPTURE(n);
+        TeamPlace place;
+        Team* team = start_team(&place, n);
+        REQUIRE(team);
+        CHECK(team_size(*team) == n);
+        struct Seen {
+            std::atomic<std::uint32_t> runs[8], strange;
+        } seen{};
+        const auto work = [](void* context, std::uint32_t member) {
+            Seen& s = *static_cast<Seen*>(context);
+            ++s.runs[member];
+            if (!rounds_to_nearest() || !keeps_denormals()) ++s.strange;
+        };
+        run_team(*team, work, &seen);
+        for (std::uint32_t member = 0; member < 8; ++member) CHECK(seen.runs[member] == (member < n ? 1u : 0u));
+        CHECK(seen.strange == 0);
+        CHECK_FALSE(rounds_to_nearest());
+    }
+}
+
+TEST_CASE("team: after a barrier every member sees what all wrote before it") {
+    constexpr std::uint32_t kPhases = 2000;
+    for (const std::uint32_t n : kSizes) {
+        CAPTURE(n);
+        TeamPlace place;
+        struct Board {
+            Team* team;
+            std::uint32_t phase[8];  // plain memory: the barrier alone orders it
+            std::atomic<std::uint32_t> wrong;
+        } board{start_team(&place, n), {}, 0};
+        REQUIRE(board.team);
+        const auto work = [](void* context, std::uint32_t member) {
+            Board& b = *static_cast<Board*>(context);
+            for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
+                b.phase[member] = phase;
+                wait_team(*b.team);
+                for (std::uint32_t i = 0; i < team_size(*b.team); ++i) b.wrong += b.phase[i] != phase;
+                wait_team(*b.team);
+            }
+        };
+        run_team(*board.team, work, &board);
+        CHECK(board.wrong == 0);
+    }
+}
+
+#if defined(_OPENMP)
+
+std::uint64_t process_cpu_ns() {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+TEST_CASE("team: members that wait for long sleep, and so does a team without work") {
+    TeamPlace place;
+    Team* team = start_team(&place, 2);
+    REQUIRE(team);
+    const auto late = [](void* context, std::uint32_t member) {
+        if (member == 0) usleep(400'000);
+        wait_team(*static_cast<Team*>(context));
+    };
+    constexpr useconds_t kLongestSpin = 500'000;  // us; the OpenMP libraries' own after a region: up to 200 ms
+    usleep(kLongestSpin);
+    std::uint64_t before = process_cpu_ns();
+    run_team(*team, late, team);
+    CHECK(process_cpu_ns() - before < 100'000'000);  // a spinning member would have burnt 400 ms
+
+    usleep(kLongestSpin);
+    before = process_cpu_ns();
+    usleep(300'000);
+    CHECK(process_cpu_ns() - before < 50'000'000);
+}
+
+TEST_CASE("team: within the host's own parallel region it is smaller, and still whole") {
+    TeamPlace place;
+    Team* team = start_team(&place, 2);
+    REQUIRE(team);
+    struct Sum {
+        Team* team;
+        std::atomic<std::uint32_t> done;
+    } sum{team, 0};
+    const auto work = [](void* context, std::uint32_t member) {
+        Sum& s = *static_cast<Sum*>(context);
+        const std::uint32_t n = team_size(*s.team);
+        wait_team(*s.team);
+        s.done += 100 * (member + 1) / n - 100 * member / n;  // this member's share of 100
+    };
+#pragma omp parallel num_threads(2)
+    {
+#pragma omp master
+        run_team(*team, work, &sum);
+    }
+    CHECK(sum.done == 100);
+    run_team(*team, work, &sum);
+    CHECK(team_size(*team) == 2);
+    CHECK(sum.done == 200);
+}
+
+#else
+
+TEST_CASE("team: without OpenMP there is one member") {
+    TeamPlace place;
+    CHECK(start_team(&place, 2) == nullptr);
+}
+
+#endif
+
+#if defined(__linux__)
+TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
+    cpu_set_t saved;
+    REQUIRE(sched_getaffinity(0, sizeof saved, &saved) == 0);
+    CHECK(fast_cores() >= 1);
+    CHECK(fast_cores() <= static_cast<std::uint32_t>(CPU_COUNT(&saved)));
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); ++cpu)
+        if (CPU_ISSET(cpu, &saved)) CPU_SET(cpu, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(fast_cores() == 1);
+    REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
+}
+#endif
+
+}  // namespace

@@ -1,0 +1,86 @@
+// Errors in words, and the file's checksum.
+#include "fovea/status.h"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <limits>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/checksum.h"
+
+namespace {
+
+using namespace fovea;
+
+std::string line(const Status& status) {
+    char room[160];
+    return std::string(describe(status, room));
+}
+
+TEST_CASE("status: what was wanted and what was had") {
+    CHECK(line({Code::arena_too_small, "arena bytes", 1843200, 1048576}) ==
+          "arena too small: want 1843200 arena bytes, have 1048576");
+    CHECK(line({Code::section_missing, "tokenizer", 0, 0}) == "section missing: tokenizer");
+    CHECK(line({Code::io_error, "open", 0, 2}) == "input or output failed: open, system error 2");
+    CHECK(line({Code::bad_magic, "", 0, 0}) == "not a Fovea file");
+    CHECK(line({Code::truncated, "", 64, 0}) == "truncated: want 64, have 0");
+    CHECK(line({Code::truncated, nullptr, 64, 0}) == "truncated: want 64, have 0");
+    CHECK(line({}) == "ok");
+    constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
+    CHECK(line({Code::bad_shape, "logits", kMax, kMax}) ==
+          "bad shape: want 18446744073709551615 logits, have 18446744073709551615");
+}
+
+TEST_CASE("status: every code has a name of its own, and numbers that are no code have one too") {
+    std::set<std::string> names;
+    constexpr int kCodes = static_cast<int>(Code::threads_unavailable) + 1;
+    for (int code = 0; code < kCodes; ++code) names.insert(name(static_cast<Code>(code)));
+    CHECK(names.size() == kCodes);
+    CHECK(names.count(name(static_cast<Code>(kCodes))) == 0);
+    CHECK(names.count(name(static_cast<Code>(255))) == 0);
+}
+
+TEST_CASE("status: a line is cut off where it does not fit, and nothing is written past it") {
+    const Status status{Code::arena_too_small, "arena bytes", 1843200, 1048576};
+    const std::string whole = line(status);
+    for (std::size_t room = 0; room <= whole.size() + 1; ++room) {
+        std::vector<char> text(room + 1, '#');
+        const std::string_view written = describe(status, std::span(text).first(room));
+        CHECK(written == whole.substr(0, room));
+        CHECK(text[room] == '#');
+    }
+}
+
+TEST_CASE("crc32c: the values of RFC 3720, appendix B.4, and the usual check") {
+    std::vector<std::byte> bytes(32);
+    CHECK(crc32c(bytes) == 0x8a9136aau);
+    for (auto& b : bytes) b = std::byte{0xff};
+    CHECK(crc32c(bytes) == 0x62a8ab43u);
+    for (std::size_t i = 0; i < 32; ++i) bytes[i] = static_cast<std::byte>(i);
+    CHECK(crc32c(bytes) == 0x46dd794eu);
+    for (std::size_t i = 0; i < 32; ++i) bytes[i] = static_cast<std::byte>(31 - i);
+    CHECK(crc32c(bytes) == 0x113fdb5cu);
+    CHECK(crc32c(std::as_bytes(std::span("123456789", 9))) == 0xe3069283u);
+    CHECK(crc32c({}) == 0);
+}
+
+TEST_CASE("crc32c: pieces give what the whole gives, at every length and alignment") {
+    std::vector<std::byte> bytes(100);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 151 + 7);
+    const std::span<const std::byte> all = bytes;
+    for (std::size_t cut = 0; cut <= all.size(); ++cut)
+        CHECK(crc32c(all.subspan(cut), crc32c(all.first(cut))) == crc32c(all));
+    // One bit anywhere changes it.
+    const std::uint32_t before = crc32c(all);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] ^= std::byte{0x10};
+        CHECK(crc32c(all) != before);
+        bytes[i] ^= std::byte{0x10};
+    }
+}
+
+}  // namespace
