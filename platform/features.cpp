@@ -1,5 +1,8 @@
 #include "features.h"
 
+#include <atomic>
+#include <cstdint>
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
@@ -7,10 +10,15 @@
 #endif
 
 namespace fovea {
+namespace {
+
+constexpr bool CpuFeatures::*kFlags[] = {
+    &CpuFeatures::avx2,    &CpuFeatures::fma,  &CpuFeatures::f16c,    &CpuFeatures::avx512, &CpuFeatures::avx512vnni,
+    &CpuFeatures::avxvnni, &CpuFeatures::neon, &CpuFeatures::dotprod, &CpuFeatures::i8mm,   &CpuFeatures::mve,
+};
+static_assert(sizeof kFlags / sizeof *kFlags == sizeof(CpuFeatures), "one bool each");
 
 #if defined(__x86_64__) || defined(__i386__)
-
-namespace {
 
 struct Registers {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -31,9 +39,7 @@ unsigned saved_state() noexcept {
     return low;
 }
 
-}  // namespace
-
-CpuFeatures detect_features() noexcept {
+CpuFeatures ask() noexcept {
     CpuFeatures f;
     const Registers basic = cpuid(1, 0), extended = cpuid(7, 0), further = cpuid(7, 1);
     constexpr int kXgetbvEnabled = 27, kAvx = 28;
@@ -53,7 +59,7 @@ CpuFeatures detect_features() noexcept {
 
 #elif defined(__linux__) && defined(__aarch64__)
 
-CpuFeatures detect_features() noexcept {
+CpuFeatures ask() noexcept {
     CpuFeatures f;
     f.neon = true;  // every AArch64 has it
     f.dotprod = (getauxval(AT_HWCAP) >> 20) & 1;
@@ -63,7 +69,7 @@ CpuFeatures detect_features() noexcept {
 
 #elif defined(__linux__) && defined(__arm__)
 
-CpuFeatures detect_features() noexcept {
+CpuFeatures ask() noexcept {
     CpuFeatures f;
     const unsigned long capabilities = getauxval(AT_HWCAP);
     // The kernels keep floats in VFP registers and need its fused multiply-add: NEON alone (Cortex-A8, A9) won't do.
@@ -76,7 +82,7 @@ CpuFeatures detect_features() noexcept {
 #else
 
 // Where nobody can be asked, what the compiler was told is what there is.
-CpuFeatures detect_features() noexcept {
+CpuFeatures ask() noexcept {
     CpuFeatures f;
 #if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
     f.neon = true;
@@ -95,12 +101,28 @@ CpuFeatures detect_features() noexcept {
 
 #endif
 
+constexpr std::uint32_t kAsked = 1u << 31;
+constinit std::atomic<std::uint32_t> remembered{0};  // kAsked, and bit i for kFlags[i]
+
+}  // namespace
+
+CpuFeatures detect_features() noexcept {
+    std::uint32_t bits = remembered.load(std::memory_order_relaxed);
+    CpuFeatures f;
+    if (!bits) {  // a hypervisor takes 50 us to answer the CPUIDs; two threads that both ask hear the same
+        f = ask();
+        bits = kAsked;
+        for (int i = 0; const auto flag : kFlags) bits |= static_cast<std::uint32_t>(f.*flag) << i++;
+        remembered.store(bits, std::memory_order_relaxed);
+    }
+    for (int i = 0; const auto flag : kFlags) f.*flag = (bits >> i++) & 1;
+    return f;
+}
+
 bool covers(const CpuFeatures& have, const CpuFeatures& need) noexcept {
-    const auto ok = [](bool has, bool needs) { return has || !needs; };
-    return ok(have.avx2, need.avx2) && ok(have.fma, need.fma) && ok(have.f16c, need.f16c) &&
-           ok(have.avx512, need.avx512) && ok(have.avx512vnni, need.avx512vnni) && ok(have.avxvnni, need.avxvnni) &&
-           ok(have.neon, need.neon) && ok(have.dotprod, need.dotprod) && ok(have.i8mm, need.i8mm) &&
-           ok(have.mve, need.mve);
+    for (const auto flag : kFlags)
+        if (need.*flag && !(have.*flag)) return false;
+    return true;
 }
 
 }  // namespace fovea

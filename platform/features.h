@@ -13,7 +13,7 @@ struct CpuFeatures {
     bool mve = false;
 };
 
-/// Asks the CPU (CPUID with XGETBV; HWCAP) once per call; cheap, allocates nothing.
+/// What the CPU said (CPUID with XGETBV; HWCAP) when it was first asked; after that a few instructions. Any thread.
 [[nodiscard]] CpuFeatures detect_features() noexcept;
 
 /// Whether `have` has all that `need` asks for.
