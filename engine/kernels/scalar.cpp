@@ -1,0 +1,343 @@
+// The kernels in plain loops: what runs where there is nothing better, and the specification of those that are.
+// Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
+#include "../half.h"
+#include "kernels.h"
+#include "scalar_math.h"
+
+namespace fovea {
+namespace {
+
+// ---- how elements are stored ---------------------------------------------------------------------------------------
+
+struct F32 {
+    using Element = float;
+    static float load(float x) { return x; }
+    static float store(float x) { return canonical(x); }
+};
+
+struct F16 {
+    using Element = std::uint16_t;
+    static float load(std::uint16_t x) { return from_f16(x); }
+    static std::uint16_t store(float x) { return to_f16(x); }
+};
+
+struct Bf16 {
+    using Element = std::uint16_t;
+    static float load(std::uint16_t x) { return from_bf16(x); }
+};
+
+// ---- sums ----------------------------------------------------------------------------------------------------------
+
+/// What 16 sums, one per lane, come to: the upper half onto the lower half until one is left.
+float fold(const float (&lanes)[kLanes]) {
+    float sum[kLanes];
+    for (std::uint32_t i = 0; i < kLanes; ++i) sum[i] = lanes[i];
+    for (std::uint32_t half = kLanes / 2; half > 0; half /= 2)
+        for (std::uint32_t i = 0; i < half; ++i) sum[i] = sum[i] + sum[i + half];
+    return sum[0];
+}
+
+/// total[row][lane] = dot product of a panel's row `lane` with operand row `row`.
+///   panel [n_cols][16]; operand [n_cols][n_rows], n_rows <= kRowBlock
+template<class Storage>
+void dot_panel(const typename Storage::Element* panel, const float* operand, std::uint32_t n_cols, std::uint32_t n_rows,
+               float (&total)[kRowBlock][kLanes]) {
+    for (std::uint32_t row = 0; row < n_rows; ++row)
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) total[row][lane] = 0.0f;
+    for (std::size_t begin = 0; begin < n_cols; begin += kColumnBlock) {
+        const std::size_t end = n_cols - begin < kColumnBlock ? n_cols : begin + kColumnBlock;
+        float sum[kRowBlock][kLanes] = {};
+        for (std::size_t col = begin; col < end; ++col) {
+            float weight[kLanes];
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) weight[lane] = Storage::load(panel[col * kLanes + lane]);
+            for (std::uint32_t row = 0; row < n_rows; ++row) {
+                const float x = operand[col * n_rows + row];
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                    sum[row][lane] = fma_f32(weight[lane], x, sum[row][lane]);
+            }
+        }
+        for (std::uint32_t row = 0; row < n_rows; ++row)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                total[row][lane] = begin == 0 ? sum[row][lane] : total[row][lane] + sum[row][lane];
+    }
+}
+
+// ---- matrices ------------------------------------------------------------------------------------------------------
+
+float activate(Activation activation, float x) {
+    switch (activation) {
+        case Activation::none: return x;
+        case Activation::relu: return relu_f32(x);
+        case Activation::gelu: return gelu_f32(x);
+        case Activation::gelu_tanh: return gelu_tanh_f32(x);
+        case Activation::silu: return silu_f32(x);
+    }
+    return x;
+}
+
+/// y[row][lane] = W·x + bias for one panel and one block of operand rows.
+template<class Storage>
+void apply_panel(const Matmul& m, std::uint32_t panel, const float* operand, std::uint32_t n_rows,
+                 float (&y)[kRowBlock][kLanes]) {
+    const std::byte* bytes = m.panels + panel * m.panel_stride;
+    dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(bytes), operand, m.n_cols, n_rows, y);
+    if (!m.bias) return;
+    const float* bias = m.bias + std::size_t{panel} * kLanes;
+    for (std::uint32_t row = 0; row < n_rows; ++row)
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[row][lane] = y[row][lane] + bias[lane];
+}
+
+/// Stores the outputs of out panel `panel` for operand rows [first_row, first_row + n_rows).
+void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t first_row, std::uint32_t n_rows,
+                  const float (&y)[kRowBlock][kLanes], const float (&up)[kRowBlock][kLanes]) {
+    for (std::uint32_t row = 0; row < n_rows; ++row) {
+        float* out = m.out + (std::size_t{first_row} + row) * m.out_stride;
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const std::size_t i = std::size_t{panel} * kLanes + lane;
+            if (i >= m.n_rows) break;
+            float result = y[row][lane];
+            switch (m.finish) {
+                case Finish::store: result = activate(m.activation, result); break;
+                case Finish::add: result = out[i] + result; break;
+                case Finish::gate: result = activate(m.activation, result) * up[row][lane]; break;
+            }
+            out[i] = m.canonical ? canonical(result) : result;
+        }
+    }
+}
+
+template<class Storage>
+void matmul(const Matmul& m) noexcept {
+    const bool gate = m.finish == Finish::gate;
+    const std::uint32_t step = gate ? 2 : 1;
+    for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step) {
+        for (std::uint32_t first_row = 0; first_row < m.seq_len; first_row += kRowBlock) {
+            const std::uint32_t n_rows = m.seq_len - first_row < kRowBlock ? m.seq_len - first_row : kRowBlock;
+            const float* operand = m.operand + std::size_t{first_row} * m.n_cols;
+            float y[kRowBlock][kLanes], up[kRowBlock][kLanes];
+            apply_panel<Storage>(m, panel, operand, n_rows, y);
+            if (gate) apply_panel<Storage>(m, panel + 1, operand, n_rows, up);
+            finish_panel(m, panel / step, first_row, n_rows, y, up);
+        }
+    }
+}
+
+void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept {
+    for (std::size_t col = 0; col < n_cols; ++col)
+        for (std::uint32_t row = 0; row < n_rows; ++row) packed[col * n_rows + row] = x[row * x_stride + col];
+}
+
+// ---- norms ---------------------------------------------------------------------------------------------------------
+
+/// 1 / sqrt(sum/n + epsilon).
+float inverse_root(float sum, std::uint32_t n, float epsilon) {
+    return 1.0f / __builtin_sqrtf(sum * (1.0f / static_cast<float>(n)) + epsilon);
+}
+
+void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept {
+    float squares[kLanes] = {};
+    for (std::uint32_t i = 0; i < n; ++i) squares[i % kLanes] = fma_f32(x[i], x[i], squares[i % kLanes]);
+    const float inverse = inverse_root(fold(squares), n, epsilon);
+    for (std::uint32_t i = 0; i < n; ++i) y[i] = x[i] * inverse * weight[i];
+}
+
+void layer_norm(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
+                float* y) noexcept {
+    float sums[kLanes] = {};
+    for (std::uint32_t i = 0; i < n; ++i) sums[i % kLanes] = sums[i % kLanes] + x[i];
+    const float mean = fold(sums) * (1.0f / static_cast<float>(n));
+    float squares[kLanes] = {};
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const float d = x[i] - mean;
+        squares[i % kLanes] = fma_f32(d, d, squares[i % kLanes]);
+    }
+    const float inverse = inverse_root(fold(squares), n, epsilon);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const float normal = (x[i] - mean) * inverse;
+        y[i] = bias ? fma_f32(normal, weight[i], bias[i]) : normal * weight[i];
+    }
+}
+
+// ---- positions -----------------------------------------------------------------------------------------------------
+
+void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs, float scale, float* cos,
+                float* sin) noexcept {
+    for (std::size_t i = 0; i < n_pairs; ++i) {
+        const float angle = static_cast<float>(pos) * frequency[i];
+        cos[2 * i] = cos[2 * i + 1] = sin_f32(angle, 1) * scale;
+        sin[2 * i] = sin[2 * i + 1] = sin_f32(angle, 0) * scale;
+    }
+}
+
+void rotate(float* x, const float* cos, const float* sin, std::uint32_t n) noexcept {
+    for (std::size_t i = 0; i + 1 < n; i += 2) {
+        const float x0 = x[i], x1 = x[i + 1];
+        x[i] = fma_f32(x0, cos[i], -(x1 * sin[i]));
+        x[i + 1] = fma_f32(x1, cos[i + 1], x0 * sin[i + 1]);
+    }
+}
+
+// ---- the cache -----------------------------------------------------------------------------------------------------
+
+template<class Storage>
+void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept {
+    auto* keys = reinterpret_cast<typename Storage::Element*>(panel);
+    if (lane == 0)
+        for (std::size_t i = 0; i < std::size_t{head_dim} * kLanes; ++i) keys[i] = 0;
+    for (std::size_t i = 0; i < head_dim; ++i) keys[i * kLanes + lane] = Storage::store(key[i]);
+}
+
+template<class Storage>
+void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
+                 std::byte* row) noexcept {
+    auto* values = reinterpret_cast<typename Storage::Element*>(row);
+    for (std::size_t i = 0; i < value_stride; ++i) values[i] = i < value_head_dim ? Storage::store(value[i]) : 0;
+}
+
+// ---- attention -----------------------------------------------------------------------------------------------------
+
+constexpr float kMinusInfinity = -__builtin_huge_valf();
+
+/// Whether `row` sees any of the n positions from `begin` on.
+bool sees(const Attend& a, std::uint32_t row, std::uint32_t begin, std::uint32_t n) {
+    const std::uint32_t first = a.first[row], last = a.last[row];
+    return first < last && last > begin && (first <= begin || first - begin < n);
+}
+
+bool any_sees(const Attend& a, std::uint32_t begin, std::uint32_t n) {
+    for (std::uint32_t row = 0; row < a.n_rows; ++row)
+        if (sees(a, row, begin, n)) return true;
+    return false;
+}
+
+/// Scores of one tile, −inf where unseen. Panels that no row sees are not read.
+template<class Storage>
+void score_tile(const Attend& a, std::uint32_t tile, float (&score)[kRowBlock][kTile]) {
+    const auto* keys = reinterpret_cast<const typename Storage::Element*>(a.keys);
+    for (std::uint32_t offset = 0; offset < kTile; offset += kLanes) {
+        const std::uint32_t pos = tile + offset;
+        float dot[kRowBlock][kLanes] = {};
+        if (any_sees(a, pos, kLanes))
+            dot_panel<Storage>(keys + std::size_t{pos} * a.head_dim, a.query, a.head_dim, a.n_rows, dot);
+        for (std::uint32_t row = 0; row < a.n_rows; ++row)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                float s = dot[row][lane] * a.scale;
+                if (a.softcap != 0.0f) s = softcap_f32(s, a.softcap);
+                score[row][offset + lane] = sees(a, row, pos + lane, 1) ? s : kMinusInfinity;
+            }
+    }
+}
+
+/// max(m, largest score): by lanes over the tile's panels, then folded as sums are.
+float raise(float m, const float (&score)[kTile]) {
+    float top[kLanes];
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) top[lane] = score[lane];
+    for (std::uint32_t i = kLanes; i < kTile; ++i) top[i % kLanes] = max_of(top[i % kLanes], score[i]);
+    for (std::uint32_t half = kLanes / 2; half > 0; half /= 2)
+        for (std::uint32_t i = 0; i < half; ++i) top[i] = max_of(top[i], top[i + half]);
+    return max_of(m, top[0]);
+}
+
+/// Folds one tile's scores and values into a row's state.
+template<class Storage>
+void weigh_tile(const Attend& a, std::uint32_t tile, const float (&score)[kTile], float& m, float (&l)[kLanes],
+                float* o) {
+    const auto* values = reinterpret_cast<const typename Storage::Element*>(a.values);
+    const float raised = raise(m, score);
+    const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
+    m = raised;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
+    for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
+    for (std::uint32_t offset = 0; offset < kTile; ++offset) {
+        const float p = exp_f32(score[offset] - m);
+        l[offset % kLanes] = l[offset % kLanes] + p;
+        if (p == 0.0f) continue;
+        const auto* value = values + (std::size_t{tile} + offset) * a.value_stride;
+        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = fma_f32(p, Storage::load(value[i]), o[i]);
+    }
+}
+
+template<class Storage>
+void attend(const Attend& a) noexcept {
+    float l[kRowBlock][kLanes] = {};
+    for (std::uint32_t row = 0; row < a.n_rows; ++row) {
+        a.m[row] = kMinusInfinity;
+        for (std::size_t i = 0; i < a.value_stride; ++i) a.o[row * std::size_t{a.value_stride} + i] = 0.0f;
+    }
+    for (std::uint32_t offset = 0; offset < kChunk; offset += kTile) {
+        const std::uint32_t tile = a.chunk * kChunk + offset;
+        if (!any_sees(a, tile, kTile)) continue;
+        float score[kRowBlock][kTile];
+        score_tile<Storage>(a, tile, score);
+        for (std::uint32_t row = 0; row < a.n_rows; ++row)
+            if (sees(a, row, tile, kTile))
+                weigh_tile<Storage>(a, tile, score[row], a.m[row], l[row], a.o + row * std::size_t{a.value_stride});
+    }
+    for (std::uint32_t row = 0; row < a.n_rows; ++row) a.l[row] = fold(l[row]);
+}
+
+void attend_merge(const AttendMerge& a) noexcept {
+    for (std::size_t row = 0; row < a.n_rows; ++row) {
+        if (a.chunk_l[row] == 0.0f) continue;
+        float* o = a.o + row * a.value_stride;
+        const float* chunk_o = a.chunk_o + row * a.value_stride;
+        if (a.l[row] == 0.0f) {
+            a.m[row] = a.chunk_m[row];
+            a.l[row] = a.chunk_l[row];
+            for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = chunk_o[i];
+            continue;
+        }
+        const float m = max_of(a.m[row], a.chunk_m[row]);
+        const float keep = exp_f32(a.m[row] - m);
+        const float take = exp_f32(a.chunk_m[row] - m);
+        a.m[row] = m;
+        a.l[row] = fma_f32(a.chunk_l[row], take, a.l[row] * keep);
+        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = fma_f32(chunk_o[i], take, o[i] * keep);
+    }
+}
+
+void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::uint32_t value_head_dim,
+                   std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept {
+    for (std::size_t row = 0; row < n_rows; ++row)
+        for (std::size_t i = 0; i < value_head_dim; ++i) {
+            const float mean = l[row] == 0.0f ? 0.0f : o[row * value_stride + i] / l[row] + 0.0f;
+            out[row * out_stride + i] = canonical(mean);
+        }
+}
+
+// ---- one value at a time -------------------------------------------------------------------------------------------
+
+template<float (*function)(float)>
+void each(const float* x, std::size_t n, float* y) noexcept {
+    for (std::size_t i = 0; i < n; ++i) y[i] = canonical(function(x[i]));
+}
+
+float sine(float x) { return sin_f32(x, 0); }
+float cosine(float x) { return sin_f32(x, 1); }
+
+void softcap(float* x, std::size_t n, float cap) noexcept {
+    for (std::size_t i = 0; i < n; ++i) x[i] = canonical(softcap_f32(x[i], cap));
+}
+
+}  // namespace
+
+constinit const Kernels kernels_scalar = {
+    .isa = "scalar",
+    .needs = {},
+    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, nullptr, nullptr},
+    .pack = pack,
+    .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
+    .rope_table = rope_table,
+    .rotate = rotate,
+    .write_key = {write_key<F32>, write_key<F16>, nullptr, nullptr, nullptr},
+    .write_value = {write_value<F32>, write_value<F16>, nullptr, nullptr, nullptr},
+    .attend = {attend<F32>, attend<F16>, nullptr, nullptr, nullptr},
+    .attend_merge = attend_merge,
+    .attend_finish = attend_finish,
+    .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<sine>, each<cosine>, each<gelu_f32>,
+              each<gelu_tanh_f32>, each<silu_f32>},
+    .softcap = softcap,
+};
+
+}  // namespace fovea

@@ -1,0 +1,149 @@
+// The elementary operations of the scalar kernels. Formulas and constants: constants.h. Everything has internal linkage,
+// so that a file with flags of its own may include this without lending its instructions to others.
+#pragma once
+#include <bit>
+#include <cfloat>
+#include <cstdint>
+
+#include "constants.h"
+
+static_assert(FLT_EVAL_METHOD == 0, "float arithmetic must be float32 arithmetic");
+
+namespace fovea {
+namespace {
+
+inline std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+inline float float_of(std::uint32_t x) { return std::bit_cast<float>(x); }
+inline float magnitude(float x) { return float_of(bits(x) & 0x7fffffffu); }
+inline float with_sign_of(float y, float x) { return float_of(bits(y) | (bits(x) & 0x80000000u)); }
+
+constexpr std::uint32_t kNan = 0x7fc00000u;
+inline float canonical(float x) { return x != x ? float_of(kNan) : x; }
+
+/// NaN in a comes out as b, NaN in b as b: what x86's maxps does and other machines are made to do.
+inline float max_of(float a, float b) { return a > b ? a : b; }
+
+/// a·b + c rounded once, without an instruction for it (Boldo and Melquiond 2008): the product is exact in double, the
+/// sum's error is known exactly (Knuth's TwoSum), and rounding the sum to odd instead of to even leaves narrowing it to
+/// float32, subnormal or not, as the only rounding that counts. Infinities and NaN make the error NaN and pass through.
+inline float fma_in_double(float a, float b, float c) {
+    const double product = static_cast<double>(a) * static_cast<double>(b);
+    const double addend = static_cast<double>(c);
+    double sum = product + addend;
+    const double part = sum - product;
+    const double error = (product - (sum - part)) + (addend - part);
+    std::uint64_t sum_bits = std::bit_cast<std::uint64_t>(sum);
+    if ((error > 0 || error < 0) && (sum_bits & 1) == 0) {
+        sum_bits += (error > 0) == (sum > 0) ? 1u : ~std::uint64_t{0};
+        sum = std::bit_cast<double>(sum_bits);
+    }
+    return static_cast<float>(sum);
+}
+
+inline float fma_f32(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__riscv_flen)
+    return __builtin_fmaf(a, b, c);  // never libm's: without the instruction some targets round twice
+#else
+    return fma_in_double(a, b, c);
+#endif
+}
+
+/// binary32 to binary16, round to nearest even, overflow to infinity; NaN becomes 0x7e00.
+inline std::uint16_t to_f16(float x) {
+    const std::uint32_t sign = (bits(x) & 0x80000000u) >> 16;
+    const std::uint32_t size = bits(x) & 0x7fffffffu;
+    if (size > 0x7f800000u) return 0x7e00;
+    if (size >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and more
+    std::uint32_t half;
+    if (size < 0x38800000u) {
+        // Below 2⁻¹⁴: adding 0.5 leaves 2⁻²⁴, the unit of subnormal halves, as the last bit, rounded to even.
+        half = bits(float_of(size) + 0.5f) - bits(0.5f);
+    } else {
+        const std::uint32_t odd = (size >> 13) & 1u;
+        half = (size - (112u << 23) + 0xfffu + odd) >> 13;
+    }
+    return static_cast<std::uint16_t>(sign | half);
+}
+
+inline float exp_f32(float x) {
+    const float c = x > kExpMax ? kExpMax : x;
+    const float t = fma_f32(c, kLog2E, kRound);
+    const float n = t - kRound;
+    const float r = fma_f32(n, -kLn2Low, fma_f32(n, -kLn2High, c));
+    float p = kExp4;
+    p = fma_f32(p, r, kExp3);
+    p = fma_f32(p, r, kExp2);
+    p = fma_f32(p, r, kExp1);
+    p = fma_f32(p, r, kExp0);
+    p = fma_f32(p, r, 1.0f);
+    p = fma_f32(p, r, 1.0f);
+    const float y = p * float_of((bits(t) << 23) + kExpBias) * 2.0f;
+    return x < kExpMin ? 0.0f : y;
+}
+
+inline float tanh_f32(float x) {
+    const float a = magnitude(x);
+    const float z = a * a;
+    float p = kTanh4;
+    p = fma_f32(p, z, kTanh3);
+    p = fma_f32(p, z, kTanh2);
+    p = fma_f32(p, z, kTanh1);
+    p = fma_f32(p, z, kTanh0);
+    const float small = fma_f32(a * z, p, a);
+    const float large = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
+    return with_sign_of(a < kTanhSmall ? small : large, x);
+}
+
+inline float erf_f32(float x) {
+    const float a = magnitude(x);
+    const float z = a * a;
+    float p = kErf5;
+    p = fma_f32(p, z, kErf4);
+    p = fma_f32(p, z, kErf3);
+    p = fma_f32(p, z, kErf2);
+    p = fma_f32(p, z, kErf1);
+    p = fma_f32(p, z, kErf0);
+    const float small = fma_f32(a, p, a);
+    const float c = a > kErfMax ? kErfMax : a;
+    float q = kErfc6;
+    q = fma_f32(q, c, kErfc5);
+    q = fma_f32(q, c, kErfc4);
+    q = fma_f32(q, c, kErfc3);
+    q = fma_f32(q, c, kErfc2);
+    q = fma_f32(q, c, kErfc1);
+    q = fma_f32(q, c, kErfc0);
+    const float large = 1.0f - exp_f32(q);
+    return with_sign_of(a < kErfSmall ? small : large, x);
+}
+
+/// sin(x + quarters·π/2) for quarters 0 (sine) or 1 (cosine).
+inline float sin_f32(float x, std::uint32_t quarters) {
+    const float t = fma_f32(x, kTwoOverPi, kRound);
+    const float n = t - kRound;
+    float r = fma_f32(n, -kHalfPi0, x);
+    r = fma_f32(n, -kHalfPi1, r);
+    r = fma_f32(n, -kHalfPi2, r);
+    const float z = r * r;
+    float s = fma_f32(kSin2, z, kSin1);
+    s = fma_f32(s, z, kSin0);
+    s = fma_f32(r * z, s, r);
+    float c = fma_f32(kCos2, z, kCos1);
+    c = fma_f32(c, z, kCos0);
+    c = fma_f32(z * z, c, fma_f32(z, -0.5f, 1.0f));
+    const std::uint32_t q = bits(t) + quarters;
+    const float y = float_of(bits(q & 1u ? c : s) ^ ((q & 2u) << 30));
+    return magnitude(x) > kSinMax ? float_of(kNan) : y;
+}
+
+inline float gelu_f32(float x) { return (0.5f * x) * (1.0f + erf_f32(x * kSqrtHalf)); }
+
+inline float gelu_tanh_f32(float x) {
+    return (0.5f * x) * (1.0f + tanh_f32(x * fma_f32(x * x, kGeluCubic, kGeluLinear)));
+}
+
+inline float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }
+inline float relu_f32(float x) { return 0.0f > x ? 0.0f : x; }
+inline float softcap_f32(float x, float cap) { return cap * tanh_f32(x / cap); }
+
+}  // namespace
+}  // namespace fovea
