@@ -57,6 +57,8 @@ struct Block {
     bool norm_bias = false;
     bool bias_kv = false;             ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;           ///< one zero key and value appended (PyTorch's add_zero_attn)
+
+    bool operator==(const Block&) const = default;
 };
 
 inline constexpr int kMaxBlocks = 8;  ///< distinct Blocks a stack may have

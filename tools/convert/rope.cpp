@@ -38,18 +38,19 @@ void scale_yarn(const Rope& rope, std::uint32_t rotary_dim, std::vector<float>& 
     }
 }
 
+// PyTorch divides a number by a tensor as the tensor's reciprocal times the number.
 void scale_llama3(const Rope& rope, std::vector<float>& frequencies) {
     const auto positions = static_cast<float>(rope.original_positions), factor = static_cast<float>(rope.factor);
     const auto low = static_cast<float>(rope.low_factor);
     const auto longest = static_cast<float>(rope.original_positions / rope.low_factor);
     const auto shortest = static_cast<float>(rope.original_positions / rope.high_factor);
     for (float& frequency : frequencies) {
-        const float wavelength = static_cast<float>(2.0 * std::numbers::pi) / frequency;
+        const float wavelength = 1.0f / frequency * static_cast<float>(2.0 * std::numbers::pi);
         if (wavelength > longest) {
             frequency /= factor;
         } else if (!(wavelength < shortest)) {
             const float smooth =
-                (positions / wavelength - low) / static_cast<float>(rope.high_factor - rope.low_factor);
+                (1.0f / wavelength * positions - low) / static_cast<float>(rope.high_factor - rope.low_factor);
             frequency = (1.0f - smooth) * frequency / factor + smooth * frequency;
         }
     }

@@ -1,0 +1,26 @@
+// `fovea convert`: a model in another format becomes a Fovea file.
+#pragma once
+#include <filesystem>
+#include <optional>
+
+#include "convert/model_source.h"
+
+namespace fovea {
+
+struct ConvertOptions {
+    std::filesystem::path source;      ///< a Hugging Face folder, a .safetensors, llama2.c or Fovea file
+    std::filesystem::path output;
+    std::optional<Type> type;          ///< of the weights; the source's by default
+    std::filesystem::path tokenizer;   ///< a tokenizer.json or tokenizer.bin; empty: the one beside the model, if any
+    std::filesystem::path config;      ///< a config.json; empty: the one beside the model
+    bool show_progress = false;        ///< on stderr, in one line that is rewritten
+};
+
+/// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.
+[[nodiscard]] ModelSource read_source(const ConvertOptions& options);
+
+/// Converts. The source is mapped and the result streamed: memory stays below 64 MB beyond the mapping. An older file
+/// at `output` is replaced only when the new one is whole. Throws Refusal; nothing has changed then.
+void convert(const ConvertOptions& options);
+
+}  // namespace fovea

@@ -1,0 +1,227 @@
+#include "convert/hf_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "convert/mapped_weights.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+/// What a tensor of ours is called there. "#" stands for the layer's prefix.
+struct Name {
+    Role role;
+    const char* name;
+    std::uint32_t part = 0, n_parts = 1;  // which of several matrices that are stored side by side
+};
+
+constexpr Name kLlamaNames[] = {
+    {Role::token_embedding, "embed_tokens.weight"},
+    {Role::final_norm, "norm.weight"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, "#input_layernorm.weight"},
+    {Role::query, "#self_attn.q_proj.weight"},
+    {Role::query_bias, "#self_attn.q_proj.bias"},
+    {Role::key, "#self_attn.k_proj.weight"},
+    {Role::key_bias, "#self_attn.k_proj.bias"},
+    {Role::value, "#self_attn.v_proj.weight"},
+    {Role::value_bias, "#self_attn.v_proj.bias"},
+    {Role::query_norm, "#self_attn.q_norm.weight"},
+    {Role::key_norm, "#self_attn.k_norm.weight"},
+    {Role::attention_output, "#self_attn.o_proj.weight"},
+    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
+    {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
+    {Role::up, "#mlp.up_proj.weight"},
+    {Role::up_bias, "#mlp.up_proj.bias"},
+    {Role::down, "#mlp.down_proj.weight"},
+    {Role::down_bias, "#mlp.down_proj.bias"},
+};
+
+constexpr Name kGpt2Names[] = {
+    {Role::token_embedding, "wte.weight"},
+    {Role::position_embedding, "wpe.weight"},
+    {Role::final_norm, "ln_f.weight"},
+    {Role::final_norm_bias, "ln_f.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, "#ln_1.weight"},
+    {Role::attention_norm_bias, "#ln_1.bias"},
+    {Role::query, "#attn.c_attn.weight", 0, 3},
+    {Role::query_bias, "#attn.c_attn.bias", 0, 3},
+    {Role::key, "#attn.c_attn.weight", 1, 3},
+    {Role::key_bias, "#attn.c_attn.bias", 1, 3},
+    {Role::value, "#attn.c_attn.weight", 2, 3},
+    {Role::value_bias, "#attn.c_attn.bias", 2, 3},
+    {Role::attention_output, "#attn.c_proj.weight"},
+    {Role::attention_output_bias, "#attn.c_proj.bias"},
+    {Role::feed_forward_norm, "#ln_2.weight"},
+    {Role::feed_forward_norm_bias, "#ln_2.bias"},
+    {Role::up, "#mlp.c_fc.weight"},
+    {Role::up_bias, "#mlp.c_fc.bias"},
+    {Role::down, "#mlp.c_proj.weight"},
+    {Role::down_bias, "#mlp.c_proj.bias"},
+};
+
+std::string in_words(const std::vector<std::uint64_t>& shape) {
+    std::string words = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
+    return words + "]";
+}
+
+class Joiner {
+public:
+    Joiner(HfConfig config, Safetensors weights) : config_(std::move(config)), files_(std::move(weights)) {}
+
+    ModelSource join() {
+        find_prefix();
+        Stack& stack = config_.source.config.decoder;
+        if (config_.is_gpt2) drop_missing_biases(stack);
+        for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) { add(stack, spec); });
+        check_all_used(stack);
+        config_.source.type = widest_ ? *widest_ : Type::f32;
+
+        struct Kept {
+            std::vector<Mapping> mappings;
+            MappedWeights weights;
+        };
+        auto kept = std::make_shared<const Kept>(std::move(files_.mappings), std::move(weights_));
+        config_.source.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows,
+                                          float* out) { kept->weights.read_rows(spec, row_begin, n_rows, out); };
+        return std::move(config_.source);
+    }
+
+private:
+    /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name.
+    void find_prefix() {
+        const std::string outer = config_.is_gpt2 ? "transformer." : "model.";
+        const std::string first = config_.is_gpt2 ? "wte.weight" : "embed_tokens.weight";
+        prefix_ = files_.tensors.count(outer + first) || !files_.tensors.count(first) ? outer : "";
+    }
+
+    const Name& name_of(Role role) const {
+        const auto find = [&](const auto& names) -> const Name& {
+            return *std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return n.role == role; });
+        };
+        return config_.is_gpt2 ? find(kGpt2Names) : find(kLlamaNames);
+    }
+
+    std::string full_name(std::string_view name, std::uint32_t layer) const {
+        if (name.starts_with("lm_head.")) return std::string(name);
+        if (!name.starts_with('#')) return prefix_ + std::string(name);
+        return prefix_ + (config_.is_gpt2 ? "h." : "layers.") + std::to_string(layer) + "." +
+               std::string(name.substr(1));
+    }
+
+    /// GPT-2's classes always have biases; checkpoints of models trained without them leave them out. The first layer
+    /// speaks for all.
+    void drop_missing_biases(Stack& stack) const {
+        const auto has = [&](Role role) { return files_.tensors.count(full_name(name_of(role).name, 0)) != 0; };
+        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+            Block& b = stack.blocks[i];
+            b.query_bias = b.key_bias = b.value_bias = has(Role::query_bias);
+            b.output_bias = has(Role::attention_output_bias);
+            b.up_bias = has(Role::up_bias);
+            b.down_bias = has(Role::down_bias);
+            b.norm_bias = has(Role::attention_norm_bias);
+        }
+        stack.final_norm_bias = has(Role::final_norm_bias);
+    }
+
+    /// The tensor of that name as a matrix of n_rows rows (a vector: of one column), after checking it.
+    TensorView view(const std::string& name, bool vector, std::uint64_t n_rows, std::uint64_t n_cols, bool transposed,
+                    const Name& place) {
+        const std::uint64_t n_all = n_rows * place.n_parts;
+        std::vector<std::uint64_t> wanted = {n_all};
+        if (!vector) wanted = transposed ? std::vector{n_cols, n_all} : std::vector{n_all, n_cols};
+        const auto found = files_.tensors.find(name);
+        if (found == files_.tensors.end())
+            throw Refusal(files_.files.front().string() + ": tensor " + name + ": want " + in_words(wanted) +
+                          ", have none");
+        const SourceTensor& tensor = found->second;
+        const std::string file = files_.files[tensor.file].string();
+        if (tensor.shape != wanted)
+            throw Refusal(file + ": tensor " + name + ": want shape " + in_words(wanted) + ", have " +
+                          in_words(tensor.shape));
+        used_.insert(name);
+        TensorView result;
+        if (tensor.dtype == "F16") result.type = Type::f16;
+        else if (tensor.dtype == "BF16") result.type = Type::bf16;
+        else if (tensor.dtype != "F32")
+            throw Refusal(file + ": tensor " + name + ": want F32, F16 or BF16, have " + tensor.dtype);
+        if (!vector) widen(result.type);
+        const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
+        result.row_stride = vector || transposed ? 1 : n_cols;
+        result.col_stride = transposed && !vector ? n_all : 1;
+        result.data = tensor.data + place.part * n_rows * result.row_stride * element;
+        return result;
+    }
+
+    void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
+
+    void add(const Stack& stack, const TensorSpec& spec) {
+        const Block& block = stack.block(spec.layer);
+        if (spec.role == Role::rope_frequencies) {
+            weights_.add_computed(spec.role, spec.layer, rope_frequencies(config_.rope, 2 * spec.n_cols));
+            return;
+        }
+        const Name& place = name_of(spec.role);
+        const std::string name = full_name(place.name, spec.layer);
+        const bool vector = spec.layout == Layout::vector;
+        const bool transposed = config_.is_gpt2 && place.name[0] == '#' && !vector;
+        const bool is_up = spec.role == Role::up || spec.role == Role::up_bias;
+        if (is_up && block.gated) {
+            std::string gate_name = name;
+            gate_name.replace(gate_name.find("up_proj"), 2, "gate");
+            const TensorView up = view(name, vector, block.d_ff, spec.n_cols, false, place);
+            const TensorView gate = view(gate_name, vector, block.d_ff, spec.n_cols, false, place);
+            if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": want the type of " + name);
+            weights_.add_gated(spec.role, spec.layer, gate, up, block.d_ff);
+            return;
+        }
+        RowOrder order;
+        switch (spec.role) {
+            case Role::query:
+            case Role::query_bias:
+            case Role::query_norm:
+            case Role::key:
+            case Role::key_bias:
+            case Role::key_norm:
+                if (block.position == Position::rope) order = {block.head_dim, block.rotary_dim, 0};
+                break;
+            default: break;
+        }
+        const std::uint32_t n_rows = vector ? spec.n_cols : spec.n_rows;
+        weights_.add(spec.role, spec.layer, view(name, vector, n_rows, spec.n_cols, transposed, place), order);
+    }
+
+    /// A tensor that nothing reads means a model of another shape than its configuration says.
+    void check_all_used(const Stack& stack) const {
+        for (const auto& [name, tensor] : files_.tensors) {
+            const std::string_view n = name;
+            if (used_.count(name) || (stack.tied_output && n == "lm_head.weight")) continue;
+            // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
+            if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq"))
+                continue;
+            throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
+                          ": want only tensors that the configuration calls for");
+        }
+    }
+
+    HfConfig config_;
+    Safetensors files_;
+    MappedWeights weights_;
+    std::string prefix_;
+    std::set<std::string> used_;
+    std::optional<Type> widest_;  // of the matrices; f32 where they differ
+};
+
+}  // namespace
+
+ModelSource join_hf_model(HfConfig config, Safetensors weights) {
+    return Joiner(std::move(config), std::move(weights)).join();
+}
+
+}  // namespace fovea

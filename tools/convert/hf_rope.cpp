@@ -1,0 +1,75 @@
+#include <string>
+
+#include "convert/hf_config.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kLeastBase = 1.01, kMostBase = 1e30, kLeastFactor = 1e-3, kMostFactor = 1e6;
+
+/// The object that holds the scaling, in either spelling; none where positions are not scaled.
+std::optional<Fields> scaling_of(const Fields& config) {
+    for (const char* name : {"rope_scaling", "rope_parameters"})
+        if (config.has(name) && !config.object(name).json().empty()) return config.object(name);
+    return std::nullopt;
+}
+
+void read_yarn(const Fields& fields, std::uint32_t max_positions, Rope& rope) {
+    rope.scaling = RopeScaling::yarn;
+    rope.factor = fields.number_or("factor", kLeastFactor, kMostFactor, max_positions / rope.original_positions);
+    rope.beta_fast = fields.number_or("beta_fast", 1e-3, 1e6, 32.0);
+    rope.beta_slow = fields.number_or("beta_slow", 1e-3, 1e6, 1.0);
+    rope.truncate = fields.flag_or("truncate", true);
+    const double mscale = fields.number_or("mscale", 0.0, 1e3, 0.0);
+    const double mscale_all_dim = fields.number_or("mscale_all_dim", 0.0, 1e3, 0.0);
+    double factor = yarn_attention_factor(rope.factor, 1.0);
+    if (mscale != 0.0 && mscale_all_dim != 0.0)
+        factor = yarn_attention_factor(rope.factor, mscale) / yarn_attention_factor(rope.factor, mscale_all_dim);
+    rope.attention_factor = static_cast<float>(fields.number_or("attention_factor", 1e-3, 1e3, factor));
+}
+
+void read_llama3(const Fields& fields, Rope& rope) {
+    rope.scaling = RopeScaling::llama3;
+    rope.factor = fields.number("factor", kLeastFactor, kMostFactor);
+    rope.low_factor = fields.number("low_freq_factor", 1e-3, 1e6);
+    rope.high_factor = fields.number("high_freq_factor", 1e-3, 1e6);
+    if (rope.high_factor <= rope.low_factor) fields.refuse("high_freq_factor", "more than low_freq_factor");
+}
+
+}  // namespace
+
+Rope read_hf_rope(const Fields& config) {
+    Rope rope;
+    rope.base = config.number_or("rope_theta", kLeastBase, kMostBase, rope.base);
+    const std::optional<Fields> fields = scaling_of(config);
+    if (!fields) return rope;
+    rope.base = fields->number_or("rope_theta", kLeastBase, kMostBase, rope.base);
+    for (const auto& [name, value] : fields->json().items())
+        if (value.is_object()) fields->refuse(name, "one set of rotary settings for all layers");
+    const std::uint32_t max_positions = config.count("max_position_embeddings");
+    rope.original_positions = config.has("original_max_position_embeddings")
+                                  ? config.count("original_max_position_embeddings")
+                                  : fields->count_or("original_max_position_embeddings", max_positions);
+    const std::string type = fields->text_or("rope_type", fields->text_or("type", "default"));
+    if (type == "linear") {
+        rope.scaling = RopeScaling::linear;
+        rope.factor = fields->number("factor", kLeastFactor, kMostFactor);
+    } else if (type == "yarn") {
+        read_yarn(*fields, max_positions, rope);
+    } else if (type == "llama3") {
+        read_llama3(*fields, rope);
+    } else if (type != "default" && type != "dynamic") {
+        // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end.
+        fields->refuse(fields->has("rope_type") ? "rope_type" : "type", "default, linear, dynamic, yarn or llama3");
+    }
+    return rope;
+}
+
+std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim) {
+    double part = config.number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
+    if (const std::optional<Fields> fields = scaling_of(config))
+        part = fields->number_or("partial_rotary_factor", 0.0, 1.0, part);
+    return static_cast<std::uint32_t>(head_dim * part);
+}
+
+}  // namespace fovea

@@ -1,0 +1,195 @@
+#include "convert/llama2c.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "convert/mapped_weights.h"
+#include "convert/rope.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kVersionedMagic = 0x616b3432;
+constexpr std::uint64_t kVersion0Bytes = 28, kVersion1Bytes = 256;
+
+struct Shape {
+    std::int32_t dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len;
+};
+static_assert(sizeof(Shape) == kVersion0Bytes);
+
+struct Checkpoint {
+    Shape shape{};
+    bool shared_head = true;
+    int version = 0;
+};
+
+class Reader {
+public:
+    Reader(const std::filesystem::path& path, Mapping mapping) : path_(path), mapping_(std::move(mapping)) {}
+
+    ModelSource read() {
+        read_header();
+        make_config();
+        place_weights();
+        source_.info = {{"name", "llama2.c"}, {"architecture", "llama"}};
+        struct Kept {
+            Mapping mapping;
+            MappedWeights weights;
+        };
+        auto kept = std::make_shared<const Kept>(std::move(mapping_), std::move(weights_));
+        source_.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
+            kept->weights.read_rows(spec, row_begin, n_rows, out);
+        };
+        return std::move(source_);
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& why) const { throw Refusal(path_.string() + ": " + why); }
+
+    void read_header() {
+        const auto bytes = mapping_.bytes();
+        const bool versioned = is_llama2c(bytes);
+        const std::uint64_t header_bytes = versioned ? kVersion1Bytes : kVersion0Bytes;
+        if (bytes.size() < header_bytes)
+            refuse("want a header of " + std::to_string(header_bytes) + " bytes, have " + std::to_string(bytes.size()));
+        if (versioned) {
+            std::memcpy(&file_.version, bytes.data() + 4, 4);
+            if (file_.version != 1)
+                refuse("want a llama2.c checkpoint of version 0 or 1, have version " + std::to_string(file_.version));
+            std::memcpy(&file_.shape, bytes.data() + 8, sizeof file_.shape);
+            file_.shared_head = bytes[8 + sizeof file_.shape] != std::byte{0};
+            return;
+        }
+        std::memcpy(&file_.shape, bytes.data(), sizeof file_.shape);
+        file_.shared_head = file_.shape.vocab_size > 0;
+        if (!file_.shared_head && file_.shape.vocab_size != INT32_MIN) file_.shape.vocab_size = -file_.shape.vocab_size;
+    }
+
+    std::uint32_t field(const char* name, std::int32_t value, std::int32_t most) const {
+        if (value < 1 || value > most)
+            refuse(std::string("header, read as a llama2.c checkpoint: ") + name + ": want a number from 1 to " +
+                   std::to_string(most) + ", have " + std::to_string(value));
+        return static_cast<std::uint32_t>(value);
+    }
+
+    void make_config() {
+        Stack& stack = source_.config.decoder;
+        stack.d_model = field("dim", file_.shape.dim, 1 << 20);
+        stack.n_layers = field("n_layers", file_.shape.n_layers, 1 << 12);
+        stack.vocab_size = field("vocab_size", file_.shape.vocab_size, 1 << 24);
+        stack.max_positions = field("seq_len", file_.shape.seq_len, 1 << 24);
+        stack.n_blocks = 1;
+        stack.final_norm = Norm::rms;
+        stack.final_norm_epsilon = 1e-5f;
+        stack.has_output_head = true;
+        stack.tied_output = file_.shared_head;
+        Block& block = stack.blocks[0];
+        block.n_heads = field("n_heads", file_.shape.n_heads, 1 << 16);
+        block.n_kv_heads = field("n_kv_heads", file_.shape.n_kv_heads, file_.shape.n_heads);
+        if (stack.d_model % block.n_heads != 0)
+            refuse("header: dim: want a multiple of n_heads, " + std::to_string(block.n_heads) + ", have " +
+                   std::to_string(stack.d_model));
+        block.head_dim = block.value_head_dim = block.rotary_dim = stack.d_model / block.n_heads;
+        block.d_ff = field("hidden_dim", file_.shape.hidden_dim, 1 << 20);
+        block.norm = Norm::rms;
+        block.position = Position::rope;  // on adjacent pairs already
+        block.activation = Activation::silu;
+        block.gated = block.causal = true;
+        if (const Status status = check(source_.config); !status.ok()) {
+            char line[160];
+            refuse("header: " + std::string(describe(status, line)));
+        }
+    }
+
+    /// The next n_rows·n_cols numbers. Their sum stays far below 2^64: 2^12 layers of matrices of at most 2^40.
+    TensorView next(std::uint64_t n_rows, std::uint64_t n_cols) {
+        const std::uint64_t begin = end_;
+        end_ += n_rows * n_cols * 4;
+        const auto bytes = mapping_.bytes();
+        return {end_ <= bytes.size() ? bytes.data() + begin : nullptr, Type::f32, n_cols, 1};
+    }
+
+    void per_layer(Role role, std::uint64_t n_rows, std::uint64_t n_cols) {
+        const bool vector = n_cols == 1;
+        for (std::uint32_t i = 0; i < source_.config.decoder.n_layers; ++i) {
+            TensorView view = next(n_rows, n_cols);
+            if (vector) view.row_stride = 1;
+            weights_.add(role, i, view);
+        }
+    }
+
+    void place_attention(const Stack& s, const Block& b) {
+        const std::uint64_t kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        per_layer(Role::query, s.d_model, s.d_model);
+        per_layer(Role::key, kv, s.d_model);
+        per_layer(Role::value, kv, s.d_model);
+        per_layer(Role::attention_output, s.d_model, s.d_model);
+    }
+
+    void place_feed_forward(const Stack& s, const Block& b) {
+        const auto gates = [&](std::uint32_t layer, std::uint64_t first) {
+            end_ = first + layer * std::uint64_t{b.d_ff} * s.d_model * 4;
+            return next(b.d_ff, s.d_model);
+        };
+        const std::uint64_t matrix = std::uint64_t{b.d_ff} * s.d_model * 4, gate_at = end_;
+        const std::uint64_t down_at = gate_at + s.n_layers * matrix, up_at = down_at + s.n_layers * matrix;
+        for (std::uint32_t i = 0; i < s.n_layers; ++i) {
+            const TensorView gate = gates(i, gate_at), up = gates(i, up_at);
+            weights_.add_gated(Role::up, i, gate, up, b.d_ff);
+        }
+        end_ = down_at;
+        per_layer(Role::down, s.d_model, b.d_ff);
+        end_ = up_at + s.n_layers * matrix;
+    }
+
+    void place_weights() {
+        const Stack& s = source_.config.decoder;
+        const Block& b = s.blocks[0];
+        end_ = file_.version ? kVersion1Bytes : kVersion0Bytes;
+        if (file_.version) {
+            per_layer(Role::attention_norm, s.d_model, 1);
+            per_layer(Role::feed_forward_norm, s.d_model, 1);
+            weights_.add(Role::final_norm, 0, next(s.d_model, 1));
+            weights_.add(Role::token_embedding, 0, next(s.vocab_size, s.d_model));
+            place_attention(s, b);
+        } else {
+            weights_.add(Role::token_embedding, 0, next(s.vocab_size, s.d_model));
+            per_layer(Role::attention_norm, s.d_model, 1);
+            place_attention(s, b);
+            per_layer(Role::feed_forward_norm, s.d_model, 1);
+        }
+        place_feed_forward(s, b);
+        if (!file_.version) {
+            weights_.add(Role::final_norm, 0, next(s.d_model, 1));
+            next(s.max_positions, b.head_dim);  // tables of cosines and sines, half a head each
+        }
+        if (!s.tied_output) weights_.add(Role::output, 0, next(s.vocab_size, s.d_model));
+        weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
+        if (end_ != mapping_.bytes().size())
+            refuse("want " + std::to_string(end_) + " bytes for its header, read as a llama2.c checkpoint, have " +
+                   std::to_string(mapping_.bytes().size()));
+    }
+
+    std::filesystem::path path_;
+    Mapping mapping_;
+    Checkpoint file_;
+    ModelSource source_;
+    MappedWeights weights_;
+    std::uint64_t end_ = 0;  // of what is placed so far
+};
+
+}  // namespace
+
+bool is_llama2c(std::span<const std::byte> bytes) noexcept {
+    std::uint32_t magic = 0;
+    if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
+    return magic == kVersionedMagic;
+}
+
+ModelSource read_llama2c(const std::filesystem::path& path, Mapping mapping) {
+    return Reader(path, std::move(mapping)).read();
+}
+
+}  // namespace fovea

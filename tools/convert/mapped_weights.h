@@ -1,0 +1,57 @@
+// Weights as they lie in another format's file, read in the order in which a Fovea file holds them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "convert/model_source.h"
+
+namespace fovea {
+
+/// A matrix [rows, columns] somewhere in memory, in any alignment. A vector is a matrix of one column.
+struct TensorView {
+    const std::byte* data = nullptr;   ///< null: zeros
+    Type type = Type::f32;             ///< f32, f16 or bf16
+    std::uint64_t row_stride = 0;      ///< elements from one row to the next
+    std::uint64_t col_stride = 1;      ///< and from one column to the next; a transposed matrix has 1 above, more here
+};
+
+/// How the rows of a source become those of the file.
+struct RowOrder {
+    /// Above 0: rows are heads of this many dims, of which the first rotary_dim rotate as halves (dim i with dim
+    /// i + rotary_dim / 2) and become adjacent pairs.
+    std::uint32_t head_dim = 0;
+    std::uint32_t rotary_dim = 0;
+    /// Above 0: panels of a gate and of `up`, of this many rows each, in turn.
+    std::uint32_t gated_rows = 0;
+};
+
+/// The decoder's tensors, each where it is found.
+class MappedWeights {
+public:
+    void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {}) {
+        entries_[{role, layer}] = {view, {}, order};
+    }
+    /// Gate and up of a gated feed-forward part, d_ff rows each.
+    void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff) {
+        entries_[{role, layer}] = {gate, up, {0, 0, d_ff}};
+    }
+    /// A vector that is in no file.
+    void add_computed(Role role, std::uint32_t layer, std::vector<float> values);
+
+    /// As RowReader has it. The tensor must have been added and be as large as the spec says.
+    void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;
+
+private:
+    struct Entry {
+        TensorView view;
+        TensorView up;   // where gated
+        RowOrder order;
+    };
+    std::map<std::pair<Role, std::uint32_t>, Entry> entries_;
+    std::vector<std::vector<float>> computed_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,49 @@
+// Files that a conversion reads, each refusal naming the file.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/mapping.h"
+
+namespace fovea {
+
+/// Maps a regular file. Throws Refusal where that fails.
+[[nodiscard]] Mapping map_source(const std::filesystem::path& path);
+
+/// The JSON object that is one small file (4 MB at most) or part of one, and how its fields are read. A field that is
+/// null counts as not there. Throws Refusal: "FILE: FIELD: want …, have …".
+class Fields {
+public:
+    static Fields read(const std::filesystem::path& path);
+
+    [[nodiscard]] bool has(const char* name) const;
+    /// A whole number in [least, most].
+    [[nodiscard]] std::uint32_t count(const char* name, std::uint32_t least = 1,
+                                      std::uint32_t most = std::numeric_limits<std::uint32_t>::max()) const;
+    [[nodiscard]] std::uint32_t count_or(const char* name, std::uint32_t otherwise) const;
+    /// A finite number in [least, most].
+    [[nodiscard]] double number(const char* name, double least, double most) const;
+    [[nodiscard]] double number_or(const char* name, double least, double most, double otherwise) const;
+    [[nodiscard]] bool flag_or(const char* name, bool otherwise) const;
+    [[nodiscard]] std::string text(const char* name) const;
+    [[nodiscard]] std::string text_or(const char* name, const std::string& otherwise) const;
+    [[nodiscard]] std::vector<std::string> texts(const char* name) const;
+    /// A field that is an object itself.
+    [[nodiscard]] Fields object(const char* name) const;
+
+    [[nodiscard]] const nlohmann::json& json() const { return json_; }
+    [[noreturn]] void refuse(const std::string& name, const std::string& wanted) const;
+
+private:
+    Fields(nlohmann::json json, std::string place) : json_(std::move(json)), place_(std::move(place)) {}
+
+    nlohmann::json json_;
+    std::string place_;  // the file and, for an object within, its name
+};
+
+}  // namespace fovea
