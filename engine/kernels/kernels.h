@@ -54,7 +54,8 @@ struct Matmul {
 ///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); unseen: −inf
 ///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
-/// A tile in which a row sees nothing leaves that row as it is. Pairs with p = 0 add nothing, whatever the value holds.
+/// A tile in which a row sees nothing leaves that row as it is. p is 0 where unseen, whatever m is, and such positions'
+/// values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is a negative zero.
 struct Attend {
     const float* query;            // [head_dim][n_rows]
     std::uint32_t n_rows;          // 1 to kRowBlock

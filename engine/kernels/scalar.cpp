@@ -240,8 +240,8 @@ float raise(float m, const float (&score)[kTile]) {
 
 /// Folds one tile's scores and values into a row's state.
 template<class Storage>
-void weigh_tile(const Attend& a, std::uint32_t tile, const float (&score)[kTile], float& m, float (&l)[kLanes],
-                float* o) {
+void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const float (&score)[kTile], float& m,
+                float (&l)[kLanes], float* o) {
     const auto* values = reinterpret_cast<const typename Storage::Element*>(a.values);
     const float raised = raise(m, score);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
@@ -249,7 +249,8 @@ void weigh_tile(const Attend& a, std::uint32_t tile, const float (&score)[kTile]
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
     for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
     for (std::uint32_t offset = 0; offset < kTile; ++offset) {
-        const float p = exp_f32(score[offset] - m);
+        // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
+        const float p = sees(a, row, tile + offset, 1) ? exp_f32(score[offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
         if (p == 0.0f) continue;
         const auto* value = values + (std::size_t{tile} + offset) * a.value_stride;
@@ -271,9 +272,11 @@ void attend(const Attend& a) noexcept {
         score_tile<Storage>(a, tile, score);
         for (std::uint32_t row = 0; row < a.n_rows; ++row)
             if (sees(a, row, tile, kTile))
-                weigh_tile<Storage>(a, tile, score[row], a.m[row], l[row], a.o + row * std::size_t{a.value_stride});
+                weigh_tile<Storage>(a, row, tile, score[row], a.m[row], l[row],
+                                    a.o + row * std::size_t{a.value_stride});
     }
     for (std::uint32_t row = 0; row < a.n_rows; ++row) a.l[row] = fold(l[row]);
+    for (std::size_t i = 0; i < a.n_rows * std::size_t{a.value_stride}; ++i) a.o[i] = a.o[i] + 0.0f;
 }
 
 void attend_merge(const AttendMerge& a) noexcept {
