@@ -11,7 +11,11 @@ function(fovea_isa target name)
   set_target_properties(${object} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
                                              INTERPROCEDURAL_OPTIMIZATION OFF)
   target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
-  target_compile_options(${object} PRIVATE ${fovea_engine_flags} ${ARGN})
+  target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # Before 13, GCC warns of its own headers: the "undefined" operand of unmasked AVX-512 intrinsics.
+    target_compile_options(${object} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
   if(CMAKE_BUILD_TYPE STREQUAL "Release" OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     target_compile_options(${object} PRIVATE -O3)
   endif()

@@ -1,0 +1,62 @@
+// Sixteen float lanes: the only vector type that kernels are written in, and the only place that knows registers.
+//
+// Each instruction set's header defines, in an anonymous namespace, three types and these operations. Lane i of a
+// result depends on lane i of the operands alone, floats follow IEEE 754 (nearest even, subnormals kept), and every
+// result is rounded once.
+//
+//   F32x16
+//     load(p)             p[0..16) as floats; p is const float*, const Half* or const Bfloat*, of any alignment
+//     load_part(p, n)     p[0..n), zeros after; reads nothing at or beyond p + n; n <= 16
+//     store(x, p)         p[0..16) = x; p is float* or Half* (rounded to nearest even)
+//     store_part(x, p, n) p[0..n) = x; writes nothing at or beyond p + n
+//     splat(f)            f in every lane
+//     a + b, a - b, a * b, a / b, sqrt(a)
+//     fma(a, b, c)        a·b + c, rounded once
+//     max(a, b)           a > b ? a : b, so b where either is NaN and b for two zeros
+//     a > b, a < b, a == b   Mask16; false where either is NaN
+//     fold_sum(a)         lane i += lane i + 8, then + 4, + 2, + 1: lane 0
+//     fold_max(a)         the same tree with max(lane i, lane i + k)
+//     swap_neighbours(a)  lanes 2i and 2i + 1 exchanged
+//   Mask16
+//     select(mask, a, b)  a where the mask is set, else b
+//     lanes_between(begin, end)  lanes i with begin <= i < end; any ints
+//   U32x16
+//     bits(x), floats(u)  the same 32 bits
+//     splat_bits(n), a + b (modulo 2^32), a & b, a | b, a ^ b, shift_left<n>(a)
+//     even_signs()        0x80000000 in even lanes, 0 in odd ones
+//     nonzero(a)          Mask16: lanes that are not 0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea {
+namespace {
+
+/// Elements of a weight matrix or cache as they are stored.
+struct Half { std::uint16_t bits; };
+struct Bfloat { std::uint16_t bits; };
+
+}  // namespace
+}  // namespace fovea
+
+#if defined(__AVX512F__)
+#include "lanes_avx512.h"
+#elif defined(__AVX2__)
+#include "lanes_avx2.h"
+#else
+#error "no lanes for this instruction set"
+#endif
+
+namespace fovea {
+namespace {
+
+/// NaN becomes the one NaN that is stored, 0x7fc00000.
+[[gnu::always_inline]] inline F32x16 canonical(F32x16 x) { return select(x == x, x, floats(splat_bits(0x7fc00000u))); }
+
+/// The sign bit flipped, NaN or not.
+[[gnu::always_inline]] inline F32x16 operator-(F32x16 x) { return floats(bits(x) ^ splat_bits(0x80000000u)); }
+
+[[gnu::always_inline]] inline F32x16 magnitude(F32x16 x) { return floats(bits(x) & splat_bits(0x7fffffffu)); }
+
+}  // namespace
+}  // namespace fovea

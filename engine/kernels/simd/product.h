@@ -1,0 +1,67 @@
+// The panel product: what matrices, scores and weighted sums of values have in common. A panel holds 16 outputs side by
+// side; column after column, each row's operand is broadcast and multiplied into the sums of all panels at once. Sums
+// stay in registers for a whole column block, so every chain is the specified one: in order, one fma per column.
+#pragma once
+#include "../kernels.h"
+#include "lanes.h"
+
+namespace fovea {
+namespace {
+
+#define FOVEA_UNROLL _Pragma("GCC unroll 16")
+
+[[gnu::always_inline]] constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+
+/// Panels to take at once with so many rows: as many as leave every sum in a register.
+[[nodiscard]] constexpr std::uint32_t panels_for(std::uint32_t n_rows) {
+    std::uint32_t n = Tiling::kStreams;
+    while (n > 1 && n * n_rows > Tiling::kSums) n /= 2;
+    return n;
+}
+
+/// sum[row][p] += weight[p][col]·operand[col][row], for the columns in order.
+///   weight[p]   [n_cols][16], weight_stride elements from one column to the next
+///   operand     row r of column c is operand[r·kRowStride + c·operand_stride]
+template <std::uint32_t kRowStride, std::uint32_t kRows, std::uint32_t kPanels, class W>
+FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weight)[kPanels], std::size_t weight_stride,
+                            const float* operand, std::size_t operand_stride, std::size_t n_cols) {
+    for (std::size_t col = 0; col < n_cols; ++col) {
+        F32x16 column[kPanels];
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) column[p] = load(weight[p] + col * weight_stride);
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            const F32x16 x = splat(operand[col * operand_stride + r * kRowStride]);
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = fma(x, column[p], sum[r][p]);
+        }
+    }
+}
+
+/// A block of at most kColumnBlock columns of kRows rows times kPanels panels.
+template <class W, std::uint32_t kPanels>
+struct Block {
+    const W* weight[kPanels];    // this block's first column of each panel
+    const float* operand;        // [n_cols][operand_stride]; rows are adjacent
+    std::size_t operand_stride;
+    std::uint32_t n_cols;
+    bool first;                  // of its dot product: total = sum; otherwise total = total + sum
+    float* total;                // [row][total_stride], 16 per panel
+    std::size_t total_stride;
+};
+
+template <std::uint32_t kRows, class W, std::uint32_t kPanels>
+void block_product(const Block<W, kPanels>& b) {
+    F32x16 sum[kRows][kPanels];
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = splat(0.0f);
+    accumulate<1>(sum, b.weight, kLanes, b.operand, b.operand_stride, b.n_cols);
+    float* const total = b.total;  // copies: the stores below might else change b for all the compiler knows
+    const std::size_t stride = b.total_stride;
+    const bool first = b.first;
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            float* at = total + r * stride + p * kLanes;
+            store(first ? sum[r][p] : load(at) + sum[r][p], at);
+        }
+}
+
+}  // namespace
+}  // namespace fovea
