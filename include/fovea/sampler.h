@@ -23,7 +23,8 @@ struct Sampler {
     std::uint64_t random_state = 0;
 };
 
-/// Errors, `sampler` unchanged: bad_argument (a NaN, a negative temperature or penalty, p outside [0, 1]).
+/// Errors, `sampler` unchanged: bad_argument (a NaN or an infinity, a temperature below 0, a penalty not above 0, p
+/// outside [0, 1]).
 [[nodiscard]] Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept;
 
 /// One candidate; sample's scratch is an array of these.
@@ -32,9 +33,11 @@ struct Candidate {
     Token id = 0;
 };
 
-/// Chooses the next token. Order: logit descending, id ascending; sums are sequential float32.
+/// Chooses the next token. Candidates are taken in one order, logit descending, then id ascending; their weights
+/// exp((logit - highest) / temperature) are summed one by one in float32, in that order, but for the sum over the whole
+/// vocabulary, which goes by id. So equal logits and an equal seed give the same token on every machine.
 ///   logits   [vocab_size]  read only
-///   recent   the tokens repeat_penalty applies to; any length
+///   recent   the tokens repeat_penalty applies to, each once; any length, ids that are none are skipped
 ///   scratch  [vocab_size]  overwritten
 /// Errors: bad_shape; bad_argument where no logit is above -inf, or one is NaN. `token` unchanged then.
 [[nodiscard]] Status sample(Sampler& sampler, std::span<const float> logits, std::span<const Token> recent,

@@ -1,0 +1,252 @@
+// From logits to the next token: against a plain full sort, against exact probabilities, and the same everywhere.
+#include "fovea/sampler.h"
+
+#include <doctest/doctest.h>
+#include <fenv.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace {
+
+using namespace fovea;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+Sampler sampler_with(const SamplerOptions& options) {
+    Sampler sampler;
+    REQUIRE(make_sampler(options, sampler).ok());
+    return sampler;
+}
+
+Token draw(Sampler& sampler, const std::vector<float>& logits, const std::vector<Token>& recent = {}) {
+    std::vector<Candidate> scratch(logits.size());
+    Token token = Token(-1);
+    REQUIRE(sample(sampler, logits, recent, scratch, token).ok());
+    return token;
+}
+
+/// How often each id comes in n draws.
+std::vector<int> count(const SamplerOptions& options, const std::vector<float>& logits, int n,
+                       const std::vector<Token>& recent = {}) {
+    Sampler sampler = sampler_with(options);
+    std::vector<int> counts(logits.size());
+    for (int i = 0; i < n; ++i) ++counts[draw(sampler, logits, recent)];
+    return counts;
+}
+
+/// Whether counts of n draws fit the probabilities: each within five standard deviations, none where there is none.
+bool fits(const std::vector<int>& counts, const std::vector<double>& probability, int n) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const double p = probability[i], deviation = std::sqrt(n * p * (1 - p));
+        if (p == 0 ? counts[i] != 0 : std::abs(counts[i] - n * p) > 5 * deviation) return false;
+    }
+    return true;
+}
+
+TEST_CASE("sampler: greedy takes the highest, the lowest id of equals") {
+    Sampler greedy = sampler_with({});
+    CHECK(draw(greedy, {1, 3, 2}) == 1);
+    CHECK(draw(greedy, {1, 3, 3}) == 1);
+    CHECK(draw(greedy, {-kInf, -5}) == 1);
+    CHECK(draw(greedy, {0, kInf, kInf}) == 1);
+    CHECK(draw(greedy, {-0.0f, 0.0f}) == 0);
+    CHECK(draw(greedy, {7}) == 0);
+    CHECK(greedy.random_state == sampler_with({}).random_state);
+}
+
+TEST_CASE("sampler: probabilities are those of softmax at the temperature") {
+    const std::vector<float> logits{0.0f, std::log(2.0f), std::log(5.0f), -kInf, -1000.0f};
+    CHECK(fits(count({.temperature = 1, .seed = 1}, logits, 20000), {0.125, 0.25, 0.625, 0, 0}, 20000));
+    // Temperature 1/2 squares the ratios, 1 : 4 : 25.
+    CHECK(fits(count({.temperature = 0.5f, .seed = 2}, logits, 20000), {1 / 30., 4 / 30., 25 / 30., 0, 0}, 20000));
+    CHECK(fits(count({.temperature = 1, .seed = 3}, {kInf, 3, kInf}, 20000), {0.5, 0, 0.5}, 20000));
+    // Hardly any temperature: the highest, however small the lead.
+    CHECK(count({.temperature = 1e-40f, .seed = 4}, {1.0f, 1.0000001f}, 100)[1] == 100);
+}
+
+TEST_CASE("sampler: top-k, then top-p, then min-p") {
+    const std::vector<float> logits{std::log(1.f), std::log(4.f), std::log(2.f), std::log(8.f), std::log(1.f)};
+    const auto fit = [&](const SamplerOptions& options, const std::vector<double>& p) {
+        return fits(count(options, logits, 20000), p, 20000);
+    };
+    CHECK(fit({.temperature = 1, .seed = 1}, {1 / 16., 4 / 16., 2 / 16., 8 / 16., 1 / 16.}));
+    CHECK(fit({.temperature = 1, .top_k = 1, .seed = 2}, {0, 0, 0, 1, 0}));
+    CHECK(fit({.temperature = 1, .top_k = 4, .seed = 3}, {1 / 15., 4 / 15., 2 / 15., 8 / 15., 0}));
+    CHECK(fit({.temperature = 1, .top_k = 99, .seed = 4}, {1 / 16., 4 / 16., 2 / 16., 8 / 16., 1 / 16.}));
+    CHECK(fit({.temperature = 1, .top_p = 0, .seed = 5}, {0, 0, 0, 1, 0}));
+    CHECK(fit({.temperature = 1, .top_p = 0.4f, .seed = 6}, {0, 0, 0, 1, 0}));
+    CHECK(fit({.temperature = 1, .top_p = 0.7f, .seed = 7}, {0, 4 / 12., 0, 8 / 12., 0}));
+    // Of the first two, 12 parts, 8 are two thirds: top-p counts what top-k left.
+    CHECK(fit({.temperature = 1, .top_k = 2, .top_p = 0.6f, .seed = 8}, {0, 0, 0, 1, 0}));
+    CHECK(fit({.temperature = 1, .min_p = 0.2f, .seed = 9}, {0, 4 / 14., 2 / 14., 8 / 14., 0}));
+    CHECK(fit({.temperature = 1, .min_p = 1, .seed = 10}, {0, 0, 0, 1, 0}));
+    CHECK(fit({.temperature = 1, .top_p = 0.8f, .min_p = 0.4f, .seed = 11}, {0, 4 / 12., 0, 8 / 12., 0}));
+}
+
+TEST_CASE("sampler: repeated tokens lose, once each, whatever their sign") {
+    Sampler greedy = sampler_with({.repeat_penalty = 2});
+    CHECK(draw(greedy, {4, 3, 1}) == 0);
+    CHECK(draw(greedy, {4, 3, 1}, {0}) == 1);
+    CHECK(draw(greedy, {4, 1.5f, 1}, {0, 0, 0}) == 0);  // halved once: 2
+    CHECK(draw(greedy, {-1, -1.5f}, {0}) == 1);
+    CHECK(draw(greedy, {4, 3}, {0, 7, Token(-1)}) == 1);  // ids that are none change nothing
+    const std::vector<float> logits{2 * std::log(2.0f), 0};
+    CHECK(fits(count({.temperature = 1, .repeat_penalty = 2, .seed = 1}, logits, 20000, {0}), {2 / 3., 1 / 3.}, 20000));
+}
+
+TEST_CASE("sampler: bad options change nothing") {
+    const auto code = [](const SamplerOptions& options) {
+        Sampler sampler = sampler_with({.seed = 5});
+        const Sampler before = sampler;
+        const Status status = make_sampler(options, sampler);
+        CHECK(sampler.random_state == before.random_state);
+        CHECK(sampler.options.seed == 5);
+        return status.code;
+    };
+    for (const float bad : {-1.0f, kNaN, kInf, -kInf}) {
+        CHECK(code({.temperature = bad}) == Code::bad_argument);
+        CHECK(code({.top_p = bad}) == Code::bad_argument);
+        CHECK(code({.min_p = bad}) == Code::bad_argument);
+        CHECK(code({.repeat_penalty = bad}) == Code::bad_argument);
+    }
+    CHECK(code({.top_p = 1.5f}) == Code::bad_argument);
+    CHECK(code({.min_p = 1.5f}) == Code::bad_argument);
+    CHECK(code({.repeat_penalty = 0}) == Code::bad_argument);
+}
+
+TEST_CASE("sampler: bad logits are refused and choose nothing") {
+    for (const float temperature : {0.0f, 1.0f})
+        for (const float penalty : {1.0f, 2.0f}) {
+            Sampler sampler = sampler_with({.temperature = temperature, .repeat_penalty = penalty});
+            const auto code = [&](std::vector<float> logits, std::size_t n_scratch) {
+                std::vector<Candidate> scratch(n_scratch);
+                const std::uint64_t state = sampler.random_state;
+                Token token = 77;
+                const Code result = sample(sampler, logits, {}, scratch, token).code;
+                CHECK(token == 77);
+                CHECK(sampler.random_state == state);
+                return result;
+            };
+            CHECK(code({}, 0) == Code::bad_shape);
+            CHECK(code({1, 2}, 1) == Code::bad_shape);
+            CHECK(code({1, kNaN, 2}, 3) == Code::bad_argument);
+            CHECK(code({kNaN}, 1) == Code::bad_argument);
+            CHECK(code({-kInf, -kInf}, 2) == Code::bad_argument);
+        }
+}
+
+// ---- the same as sorting everything --------------------------------------------------------------------------------
+
+float weight(float logit, float highest, float temperature) {
+    const float x = logit == highest ? 0.0f : (logit - highest) / temperature;
+    float y;
+    kernels_scalar.unary[static_cast<int>(Unary::exp)](&x, 1, &y);
+    return y;
+}
+
+/// The header's words, step by step, over a full sort. `uniform` is the random number that is drawn.
+Token sort_and_draw(const SamplerOptions& o, std::vector<Candidate> all, float uniform) {
+    float by_id = 0;
+    const float highest =
+        std::max_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.logit < b.logit; })->logit;
+    for (const Candidate& c : all) by_id += weight(c.logit, highest, o.temperature);
+    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.logit > b.logit; });
+    std::erase_if(all, [&](auto& c) { return weight(c.logit, highest, o.temperature) == 0; });
+    const bool cut = o.top_k && o.top_k < all.size();
+    if (cut) all.resize(o.top_k);
+    std::vector<float> weights;
+    for (const Candidate& c : all) weights.push_back(weight(c.logit, highest, o.temperature));
+    float total = 0;
+    for (const float w : weights) total += w;
+    if (!cut) total = by_id;
+    if (o.top_p < 1 || o.min_p > 0) {
+        const float enough = o.top_p < 1 ? o.top_p * total : kInf;
+        std::size_t n = 1;
+        for (total = weights[0]; n < weights.size() && total < enough && weights[n] >= o.min_p; ++n)
+            total += weights[n];
+        weights.resize(n);
+    }
+    float sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        if ((sum += weights[i]) > uniform * total) return all[i].id;
+    return all[weights.size() - 1].id;
+}
+
+TEST_CASE("sampler: the same token as from a full sort, ties included") {
+    std::mt19937 random(7);
+    const auto pick = [&](auto... choices) {
+        const std::common_type_t<decltype(choices)...> list[] = {choices...};
+        return list[random() % sizeof...(choices)];
+    };
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<Candidate> candidates(1 + random() % 300);
+        std::vector<float> logits;
+        const float step = pick(0.001f, 0.25f, 2.0f, 30.0f);  // coarse steps give many ties, wide ones zero weights
+        for (Candidate& c : candidates) {
+            c = {static_cast<float>(static_cast<int>(random() % 64) - 32) * step, static_cast<Token>(logits.size())};
+            logits.push_back(c.logit);
+        }
+        const SamplerOptions options{.temperature = pick(0.1f, 0.8f, 1.0f, 3.0f),
+                                     .top_k = pick(0u, 0u, 1u, 5u, 40u, 1000u),
+                                     .top_p = pick(1.0f, 1.0f, 0.95f, 0.5f, 0.01f, 0.0f),
+                                     .min_p = pick(0.0f, 0.0f, 0.05f, 0.5f),
+                                     .seed = random()};
+        CAPTURE(round);
+        Sampler sampler = sampler_with(options);
+        // PCG32's output function (O'Neill 2014, section 6.3), 24 bits of it.
+        const std::uint64_t s = sampler.random_state;
+        const auto mixed = static_cast<std::uint32_t>((s ^ (s >> 18)) >> 27);
+        const float uniform = static_cast<float>(std::rotr(mixed, static_cast<int>(s >> 59)) >> 8) / 16777216.0f;
+        REQUIRE(draw(sampler, logits) == sort_and_draw(options, candidates, uniform));
+        CHECK(sampler.random_state == s * 6364136223846793005u + 1442695040888963407u);
+    }
+}
+
+TEST_CASE("sampler: one seed gives one text, on every machine and in any host's rounding mode") {
+    const auto hash = [] {
+        std::uint32_t h = 2166136261u, noise = 1;  // FNV-1a; logits from a linear congruence, exact everywhere
+        Sampler sampler = sampler_with({.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 2024});
+        std::vector<float> logits(1000);
+        std::vector<Token> recent;
+        for (int i = 0; i < 200; ++i) {
+            for (float& logit : logits) {
+                noise = noise * 1664525u + 1013904223u;
+                logit = static_cast<float>(static_cast<std::int32_t>(noise) >> 8) * 0x1p-20f;  // 24 bits, from -8 to 8
+            }
+            recent.push_back(draw(sampler, logits, recent));
+            h = (h ^ recent.back()) * 16777619u;
+        }
+        return h;
+    };
+    constexpr std::uint32_t kGolden = 2294581290u;
+    CHECK(hash() == kGolden);
+    fenv_t saved;
+    fegetenv(&saved);
+    fesetround(FE_UPWARD);
+    const std::uint32_t upward = hash();
+    fesetenv(&saved);
+    CHECK(upward == kGolden);
+}
+
+TEST_CASE("sampler: logits are read only, and nothing past scratch is touched") {
+    std::vector<float> logits{3, 1, 2, 5};
+    const std::vector<float> before = logits;
+    std::vector<Candidate> scratch(5, Candidate{-123.0f, 99});
+    Sampler sampler = sampler_with({.temperature = 1, .top_k = 2, .repeat_penalty = 1.5f});
+    const std::vector<Token> recent{3};
+    Token token = 0;
+    REQUIRE(sample(sampler, logits, recent, std::span(scratch).first(4), token).ok());
+    CHECK(logits == before);
+    CHECK(scratch[4].logit == -123.0f);
+    CHECK(scratch[4].id == 99);
+}
+
+}  // namespace
