@@ -14,7 +14,9 @@ using namespace fovea::testing;
 
 TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1 is a clean error") {
     std::mt19937 random(7);
-    const auto pick = [&](std::uint32_t low, std::uint32_t high) { return low + random() % (high - low + 1); };
+    const auto pick = [&](std::uint32_t low, std::uint32_t high) {
+        return low + static_cast<std::uint32_t>(random() % (high - low + 1));
+    };
     for (int i = 0; i < 200; ++i) {
         const std::uint32_t n_kv_heads = pick(1, 3), head_dim = 2 * pick(1, 20);
         Config config = llama_config(pick(1, 3), pick(1, 70), n_kv_heads * pick(1, 4), n_kv_heads, head_dim, pick(1, 90),

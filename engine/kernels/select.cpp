@@ -1,25 +1,32 @@
 // Which tables there are, best first, and which of them this CPU runs.
 #include <array>
 
+#include "fovea/session.h"
 #include "kernels.h"
 
 namespace fovea {
 namespace {
 
-constexpr const Kernels* kTables[] = {
+/// A table and its name, Kernels::isa, which the compiler cannot look up in another file.
+struct Entry {
+    const char* isa;
+    const Kernels* kernels;
+};
+constexpr Entry kTables[] = {
 #if defined(FOVEA_HAVE_AVX512)
-    &kernels_avx512,
+    {"avx512", &kernels_avx512},
 #endif
 #if defined(FOVEA_HAVE_AVX2)
-    &kernels_avx2,
+    {"avx2", &kernels_avx2},
 #endif
-    &kernels_scalar,
+    {"scalar", &kernels_scalar},
 };
 constexpr std::size_t kTableCount = sizeof(kTables) / sizeof(kTables[0]);
 constexpr std::size_t kVectorTables = kTableCount - 1;  // all but scalar, which every CPU runs
 
 struct List {
     const Kernels* tables[kTableCount];
+    const char* names[kTableCount];
     std::size_t n;
 };
 
@@ -30,10 +37,21 @@ constexpr auto kLists = [] {
     for (std::size_t set = 0; set < lists.size(); ++set) {
         List& list = lists[set];
         for (std::size_t i = 0; i < kTableCount; ++i)
-            if (i == kVectorTables || (set >> i & 1)) list.tables[list.n++] = kTables[i];
+            if (i == kVectorTables || (set >> i & 1)) {
+                list.tables[list.n] = kTables[i].kernels;
+                list.names[list.n++] = kTables[i].isa;
+            }
     }
     return lists;
 }();
+
+const List& usable() noexcept {
+    const CpuFeatures have = detect_features();
+    std::size_t set = 0;
+    for (std::size_t i = 0; i < kVectorTables; ++i)
+        if (covers(have, kTables[i].kernels->needs)) set |= std::size_t{1} << i;
+    return kLists[set];
+}
 
 bool same_name(const char* a, const char* b) {
     while (*a != '\0' && *a == *b) ++a, ++b;
@@ -43,21 +61,22 @@ bool same_name(const char* a, const char* b) {
 }  // namespace
 
 const Kernels* const* usable_kernels(std::size_t& n) noexcept {
-    const CpuFeatures have = detect_features();
-    std::size_t set = 0;
-    for (std::size_t i = 0; i < kVectorTables; ++i)
-        if (covers(have, kTables[i]->needs)) set |= std::size_t{1} << i;
-    n = kLists[set].n;
-    return kLists[set].tables;
+    const List& list = usable();
+    n = list.n;
+    return list.tables;
 }
 
 const Kernels* find_kernels(const char* isa) noexcept {
-    std::size_t n = 0;
-    const Kernels* const* tables = usable_kernels(n);
-    if (!isa) return tables[0];
-    for (std::size_t i = 0; i < n; ++i)
-        if (same_name(tables[i]->isa, isa)) return tables[i];
+    const List& list = usable();
+    if (!isa) return list.tables[0];
+    for (std::size_t i = 0; i < list.n; ++i)
+        if (same_name(list.names[i], isa)) return list.tables[i];
     return nullptr;
+}
+
+std::span<const char* const> isa_names() noexcept {
+    const List& list = usable();
+    return {list.names, list.n};
 }
 
 }  // namespace fovea
