@@ -1,0 +1,27 @@
+// What this machine can do at best, measured here and now: what a speed is to be compared with. On a shared host it
+// changes from minute to minute: measure just before and just after what it is compared with, and take the larger.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace fovea {
+
+/// Floating-point operations per second of n_threads threads that do nothing but fused multiply-adds in registers, two
+/// operations each, at the width of the instruction set `isa` (one of isa_names()); multiply and add apart where it has
+/// none. The best of several runs, 60 ms together.
+[[nodiscard]] double measure_fma_peak(std::string_view isa, std::uint32_t n_threads);
+
+/// Bytes per second of n_threads threads that read `bytes`, each its share as so many streams side by side.
+struct ReadRate {
+    double bytes_per_second = 0;
+    std::uint32_t n_streams = 0;
+};
+/// The best of 1, 2, 4 and 8 streams, each tried several times; about 100 ms together. Goes on through `bytes` from one
+/// run to the next, so that a range larger than the caches is read from memory. Zero for a range of less than 2 KiB a
+/// thread.
+[[nodiscard]] ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes,
+                                         std::uint32_t n_threads);
+
+}  // namespace fovea
