@@ -1,0 +1,268 @@
+// Inputs for the kernels' tests: random numbers that are the same everywhere, and buffers as the contracts want them.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "guarded.h"
+#include "kernels/kernels.h"
+
+namespace fovea::testing {
+
+inline constexpr float kNanFloat = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// What a buffer is filled with: numbers of ordinary size; also zeros, subnormals and large ones; also NaN, infinities.
+enum class Fill { plain, wide, hostile };
+
+class Random {
+public:
+    explicit Random(std::uint32_t seed) : engine_(seed) {}
+
+    std::uint32_t below(std::uint32_t n) { return engine_() % n; }
+
+    /// A float whose bits are chosen here, not by a library's distribution: plain ones are ±[1/16, 4).
+    float number(Fill fill) {
+        const std::uint32_t word = engine_();
+        const std::uint32_t sign_and_fraction = word & 0x807fffffu;
+        if (fill != Fill::plain && (word >> 23) % 8 == 0) {
+            constexpr float odd[] = {0.0f, -0.0f, 1e-40f, -3e-39f, 0x1p-149f, 7e9f, -2e12f, 0x1p-100f,
+                                     kNanFloat, kInfinity, -kInfinity, 3.4e38f};
+            return odd[below(fill == Fill::wide ? 8 : 12)];
+        }
+        return std::bit_cast<float>(sign_and_fraction | (123 + (word >> 23) % 6) << 23);
+    }
+
+    void fill(Guarded<float>& x, Fill kind) {
+        for (float& v : x) v = number(kind);
+    }
+
+    /// Elements of a weight matrix or of a cache, in storage of the type.
+    void fill(std::byte* at, std::size_t n, Type type, Fill kind) {
+        for (std::size_t i = 0; i < n; ++i) {
+            const float x = number(kind);
+            const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+            if (type == Type::f32) {
+                std::memcpy(at + 4 * i, &x, 4);
+                continue;
+            }
+            std::uint16_t half = static_cast<std::uint16_t>(bits >> 16);
+            // A half from the same bits: plain exponents 123 to 128 become 11 to 16; what is odd stays odd.
+            if (type == Type::f16) {
+                const std::uint32_t exponent = bits >> 23 & 0xff;
+                const std::uint32_t moved = exponent == 0 ? 0 : exponent == 255 ? 31 : exponent > 142 ? 30
+                                            : exponent < 113 ? 0 : exponent - 112;
+                half = static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | moved << 10 | (bits >> 13 & 0x3ffu));
+            }
+            std::memcpy(at + 2 * i, &half, 2);
+        }
+    }
+
+private:
+    std::mt19937 engine_;
+};
+
+/// The value of an element, by the definition of its format.
+inline double value_of(const std::byte* at, std::size_t i, Type type) {
+    if (type == Type::f32) {
+        float x;
+        std::memcpy(&x, at + 4 * i, 4);
+        return x;
+    }
+    std::uint16_t half;
+    std::memcpy(&half, at + 2 * i, 2);
+    const int exponent_bits = type == Type::f16 ? 5 : 8, fraction_bits = 15 - exponent_bits;
+    const int bias = (1 << (exponent_bits - 1)) - 1, largest = (1 << exponent_bits) - 1;
+    const int exponent = half >> fraction_bits & largest, fraction = half & ((1 << fraction_bits) - 1);
+    const double sign = half & 0x8000 ? -1 : 1;
+    if (exponent == largest) return fraction ? std::nan("") : sign * HUGE_VAL;
+    if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+}
+
+inline std::size_t element_bytes(Type type) { return type == Type::f32 ? 4 : 2; }
+
+// ---- matmul --------------------------------------------------------------------------------------------------------
+
+struct MatmulCase {
+    std::uint32_t n_rows, n_cols, seq_len;
+    Finish finish = Finish::store;
+    Activation activation = Activation::none;
+    bool bias = false;
+    bool canonical = true;
+    std::uint32_t skip_front = 0, skip_back = 0;  // panels (gate: pairs) that another call would compute
+    std::uint32_t extra_stride = 0;               // elements between a row's outputs and the next row
+    Fill fill = Fill::plain;
+};
+
+/// A case's operands, and its outputs by any table's kernel.
+class MatmulRun {
+public:
+    MatmulRun(const MatmulCase& c, Type type, std::uint32_t seed = 1)
+        : c_(c), type_(type), step_(c.finish == Finish::gate ? 2 : 1),
+          n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
+          stride_(round_up(panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), 64) + (seed % 2 ? 64 : 0)),
+          panels_((n_panels_ - 1) * stride_ + panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), Flush::end, 64),
+          operand_(std::size_t{c.seq_len} * c.n_cols), bias_(std::size_t{n_panels_} * kLanes),
+          before_(std::size_t{c.seq_len - 1} * out_stride() + c.n_rows) {
+        Random random(seed);
+        for (std::uint32_t p = 0; p < n_panels_; ++p)
+            random.fill(panels_.data() + p * stride_, std::size_t{c.n_cols} * kLanes, type, c.fill);
+        random.fill(operand_, c.fill);
+        random.fill(bias_, c.fill);
+        if (c.finish == Finish::add) random.fill(before_, c.fill);
+    }
+
+    [[nodiscard]] std::size_t out_stride() const { return c_.n_rows + c_.extra_stride; }
+    [[nodiscard]] std::uint32_t panel_begin() const { return c_.skip_front * step_; }
+    [[nodiscard]] std::uint32_t panel_end() const { return n_panels_ - c_.skip_back * step_; }
+    [[nodiscard]] const Guarded<float>& before() const { return before_; }
+    [[nodiscard]] float bias(std::uint32_t row) const { return bias_[row]; }
+
+    /// Column `col` of panel-row `row` (in gate matrices, panels alternate).
+    [[nodiscard]] double weight(std::uint32_t row, std::uint32_t col) const {
+        return value_of(panels_.data() + row / kLanes * stride_, std::size_t{col} * kLanes + row % kLanes, type_);
+    }
+    [[nodiscard]] float input(std::uint32_t row, std::uint32_t col) const {
+        const std::uint32_t first = row / kRowBlock * kRowBlock;
+        const std::uint32_t n = c_.seq_len - first < kRowBlock ? c_.seq_len - first : kRowBlock;
+        return operand_[std::size_t{first} * c_.n_cols + std::size_t{col} * n + (row - first)];
+    }
+
+    [[nodiscard]] Guarded<float> run(const Kernels& k, Flush flush = Flush::end) const {
+        Guarded<float> out(before_.size(), flush);
+        std::memcpy(out.data(), before_.data(), before_.size() * sizeof(float));
+        k.matmul[static_cast<int>(type_)](Matmul{.panels = panels_.data(), .panel_stride = stride_, .n_rows = c_.n_rows,
+                                                 .n_cols = c_.n_cols, .panel_begin = panel_begin(),
+                                                 .panel_end = panel_end(), .operand = operand_.data(),
+                                                 .seq_len = c_.seq_len, .bias = c_.bias ? bias_.data() : nullptr,
+                                                 .out = out.data(), .out_stride = out_stride(), .finish = c_.finish,
+                                                 .activation = c_.activation, .canonical = c_.canonical});
+        return out;
+    }
+
+private:
+    MatmulCase c_;
+    Type type_;
+    std::uint32_t step_, n_panels_;
+    std::size_t stride_;
+    Guarded<std::byte> panels_;
+    Guarded<float> operand_, bias_, before_;
+};
+
+// ---- attention -----------------------------------------------------------------------------------------------------
+
+struct Window {
+    std::uint32_t first, last;
+};
+
+struct AttendCase {
+    std::vector<Window> rows;  // of query rows, 1 to kRowBlock; an empty window sees nothing
+    std::uint32_t head_dim, value_head_dim;
+    float softcap = 0.0f;
+    Fill fill = Fill::plain;
+    float score_size = 1.0f;   // multiplies 1/sqrt(head_dim)
+    std::vector<std::uint32_t> nan_keys = {}, nan_values = {};  // positions
+};
+
+/// State after one or more chunks.
+struct AttendState {
+    Guarded<float> m, l, o;
+    AttendState(std::size_t n_rows, std::size_t value_stride, Flush flush)
+        : m(n_rows, flush), l(n_rows, flush), o(n_rows * value_stride, flush) {}
+};
+
+/// A case's caches, which end with the last position that any row sees and hold NaN wherever none does.
+class AttendRun {
+public:
+    AttendRun(const AttendCase& c, Type type, std::uint32_t seed = 1)
+        : c_(c), type_(type), n_rows_(static_cast<std::uint32_t>(c.rows.size())), kv_len_(longest(c)),
+          query_(std::size_t{c.head_dim} * n_rows_),
+          keys_(round_up(kv_len_, kLanes) * c.head_dim * element_bytes(type), Flush::end, kLanes * element_bytes(type)),
+          values_(std::size_t{kv_len_} * value_stride() * element_bytes(type), Flush::end, kLanes * element_bytes(type)) {
+        Random random(seed);
+        random.fill(query_, c.fill == Fill::hostile ? Fill::wide : c.fill);
+        random.fill(keys_.data(), round_up(kv_len_, kLanes) * c.head_dim, type, c.fill);
+        random.fill(values_.data(), std::size_t{kv_len_} * value_stride(), type, c.fill);
+        for (std::size_t pos = 0; pos < kv_len_; ++pos)
+            for (std::uint32_t i = c.value_head_dim; i < value_stride(); ++i) set(values_, pos * value_stride() + i, 0);
+        for (std::uint32_t pos = 0; pos < round_up(kv_len_, kLanes); ++pos)
+            if (!seen(pos)) spoil(pos, true, pos < kv_len_);
+        for (const std::uint32_t pos : c.nan_keys) spoil(pos, true, false);
+        for (const std::uint32_t pos : c.nan_values) spoil(pos, false, true);
+        for (const Window w : c.rows) first_.push_back(w.first), last_.push_back(w.last);
+    }
+
+    [[nodiscard]] std::uint32_t value_stride() const { return static_cast<std::uint32_t>(round_up(c_.value_head_dim, kLanes)); }
+    [[nodiscard]] std::uint32_t n_chunks() const { return (kv_len_ + kChunk - 1) / kChunk; }
+    [[nodiscard]] float scale() const { return c_.score_size / std::sqrt(static_cast<float>(c_.head_dim)); }
+    [[nodiscard]] float query(std::size_t row, std::size_t i) const { return query_[i * n_rows_ + row]; }
+    [[nodiscard]] double key(std::size_t pos, std::size_t i) const {
+        return value_of(keys_.data(), (pos / kLanes * c_.head_dim + i) * kLanes + pos % kLanes, type_);
+    }
+    [[nodiscard]] double value(std::size_t pos, std::size_t i) const {
+        return value_of(values_.data(), pos * value_stride() + i, type_);
+    }
+
+    [[nodiscard]] AttendState chunk(const Kernels& k, std::uint32_t index, Flush flush = Flush::end) const {
+        AttendState s(n_rows_, value_stride(), flush);
+        k.attend[static_cast<int>(type_)](Attend{.query = query_.data(), .n_rows = n_rows_, .head_dim = c_.head_dim,
+                                                 .value_head_dim = c_.value_head_dim, .keys = keys_.data(),
+                                                 .values = values_.data(), .value_stride = value_stride(),
+                                                 .first = first_.data(), .last = last_.data(), .scale = scale(),
+                                                 .softcap = c_.softcap, .chunk = index, .m = s.m.data(),
+                                                 .l = s.l.data(), .o = s.o.data()});
+        return s;
+    }
+
+    /// Every chunk from `begin` on, merged from left to right.
+    [[nodiscard]] AttendState merged(const Kernels& k, std::uint32_t begin = 0) const {
+        AttendState s = chunk(k, begin);
+        for (std::uint32_t i = begin + 1; i < n_chunks(); ++i) {
+            const AttendState next = chunk(k, i);
+            k.attend_merge(AttendMerge{.n_rows = n_rows_, .value_stride = value_stride(), .m = s.m.data(),
+                                       .l = s.l.data(), .o = s.o.data(), .chunk_m = next.m.data(),
+                                       .chunk_l = next.l.data(), .chunk_o = next.o.data()});
+        }
+        return s;
+    }
+
+    [[nodiscard]] Guarded<float> finished(const Kernels& k, const AttendState& s, std::size_t extra_stride = 0) const {
+        const std::size_t out_stride = c_.value_head_dim + extra_stride;
+        Guarded<float> out((n_rows_ - 1) * out_stride + c_.value_head_dim);
+        k.attend_finish(s.l.data(), s.o.data(), n_rows_, c_.value_head_dim, value_stride(), out.data(), out_stride);
+        return out;
+    }
+
+private:
+    static std::uint32_t longest(const AttendCase& c) {
+        std::uint32_t n = 1;
+        for (const Window w : c.rows)
+            if (w.first < w.last && w.last > n) n = w.last;
+        return n;
+    }
+    [[nodiscard]] bool seen(std::uint32_t pos) const {
+        for (const Window w : c_.rows)
+            if (w.first <= pos && pos < w.last) return true;
+        return false;
+    }
+    void set(Guarded<std::byte>& buffer, std::size_t i, std::uint8_t byte) {
+        std::memset(buffer.data() + i * element_bytes(type_), byte, element_bytes(type_));
+    }
+    void spoil(std::uint32_t pos, bool key, bool value) {
+        for (std::uint32_t i = 0; key && i < c_.head_dim; ++i)
+            set(keys_, (std::size_t{pos} / kLanes * c_.head_dim + i) * kLanes + pos % kLanes, 0xff);
+        for (std::uint32_t i = 0; value && i < c_.value_head_dim; ++i) set(values_, std::size_t{pos} * value_stride() + i, 0xff);
+    }
+
+    AttendCase c_;
+    Type type_;
+    std::uint32_t n_rows_, kv_len_;
+    Guarded<float> query_;
+    Guarded<std::byte> keys_, values_;
+    std::vector<std::uint32_t> first_, last_;
+};
+
+}  // namespace fovea::testing

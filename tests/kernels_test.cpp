@@ -1,0 +1,386 @@
+// Every kernel of every table gives the scalar bits, and stays inside its buffers.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "kernel_cases.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+constexpr Flush kFlushes[] = {Flush::begin, Flush::end};
+constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
+constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::silu};
+constexpr Type kFloatTypes[] = {Type::f32, Type::f16, Type::bf16};
+constexpr Type kCacheTypes[] = {Type::f32, Type::f16};
+
+std::vector<const Kernels*> tables() {
+    std::size_t n = 0;
+    const Kernels* const* first = usable_kernels(n);
+    return {first, first + n};
+}
+
+/// A table whose members for any other type are null has this many of the types.
+template<class Member>
+bool has_same_types(const Member& a, const Member& b) {
+    for (std::size_t i = 0; i < std::size(a); ++i)
+        if (!a[i] != !b[i]) return false;
+    return true;
+}
+
+Guarded<float> random_floats(std::size_t n, Fill fill, std::uint32_t seed, Flush flush = Flush::end) {
+    Guarded<float> x(n, flush);
+    Random(seed).fill(x, fill);
+    return x;
+}
+
+Guarded<float> copy_of(const Guarded<float>& x, Flush flush) {
+    Guarded<float> copy(x.size(), flush);
+    std::memcpy(copy.data(), x.data(), x.size() * sizeof(float));
+    return copy;
+}
+
+// ---- matmul --------------------------------------------------------------------------------------------------------
+
+std::string words(const MatmulCase& c, Type type) {
+    const auto n = [](auto x) { return std::to_string(static_cast<unsigned>(x)); };
+    return "type " + n(type) + ", " + n(c.n_rows) + " rows, " + n(c.n_cols) + " cols, seq_len " + n(c.seq_len) +
+           ", finish " + n(c.finish) + ", activation " + n(c.activation) + ", bias " + n(c.bias) + ", canonical " +
+           n(c.canonical) + ", skip " + n(c.skip_front) + " and " + n(c.skip_back) + ", fill " + n(c.fill);
+}
+
+void check_matmul(const Kernels& k, const MatmulCase& c, Type type, std::uint32_t seed) {
+    const MatmulRun run(c, type, seed);
+    CAPTURE(words(c, type));
+    const Guarded<float> want = run.run(kernels_scalar);
+    for (const Flush flush : kFlushes) {
+        const Guarded<float> got = run.run(k, flush);
+        CHECK((c.canonical ? same_bits(want, got) : same_bits_or_nan(want, got)));
+    }
+}
+
+void check_matmul(const Kernels& k) {
+    REQUIRE(has_same_types(k.matmul, kernels_scalar.matmul));
+    std::uint32_t seed = 0;
+    for (const Type type : kFloatTypes) {
+        REQUIRE((k.matmul[static_cast<int>(type)] != nullptr));
+        // Widths around the column block; heights around panels and groups of panels; every count of operand rows.
+        for (const std::uint32_t n_cols : {1u, 2u, 3u, 15u, 64u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 1600u})
+            for (const std::uint32_t n_rows : {1u, 16u, 17u, 96u, 145u})
+                check_matmul(k, {.n_rows = n_rows, .n_cols = n_cols, .seq_len = 1 + n_cols % 3}, type, ++seed);
+        for (std::uint32_t n_rows = 1; n_rows <= 160; n_rows += 7)
+            for (const std::uint32_t seq_len : {1u, 2u, 13u})
+                check_matmul(k, {.n_rows = n_rows, .n_cols = 40, .seq_len = seq_len, .extra_stride = n_rows % 5}, type, ++seed);
+        for (std::uint32_t seq_len = 1; seq_len <= 25; ++seq_len)
+            check_matmul(k, {.n_rows = 100, .n_cols = 33, .seq_len = seq_len, .extra_stride = 3}, type, ++seed);
+        // Every way to finish.
+        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+            for (const Activation activation : kActivations)
+                for (const bool bias : {false, true})
+                    for (const Fill fill : kFills) {
+                        if (finish == Finish::add && activation != Activation::none) continue;
+                        for (const std::uint32_t seq_len : {1u, 14u})
+                            for (const bool canonical : {false, true})
+                                check_matmul(k, {.n_rows = 77, .n_cols = 50, .seq_len = seq_len, .finish = finish,
+                                                 .activation = activation, .bias = bias, .canonical = canonical,
+                                                 .extra_stride = 9, .fill = fill}, type, ++seed);
+                    }
+        // What several threads, each with panels of its own, are given.
+        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+            for (std::uint32_t front = 0; front <= 9; ++front)
+                for (std::uint32_t back = 0; back <= 9 - front; ++back)
+                    check_matmul(k, {.n_rows = 16 * 10 - 3, .n_cols = 20, .seq_len = 1 + 5 * (front % 3), .finish = finish,
+                                     .bias = true, .skip_front = front, .skip_back = back}, type, ++seed);
+    }
+}
+
+void check_pack(const Kernels& k) {
+    for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
+        for (const std::uint32_t n_cols : {1u, 2u, 7u, 8u, 15u, 16u, 17u, 31u, 33u, 64u, 100u, 515u})
+            for (const Flush flush : kFlushes) {
+                CAPTURE(n_rows);
+                CAPTURE(n_cols);
+                // The last row ends with the buffer: its padding is not the kernel's to read.
+                const std::size_t stride = round_up(n_cols, kLanes);
+                const Guarded<float> x = random_floats((n_rows - 1) * stride + n_cols, Fill::hostile, n_cols, flush);
+                Guarded<float> want(std::size_t{n_rows} * n_cols, flush), got(want.size(), flush);
+                kernels_scalar.pack(x.data(), stride, n_rows, n_cols, want.data());
+                k.pack(x.data(), stride, n_rows, n_cols, got.data());
+                CHECK(same_bits(want, got));
+            }
+}
+
+// ---- norms and positions -------------------------------------------------------------------------------------------
+
+void check_norms(const Kernels& k) {
+    for (std::uint32_t n = 1; n <= 1100; n += n < 70 ? 1 : 57)
+        for (const Fill fill : kFills)
+            for (const Flush flush : kFlushes)
+                for (const bool in_place : {false, true}) {
+                    CAPTURE(n);
+                    CAPTURE(static_cast<int>(fill));
+                    CAPTURE(in_place);
+                    const Guarded<float> x = random_floats(n, fill, n, flush), weight = random_floats(n, fill, n + 1, flush),
+                                         bias = random_floats(n, fill, n + 2, flush);
+                    const auto check = [&](auto norm) {
+                        Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
+                        Guarded<float> fresh(n, flush);
+                        norm(kernels_scalar, want.data(), want.data());
+                        norm(k, got.data(), in_place ? got.data() : fresh.data());
+                        CHECK(same_bits_or_nan(want, in_place ? got : fresh));
+                    };
+                    check([&](const Kernels& t, const float* from, float* to) {
+                        t.rms_norm(from, n, weight.data(), 1e-5f, to);
+                    });
+                    check([&](const Kernels& t, const float* from, float* to) {
+                        t.layer_norm(from, n, weight.data(), bias.data(), 1e-12f, to);
+                    });
+                    check([&](const Kernels& t, const float* from, float* to) {
+                        t.layer_norm(from, n, weight.data(), nullptr, 1e-5f, to);
+                    });
+                }
+}
+
+void check_rope_table(const Kernels& k) {
+    for (std::uint32_t n_pairs = 1; n_pairs <= 70; ++n_pairs)
+        for (const std::uint32_t pos : {0u, 1u, 77u, 4096u, 1000003u, 16777217u, 0xffffffffu})
+            for (const Flush flush : kFlushes) {
+                CAPTURE(n_pairs);
+                CAPTURE(pos);
+                const Guarded<float> frequency = random_floats(n_pairs, pos == 77 ? Fill::hostile : Fill::plain, n_pairs, flush);
+                Guarded<float> want_cos(2 * n_pairs, flush), want_sin(2 * n_pairs, flush);
+                Guarded<float> cos(2 * n_pairs, flush), sin(2 * n_pairs, flush);
+                kernels_scalar.rope_table(pos, frequency.data(), n_pairs, 1.25f, want_cos.data(), want_sin.data());
+                k.rope_table(pos, frequency.data(), n_pairs, 1.25f, cos.data(), sin.data());
+                CHECK(same_bits_or_nan(want_cos, cos));
+                CHECK(same_bits_or_nan(want_sin, sin));
+            }
+}
+
+void check_rotate(const Kernels& k) {
+    for (std::uint32_t n = 2; n <= 140; n += 2)
+        for (const Fill fill : kFills)
+            for (const Flush flush : kFlushes) {
+                CAPTURE(n);
+                const Guarded<float> x = random_floats(n, fill, n, flush), cos = random_floats(n, fill, n + 1, flush),
+                                     sin = random_floats(n, fill, n + 2, flush);
+                Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
+                kernels_scalar.rotate(want.data(), cos.data(), sin.data(), n);
+                k.rotate(got.data(), cos.data(), sin.data(), n);
+                CHECK(same_bits_or_nan(want, got));
+            }
+}
+
+// ---- the cache -----------------------------------------------------------------------------------------------------
+
+void check_writes(const Kernels& k) {
+    REQUIRE(has_same_types(k.write_key, kernels_scalar.write_key));
+    REQUIRE(has_same_types(k.write_value, kernels_scalar.write_value));
+    for (const Type type : kCacheTypes)
+        for (std::uint32_t n = 1; n <= 100; n += n < 35 ? 1 : 13)
+            for (const Flush flush : kFlushes) {
+                const auto t = static_cast<int>(type);
+                CAPTURE(t);
+                CAPTURE(n);
+                const Guarded<float> x = random_floats(n, Fill::hostile, n, flush);
+                const std::size_t alignment = kLanes * element_bytes(type);
+                Guarded<std::byte> want(n * alignment, flush, alignment), got(n * alignment, flush, alignment);
+                // Not in order: lane 0 must clear what the others hold, and the others must leave it.
+                for (const std::uint32_t lane : {3u, 15u, 0u, 1u, 8u, 15u}) {
+                    kernels_scalar.write_key[t](x.data(), n, lane, want.data());
+                    k.write_key[t](x.data(), n, lane, got.data());
+                    CHECK(same_bits(want, got));
+                }
+                const auto stride = static_cast<std::uint32_t>(round_up(n, kLanes));
+                Guarded<std::byte> want_row(stride * element_bytes(type), flush, alignment);
+                Guarded<std::byte> got_row(want_row.size(), flush, alignment);
+                kernels_scalar.write_value[t](x.data(), n, stride, want_row.data());
+                k.write_value[t](x.data(), n, stride, got_row.data());
+                CHECK(same_bits(want_row, got_row));
+            }
+}
+
+// ---- attention -----------------------------------------------------------------------------------------------------
+
+/// n rows as in a prompt: row i sees its own position and those before it, `window` of them at most.
+std::vector<Window> causal(std::uint32_t pos, std::uint32_t n, std::uint32_t window = ~0u) {
+    std::vector<Window> rows;
+    for (std::uint32_t last = pos + 1; last <= pos + n; ++last) rows.push_back({last > window ? last - window : 0, last});
+    return rows;
+}
+
+std::vector<AttendCase> attend_cases() {
+    std::vector<AttendCase> cases;
+    for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
+        for (const std::uint32_t pos : {0u, 9u, 60u, 200u}) cases.push_back({causal(pos, n_rows), 20, 24});
+    for (const std::uint32_t last : {1u, 15u, 16u, 17u, 63u, 64u, 65u, 127u, 128u, 511u, 512u, 513u, 576u, 577u, 1025u, 1300u})
+        for (const std::uint32_t first : {0u, 1u, 40u, 64u, 500u, 512u, 575u})
+            if (first < last) cases.push_back({{{first, last}, {0, last}, {first, last}}, 16, 16});
+    for (const std::uint32_t head_dim : {1u, 2u, 8u, 17u, 64u, 100u, 513u, 600u})
+        for (const std::uint32_t value_head_dim : {1u, 15u, 16u, 33u, 64u, 128u})
+            cases.push_back({causal(70, 5), head_dim, value_head_dim});
+    for (const std::uint32_t window : {1u, 3u, 64u, 100u, 512u})
+        for (const std::uint32_t pos : {5u, 63u, 130u, 700u}) cases.push_back({causal(pos, 12, window), 32, 32});
+    // Rows that see nothing, nothing here, or a tile apart from one another.
+    cases.push_back({{{0, 0}}, 16, 16});
+    cases.push_back({{{30, 30}, {0, 70}, {90, 20}}, 16, 16});
+    cases.push_back({{{0, 10}, {300, 310}, {510, 515}, {600, 700}, {0, 1}}, 16, 16});
+    const std::size_t shapes = cases.size();
+    for (std::size_t i = 0; i < shapes; i += 3) {
+        AttendCase c = cases[i];
+        c.softcap = i % 2 ? 30.0f : 0.5f;
+        cases.push_back(c);
+        c.softcap = 0.0f;
+        c.score_size = 100.0f;  // some weights underflow to 0
+        cases.push_back(c);
+        c.fill = Fill::wide;
+        cases.push_back(c);
+        c.fill = Fill::hostile;
+        cases.push_back(c);
+    }
+    // NaN that only the later rows see: the earlier ones must not be touched by it.
+    cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {66}, {}});
+    cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {}, {66}});
+    cases.push_back({causal(60, 12), 16, 32, 50.0f, Fill::plain, 1.0f, {3}, {66, 70}});
+    // NaN values under weights that underflow to 0.
+    cases.push_back({causal(500, 12), 16, 32, 0.0f, Fill::plain, 4000.0f, {}, {1, 64, 65, 300}});
+    return cases;
+}
+
+void check_attend(const Kernels& k) {
+    REQUIRE(has_same_types(k.attend, kernels_scalar.attend));
+    std::uint32_t seed = 0;
+    for (const Type type : kCacheTypes)
+        for (const AttendCase& c : attend_cases()) {
+            const AttendRun run(c, type, ++seed);
+            CAPTURE(seed);
+            CAPTURE(static_cast<int>(type));
+            CAPTURE(c.rows.size());
+            CAPTURE(c.rows[0].first);
+            CAPTURE(c.rows[0].last);
+            CAPTURE(c.head_dim);
+            CAPTURE(c.value_head_dim);
+            CAPTURE(c.softcap);
+            CAPTURE(static_cast<int>(c.fill));
+            for (std::uint32_t i = 0; i < run.n_chunks(); ++i) {
+                CAPTURE(i);
+                const Flush flush = kFlushes[seed % 2];
+                const AttendState want = run.chunk(kernels_scalar, i), got = run.chunk(k, i, flush);
+                CHECK(same_bits_or_nan(want.m, got.m));
+                CHECK(same_bits_or_nan(want.l, got.l));
+                // o may differ in the sign of a zero, which attend_finish does away with.
+                CHECK(same_bits(run.finished(kernels_scalar, want), run.finished(k, got)));
+            }
+            const AttendState want = run.merged(kernels_scalar), got = run.merged(k);
+            CHECK(same_bits_or_nan(want.m, got.m));
+            CHECK(same_bits_or_nan(want.l, got.l));
+            CHECK(same_bits(run.finished(kernels_scalar, want, 5), run.finished(k, got, 5)));
+        }
+}
+
+/// Merge and finish on states of their own making: zeros, infinities and NaN in every place.
+void check_merge_and_finish(const Kernels& k) {
+    for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
+        for (const std::uint32_t dim : {1u, 16u, 31u, 64u, 128u})
+            for (const Fill fill : kFills)
+                for (std::uint32_t seed = 0; seed < 8; ++seed) {
+                    CAPTURE(n_rows);
+                    CAPTURE(dim);
+                    CAPTURE(seed);
+                    const auto stride = static_cast<std::uint32_t>(round_up(dim, kLanes));
+                    const auto floats = [&](std::size_t n, std::uint32_t which) {
+                        return random_floats(n, fill, 100 * seed + which);
+                    };
+                    Guarded<float> chunk_m = floats(n_rows, 0), chunk_l = floats(n_rows, 1);
+                    const Guarded<float> chunk_o = floats(n_rows * stride, 2);
+                    Guarded<float> m = floats(n_rows, 3), l = floats(n_rows, 4);
+                    const Guarded<float> o = floats(n_rows * stride, 5);
+                    if (seed % 4 == 1) l[n_rows / 2] = 0.0f, m[n_rows / 2] = -kInfinity;
+                    if (seed % 4 == 2) chunk_l[n_rows / 2] = 0.0f, chunk_m[n_rows / 2] = -kInfinity;
+                    const auto run = [&](const Kernels& t, AttendState& s) {
+                        std::memcpy(s.m.data(), m.data(), n_rows * sizeof(float));
+                        std::memcpy(s.l.data(), l.data(), n_rows * sizeof(float));
+                        std::memcpy(s.o.data(), o.data(), o.size() * sizeof(float));
+                        t.attend_merge(AttendMerge{.n_rows = n_rows, .value_stride = stride, .m = s.m.data(),
+                                                   .l = s.l.data(), .o = s.o.data(), .chunk_m = chunk_m.data(),
+                                                   .chunk_l = chunk_l.data(), .chunk_o = chunk_o.data()});
+                    };
+                    AttendState want(n_rows, stride, Flush::end), got(n_rows, stride, kFlushes[seed % 2]);
+                    run(kernels_scalar, want);
+                    run(k, got);
+                    CHECK(same_bits_or_nan(want.m, got.m));
+                    CHECK(same_bits_or_nan(want.l, got.l));
+                    CHECK(same_bits_or_nan(want.o, got.o));
+                    const std::size_t out_stride = dim + seed;
+                    Guarded<float> want_out((n_rows - 1) * out_stride + dim), out(want_out.size(), kFlushes[seed % 2]);
+                    kernels_scalar.attend_finish(l.data(), o.data(), n_rows, dim, stride, want_out.data(), out_stride);
+                    k.attend_finish(l.data(), o.data(), n_rows, dim, stride, out.data(), out_stride);
+                    CHECK(same_bits(want_out, out));
+                }
+}
+
+// ---- one value at a time (every float: unary_test.cpp) -------------------------------------------------------------
+
+void check_unary_sizes(const Kernels& k) {
+    for (std::size_t n = 0; n <= 70; ++n)
+        for (const Flush flush : kFlushes) {
+            const Guarded<float> x = random_floats(n, Fill::hostile, static_cast<std::uint32_t>(n), flush);
+            CAPTURE(n);
+            for (int f = 0; f < kUnaryCount; ++f) {
+                CAPTURE(f);
+                Guarded<float> want(n, flush), got(n, flush), in_place = copy_of(x, flush);
+                kernels_scalar.unary[f](x.data(), n, want.data());
+                k.unary[f](x.data(), n, got.data());
+                k.unary[f](in_place.data(), n, in_place.data());
+                CHECK(same_bits(want, got));
+                CHECK(same_bits(want, in_place));
+            }
+            for (const float cap : {30.0f, 0.1f, kInfinity}) {
+                Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
+                kernels_scalar.softcap(want.data(), n, cap);
+                k.softcap(got.data(), n, cap);
+                CHECK(same_bits(want, got));
+            }
+        }
+}
+
+/// A kernel that is added to the struct does not compile here until it has a line of its own.
+void check_table(const Kernels& k) {
+    const auto& [isa, needs, matmul, pack, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend,
+                 attend_merge, attend_finish, unary, softcap] = k;
+    CAPTURE(isa);
+    CHECK(covers(detect_features(), needs));
+    REQUIRE((matmul[0] && pack && rms_norm && layer_norm && rope_table && rotate && write_key[0] && write_value[0]));
+    REQUIRE((attend[0] && attend_merge && attend_finish && unary[0] && softcap));
+    check_matmul(k);
+    check_pack(k);
+    check_norms(k);
+    check_rope_table(k);
+    check_rotate(k);
+    check_writes(k);
+    check_attend(k);
+    check_merge_and_finish(k);
+    check_unary_sizes(k);
+}
+
+}  // namespace
+
+TEST_CASE("kernels: every instruction set gives the scalar bits") {
+    for (const Kernels* k : tables()) check_table(*k);
+}
+
+TEST_CASE("kernels: tables are listed best first and found by name") {
+    const auto all = tables();
+    REQUIRE_FALSE(all.empty());
+    CHECK(all.back() == &kernels_scalar);
+    CHECK(find_kernels(nullptr) == all.front());
+    for (const Kernels* k : all) CHECK(find_kernels(k->isa) == k);
+    for (const char* none : {"", "scala", "scalars", "avx1024"}) CHECK(find_kernels(none) == nullptr);
+    CpuFeatures nothing;
+    CHECK(covers(nothing, kernels_scalar.needs));
+    for (const Kernels* k : all)
+        if (k != &kernels_scalar) CHECK_FALSE(covers(nothing, k->needs));
+}

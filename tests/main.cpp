@@ -1,0 +1,30 @@
+// Runs the tests and says which instruction sets they ran on. Where FOVEA_EXPECT_ISAS names some ("avx512 avx2"), a run
+// without one of them fails, so that a machine that cannot run a kernel does not pass for one that tested it.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "kernels/kernels.h"
+
+int main(int argc, char** argv) {
+    std::size_t n = 0;
+    const fovea::Kernels* const* tables = fovea::usable_kernels(n);
+    std::printf("instruction sets:");
+    for (std::size_t i = 0; i < n; ++i) std::printf(" %s", tables[i]->isa);
+    std::printf("\n");
+    std::fflush(stdout);
+
+    const char* expected = std::getenv("FOVEA_EXPECT_ISAS");
+    std::istringstream names(expected ? expected : "");
+    for (std::string name; names >> name;)
+        if (!fovea::find_kernels(name.c_str())) {
+            std::fprintf(stderr, "instruction set: wanted %s (FOVEA_EXPECT_ISAS), this build or CPU has it not\n",
+                         name.c_str());
+            return 1;
+        }
+    return doctest::Context(argc, argv).run();
+}
