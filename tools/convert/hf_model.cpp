@@ -115,19 +115,18 @@ private:
                std::string(name.substr(1));
     }
 
-    /// GPT-2's classes always have biases; checkpoints of models trained without them leave them out. The first layer
-    /// speaks for all.
+    /// GPT-2's classes always have biases, but models trained without any leave them out. One that has some and not
+    /// others is incomplete, and `view` will say which is missing.
     void drop_missing_biases(Stack& stack) const {
-        const auto has = [&](Role role) { return files_.tensors.count(full_name(name_of(role).name, 0)) != 0; };
+        const bool has_any = std::any_of(std::begin(kGpt2Names), std::end(kGpt2Names), [&](const Name& n) {
+            return std::string_view(n.name).ends_with(".bias") && files_.tensors.count(full_name(n.name, 0)) != 0;
+        });
+        if (has_any) return;
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             Block& b = stack.blocks[i];
-            b.query_bias = b.key_bias = b.value_bias = has(Role::query_bias);
-            b.output_bias = has(Role::attention_output_bias);
-            b.up_bias = has(Role::up_bias);
-            b.down_bias = has(Role::down_bias);
-            b.norm_bias = has(Role::attention_norm_bias);
+            b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = b.norm_bias = false;
         }
-        stack.final_norm_bias = has(Role::final_norm_bias);
+        stack.final_norm_bias = false;
     }
 
     /// The tensor of that name as a matrix of n_rows rows (a vector: of one column), after checking it.
