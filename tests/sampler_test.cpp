@@ -140,6 +140,8 @@ TEST_CASE("sampler: bad logits are refused and choose nothing") {
             CHECK(code({1, kNaN, 2}, 3) == Code::bad_argument);
             CHECK(code({kNaN}, 1) == Code::bad_argument);
             CHECK(code({-kInf, -kInf}, 2) == Code::bad_argument);
+            sampler.options.min_p = 2;  // past make_sampler
+            CHECK(code({1, 2}, 2) == Code::bad_argument);
         }
 }
 
@@ -152,32 +154,37 @@ float weight(float logit, float highest, float temperature) {
     return y;
 }
 
-/// The header's words, step by step, over a full sort. `uniform` is the random number that is drawn.
-Token sort_and_draw(const SamplerOptions& o, std::vector<Candidate> all, float uniform) {
-    float by_id = 0;
-    const float highest =
-        std::max_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.logit < b.logit; })->logit;
-    for (const Candidate& c : all) by_id += weight(c.logit, highest, o.temperature);
-    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.logit > b.logit; });
-    std::erase_if(all, [&](auto& c) { return weight(c.logit, highest, o.temperature) == 0; });
-    const bool cut = o.top_k && o.top_k < all.size();
-    if (cut) all.resize(o.top_k);
-    std::vector<float> weights;
-    for (const Candidate& c : all) weights.push_back(weight(c.logit, highest, o.temperature));
-    float total = 0;
-    for (const float w : weights) total += w;
-    if (!cut) total = by_id;
-    if (o.top_p < 1 || o.min_p > 0) {
-        const float enough = o.top_p < 1 ? o.top_p * total : kInf;
-        std::size_t n = 1;
-        for (total = weights[0]; n < weights.size() && total < enough && weights[n] >= o.min_p; ++n)
-            total += weights[n];
-        weights.resize(n);
+/// The header's words, step by step, with a full sort. `uniform` is the random number that is drawn.
+Token sort_and_draw(const SamplerOptions& o, std::vector<Candidate> kept, float uniform) {
+    float highest = -kInf;
+    for (const Candidate& c : kept) highest = std::max(highest, c.logit);
+    const auto weigh = [&](const Candidate& c) { return weight(c.logit, highest, o.temperature); };
+    const auto sum = [&] {
+        float total = 0;
+        for (const Candidate& c : kept) total += weigh(c);
+        return total;
+    };
+    const auto order = [&] {
+        std::stable_sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.logit > b.logit; });
+    };
+    if (o.top_k && o.top_k < kept.size()) {
+        order();
+        kept.resize(o.top_k);
     }
-    float sum = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-        if ((sum += weights[i]) > uniform * total) return all[i].id;
-    return all[weights.size() - 1].id;
+    if (o.top_p < 1) {
+        const float enough = o.top_p * sum();
+        order();
+        float reached = weigh(kept[0]);
+        std::size_t n = 1;
+        while (n < kept.size() && reached < enough) reached += weigh(kept[n++]);
+        kept.resize(n);
+    }
+    std::erase_if(kept, [&](const Candidate& c) { return weigh(c) < o.min_p; });
+    const float target = uniform * sum();
+    float reached = 0;
+    for (const Candidate& c : kept)
+        if ((reached += weigh(c)) > target) return c.id;
+    return kept.back().id;
 }
 
 TEST_CASE("sampler: the same token as from a full sort, ties included") {

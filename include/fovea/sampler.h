@@ -33,13 +33,14 @@ struct Candidate {
     Token id = 0;
 };
 
-/// Chooses the next token. Candidates are taken in one order, logit descending, then id ascending; their weights
-/// exp((logit - highest) / temperature) are summed one by one in float32, in that order, but for the sum over the whole
-/// vocabulary, which goes by id. So equal logits and an equal seed give the same token on every machine.
+/// Chooses the next token. Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending.
+/// Their weights, exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first
+/// whose running sum exceeds a random part of the total is chosen. So one seed gives one text on every machine.
 ///   logits   [vocab_size]  read only
 ///   recent   the tokens repeat_penalty applies to, each once; any length, ids that are none are skipped
 ///   scratch  [vocab_size]  overwritten
-/// Errors: bad_shape; bad_argument where no logit is above -inf, or one is NaN. `token` unchanged then.
+/// Errors, `token` and the random numbers unchanged: bad_shape; bad_argument where no logit is above -inf, one is NaN, or
+/// an option is not what make_sampler accepts.
 [[nodiscard]] Status sample(Sampler& sampler, std::span<const float> logits, std::span<const Token> recent,
                             std::span<Candidate> scratch, Token& token) noexcept;
 
