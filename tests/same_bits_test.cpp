@@ -42,7 +42,9 @@ TEST_CASE("logits have the same bits on every instruction set, thread count, pro
                 CAPTURE(static_cast<int>(kv_type));
                 const SmallModel small(named.config, type);
                 const Stack& stack = small.model.config().decoder;
-                const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, 600), stack.vocab_size);
+                // Past the first chunk of attention once per shape; scalar without fma instructions is slow.
+                const std::size_t most = type == Type::f32 && kv_type == Type::f32 ? 540 : 150;
+                const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, most), stack.vocab_size);
                 const auto want = logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, "scalar");
                 for (const char* isa : isa_names()) {
                     CAPTURE(isa);
