@@ -283,4 +283,156 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
 // A sequence of {u32 key_bytes, u32 value_bytes, key, value}, each entry padded to 4 bytes; UTF-8, no terminators.
 // Keys: "name", "architecture", "prompt_suffix", "chat_template", "source_type", "converter".
 
+// ---- tokenizer: tables that are searched where they lie ------------------------------------------------------------
+//
+//     TokenizerHeader             at the section's start
+//     TokenizerTable[n_tables]    the directory, at offset 64; each table is 64-byte aligned and stands there once
+//
+// Offsets count from the section's start. A reader skips tables it does not know unless their critical bit is set, and
+// refuses models, flags and steps it does not know; so further models come with new numbers and tables, not versions.
+
+inline constexpr std::uint32_t kNoId = 0xffffffffu;
+
+enum class TokenizerModel : std::uint32_t { bpe = 1 };
+
+enum TokenizerFlag : std::uint32_t {
+    kSymbolsAreBytes = 1,   // words start as bytes, else as characters
+    kWholeWords = 2,        // a word that is itself in the vocabulary is one token, whatever the merges say
+    kByteFallback = 4,      // an unknown character becomes its bytes
+    kFuseUnknown = 8,       // neighbouring unknown characters become one unknown token
+    kDropFirstSpace = 16,   // decoding drops the space a text starts with
+    kDropFirstSpaces = 32,  // decoding drops every space of the first token
+    kTokenizerFlags = 63,
+};
+
+struct TokenizerHeader {
+    std::uint32_t model;            // TokenizerModel
+    std::uint32_t flags;            // TokenizerFlag
+    std::uint32_t n_tokens;         // ids are below this
+    std::uint32_t n_tables;
+    std::uint32_t bos, unknown;     // ids, or kNoId
+    std::uint32_t max_token_bytes;  // of the longest token
+    std::uint32_t text_growth;      // at most this many bytes are rewritten by all steps, per byte of a text
+    std::uint32_t token_growth;     // at most this many ids come of each byte of a text, its template's ids apart
+    std::uint32_t reserved[7];      // zero
+};
+static_assert(sizeof(TokenizerHeader) == 64);
+
+enum class TokenizerTableKind : std::uint32_t {
+    token_offsets = 1,  // u32 [n_tokens + 1]: where each token starts in token_text; kSpecialToken: and it is special
+    token_text,         // the bytes each token stands for in a text
+    end_ids,            // u32: tokens that end a text
+    prefix_ids,         // u32: the template's tokens before a text
+    suffix_ids,         // u32: and after it
+    steps,              // TokenizerStep: from a text to words, in order
+    byte_ids,           // u32 [256]: the token of each byte, or kNoId
+    merges,             // TokenizerMerge: a hash table in buckets of 4
+    vocabulary,         // TokenizerEntry: a hash table in buckets of 8; only where words or characters are looked up
+    added_tokens,       // AddedToken, sorted by their bytes
+    added_text,         // the bytes that spell them
+    classes,            // u32 ascending: first code point << 8 | UnicodeClass bits, up to the next one's
+    combining,          // u32 likewise: canonical combining classes
+    decompositions,     // u64 ascending: code point | first << 21 | second (or 0) << 42 | bit 63: composes again
+    compositions,       // u16: those with bit 63, as indices into decompositions, sorted by (first, second)
+};
+
+inline constexpr std::uint32_t kSpecialToken = 0x80000000u;  // an offset's bit
+
+struct TokenizerTable {
+    std::uint32_t kind;    // TokenizerTableKind
+    std::uint32_t flags;   // kCritical
+    std::uint32_t offset;
+    std::uint32_t bytes;
+};
+static_assert(sizeof(TokenizerTable) == 16);
+
+// A step takes a piece of text and hands on pieces of it, or a rewritten one; what leaves the last step are words.
+enum class StepKind : std::uint8_t {
+    added_tokens = 1,  // takes out added tokens: mode 0 those matched in the text as given, 1 in the normalized one
+    nfc,               // Unicode's normal form C
+    replace,           // every `from` becomes `to`
+    prepend,           // puts `to` first: mode 0 always, 1 unless the piece starts with it, 2 likewise and only where
+                       // the piece starts the text
+    words,             // contractions, letters, numbers, punctuation, space: mode WordFlag bits; `limit`
+    digits,            // numbers apart from the rest: mode 0 in runs, 1 one by one
+    split_before,      // a piece starts at every `from`
+};
+
+enum WordFlag : std::uint8_t {
+    kIgnoreCase = 1,   // 'S as 's
+    kAnyPrefix = 2,    // letters take one character before them that is no line end, letter or number; else one space
+    kLineEnds = 4,     // punctuation takes the line ends after it, and a run of space ends with its last line end
+    kWordFlags = 7,
+};
+
+struct TokenizerStep {
+    std::uint8_t kind;    // StepKind
+    std::uint8_t mode;
+    std::uint8_t n_from, n_to;
+    std::uint32_t limit;  // words: digits that stay together; 0: all, with one space before them
+    std::uint8_t from[12], to[12];
+};
+static_assert(sizeof(TokenizerStep) == 32);
+
+struct TokenizerMerge {
+    std::uint32_t left, right;  // ids; left is kNoId in an unused place
+    std::uint32_t rank;         // lower merges first
+    std::uint32_t merged;       // id
+};
+static_assert(sizeof(TokenizerMerge) == 16);
+
+struct TokenizerEntry {
+    std::uint32_t hash;         // of the token's bytes
+    std::uint32_t id;           // kNoId in an unused place
+};
+static_assert(sizeof(TokenizerEntry) == 8);
+
+// Where to look: in bucket first_bucket(hash) and the next ones, until one is not full; kMaxProbes at most.
+inline constexpr std::uint32_t kMergeBucket = 4, kEntryBucket = 8;
+inline constexpr std::uint32_t kMaxProbes = 16;
+
+[[nodiscard]] constexpr std::uint32_t first_bucket(std::uint32_t hash, std::uint32_t n_buckets) noexcept {
+    return static_cast<std::uint32_t>(std::uint64_t{hash} * n_buckets >> 32);
+}
+
+/// Multiply and fold, so that the high bits that first_bucket uses depend on every bit of both ids.
+[[nodiscard]] constexpr std::uint32_t hash_pair(std::uint32_t left, std::uint32_t right) noexcept {
+    std::uint64_t h = (std::uint64_t{left} << 32 | right) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
+    return static_cast<std::uint32_t>(h >> 32);
+}
+
+/// FNV-1a (Fowler, Noll, Vo 1991), its high bits stirred by one more multiplication.
+[[nodiscard]] constexpr std::uint32_t hash_bytes(const char* bytes, std::size_t n) noexcept {
+    std::uint32_t h = 2166136261u;
+    for (std::size_t i = 0; i < n; ++i) h = (h ^ static_cast<std::uint8_t>(bytes[i])) * 16777619u;
+    return (h ^ h >> 15) * 0x85ebca6bu;
+}
+
+struct AddedToken {
+    std::uint32_t id;
+    std::uint32_t offset;  // in added_text
+    std::uint16_t bytes;   // at most kMaxAddedBytes
+    std::uint16_t flags;   // AddedFlag
+};
+static_assert(sizeof(AddedToken) == 12);
+inline constexpr std::uint32_t kMaxAddedBytes = 255;
+
+enum AddedFlag : std::uint16_t {
+    kAddedSpecial = 1,      // read only where special tokens are asked for
+    kAddedNormalized = 2,   // matched in the normalized text, and spelled so
+    kAddedWord = 4,         // only where no word character is next to it
+    kAddedTakesLeft = 8,    // with the space before it
+    kAddedTakesRight = 16,  // with the space after it
+    kAddedFlags = 31,
+};
+
+enum UnicodeClass : std::uint8_t {
+    kLetter = 1,   // \p{L} of the regular expressions
+    kNumber = 2,   // \p{N}
+    kSpace = 4,    // \s
+    kNumeric = 8,  // what Digits takes for a number: \p{N} of a later Unicode
+    kWord = 16,    // \w, next to added tokens
+};
+
 }  // namespace fovea

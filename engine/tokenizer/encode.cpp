@@ -1,0 +1,188 @@
+#include "engine/tokenizer/added.h"
+#include "engine/tokenizer/bpe.h"
+#include "engine/tokenizer/nfc.h"
+#include "engine/tokenizer/tables.h"
+#include "engine/tokenizer/words.h"
+
+namespace fovea {
+namespace {
+
+/// A stretch of text on its way through the steps.
+struct Piece {
+    std::string_view text;
+    bool at_start = false;  ///< it begins where the text given to encode begins
+
+    [[nodiscard]] Piece part(std::size_t begin, std::size_t end) const noexcept {
+        return {{text.data() + begin, end - begin}, at_start && begin == 0};
+    }
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) noexcept {
+    return text.size() >= prefix.size() && std::string_view{text.data(), prefix.size()} == prefix;
+}
+
+std::string_view from_of(const TokenizerStep& step) noexcept {
+    return {reinterpret_cast<const char*>(step.from), step.n_from};
+}
+
+std::string_view to_of(const TokenizerStep& step) noexcept {
+    return {reinterpret_cast<const char*>(step.to), step.n_to};
+}
+
+/// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
+/// to the current word.
+class Encoder {
+public:
+    Encoder(const Tables& tables, const EncodeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
+            std::span<Token> tokens) noexcept
+        : tables_(tables), classes_(tables), added_(tables, classes_, options.parse_special), bpe_(tables, symbols),
+          texts_(texts), sink_(tokens) {}
+
+    /// False where a table's promise about sizes does not hold.
+    [[nodiscard]] bool run(const Piece& piece, std::size_t step_index) noexcept;
+    [[nodiscard]] TokenSink& sink() noexcept { return sink_; }
+
+private:
+    [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept;
+    [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept;
+    [[nodiscard]] std::size_t piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept;
+    [[nodiscard]] bool rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept;
+
+    const Tables& tables_;
+    Classes classes_;
+    AddedTokens added_;
+    Bpe bpe_;
+    std::span<char> texts_;  // what is free of the room for rewritten texts
+    TokenSink sink_;
+};
+
+bool Encoder::run(const Piece& piece, std::size_t step_index) noexcept {
+    if (piece.text.empty()) return true;
+    if (step_index == tables_.steps.size()) return bpe_.encode(piece.text, sink_);
+    switch (static_cast<StepKind>(tables_.steps[step_index].kind)) {
+        case StepKind::added_tokens: return take_added(piece, step_index);
+        case StepKind::words:
+        case StepKind::digits:
+        case StepKind::split_before: return split(piece, step_index);
+        case StepKind::nfc:
+        case StepKind::replace:
+        case StepKind::prepend: break;
+    }
+    std::size_t n = 0;
+    if (!rewrite(tables_.steps[step_index], piece, n)) return false;
+    const std::span<char> room = texts_;
+    texts_ = room.subspan(n);
+    const bool done = run({{room.data(), n}, piece.at_start}, step_index + 1);
+    texts_ = room;
+    return done;
+}
+
+bool Encoder::take_added(const Piece& piece, std::size_t step_index) noexcept {
+    const bool normalized = tables_.steps[step_index].mode == 1;
+    std::size_t taken = 0;  // up to here the text is dealt with
+    for (std::size_t pos = 0; pos < piece.text.size();) {
+        const AddedTokens::Match match = added_.next(piece.text, pos, taken, normalized);
+        if (!match.token) break;
+        pos = match.resume;
+        if (!match.taken) continue;
+        if (match.begin > taken &&
+            !run(piece.part(taken, match.begin), step_index + 1))
+            return false;
+        sink_.put(match.token->id);
+        taken = match.end;
+    }
+    if (taken >= piece.text.size()) return true;
+    return run(piece.part(taken, piece.text.size()), step_index + 1);
+}
+
+bool Encoder::split(const Piece& piece, std::size_t step_index) noexcept {
+    for (std::size_t pos = 0; pos < piece.text.size();) {
+        const std::size_t end = piece_end(tables_.steps[step_index], piece.text, pos);
+        if (!run(piece.part(pos, end), step_index + 1)) return false;
+        pos = end;
+    }
+    return true;
+}
+
+std::size_t Encoder::piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept {
+    if (step.kind == static_cast<std::uint8_t>(StepKind::words)) return word_end(classes_, step, text, pos);
+    if (step.kind == static_cast<std::uint8_t>(StepKind::digits)) {
+        const auto first = classes_.at(text, pos);
+        const bool numeric = first.bits & kNumeric;
+        if (numeric && step.mode == 1) return pos + first.bytes;
+        return classes_.run_end(text, pos, kNumeric, !numeric);
+    }
+    const std::size_t next = text.find(from_of(step), pos + 1);
+    return next == std::string_view::npos ? text.size() : next;
+}
+
+bool Encoder::rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept {
+    if (step.kind == static_cast<std::uint8_t>(StepKind::nfc)) return nfc(tables_, piece.text, texts_, n);
+    const auto put = [&](std::string_view text) {
+        if (text.size() > texts_.size() - n) return false;
+        for (const char c : text) texts_[n++] = c;
+        return true;
+    };
+    n = 0;
+    const std::string_view to = to_of(step);
+    if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
+        const bool wanted = step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
+        return (!wanted || put(to)) && put(piece.text);
+    }
+    const std::string_view from = from_of(step);
+    for (std::size_t pos = 0;;) {
+        const std::size_t next = piece.text.find(from, pos);
+        if (next == std::string_view::npos) return put(tail(piece.text, pos));
+        if (!put(piece.part(pos, next).text) || !put(to)) return false;
+        pos = next + from.size();
+    }
+}
+
+constexpr std::uint64_t kMost = ~std::uint64_t{0};
+
+std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return b != 0 && a > kMost / b ? kMost : a * b; }
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost - b ? kMost : a + b; }
+
+}  // namespace
+
+std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
+    if (!tokenizer.valid()) return 0;
+    const TokenizerHeader& header = *TokenizerReader::header(tokenizer);
+    return plus(times(times(text_bytes, header.token_growth), Bpe::kBytesPerSymbol),
+                times(text_bytes, header.text_growth));
+}
+
+std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
+    const Tables tables = TokenizerReader::tables(tokenizer);
+    if (!tables.header) return 0;
+    return plus(times(text_bytes, tables.header->token_growth), tables.prefix_ids.size() + tables.suffix_ids.size());
+}
+
+Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
+              std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept {
+    n_tokens = 0;
+    const Tables tables = TokenizerReader::tables(tokenizer);
+    if (!tables.header) return {Code::section_missing, "tokenizer", 0, 0};
+    const std::uint64_t wanted = encode_scratch_bytes(tokenizer, text.size());
+    if (scratch.size() < wanted) return {Code::buffer_too_small, "scratch bytes", wanted, scratch.size()};
+    if (reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t))
+        return {Code::misaligned, "scratch bytes' alignment", alignof(std::uint32_t),
+                reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t)};
+    const std::uint64_t n_symbols = times(text.size(), tables.header->token_growth);
+    if (n_symbols >= kNoId) return {Code::bad_argument, "text bytes", kNoId / tables.header->token_growth, text.size()};
+
+    const auto symbols = scratch.first(static_cast<std::size_t>(n_symbols) * Bpe::kBytesPerSymbol);
+    const auto rest = scratch.subspan(symbols.size());
+    Encoder encoder(tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens);
+    TokenSink& sink = encoder.sink();
+    if (options.add_special)
+        for (const Token id : tables.prefix_ids) sink.put(id);
+    if (!encoder.run({text, true}, 0)) return {Code::section_invalid, "tokenizer's growth", 0, 0};
+    if (options.add_special)
+        for (const Token id : tables.suffix_ids) sink.put(id);
+    if (sink.overflow()) return {Code::buffer_too_small, "tokens", sink.n(), tokens.size()};
+    n_tokens = static_cast<std::size_t>(sink.n());
+    return {};
+}
+
+}  // namespace fovea

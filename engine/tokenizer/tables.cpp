@@ -1,0 +1,201 @@
+#include "engine/tokenizer/tables.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kMaxTables = 64;
+constexpr std::uint32_t kMaxSteps = 16;      // their nesting is the depth of encode's recursion
+constexpr std::uint32_t kMaxGrowth = 1024;   // keeps sizes for texts of many gigabytes within 64 bits
+
+/// Whether the table's extent fits in the section, and `out` then views it as whole elements of T.
+template <class T>
+bool view(std::span<const std::byte> section, const TokenizerTable& table, std::span<const T>& out) noexcept {
+    if (table.offset % 64 != 0 || table.bytes % sizeof(T) != 0 || !out.empty()) return false;
+    if (table.offset > section.size() || table.bytes > section.size() - table.offset) return false;
+    out = {reinterpret_cast<const T*>(section.data() + table.offset), table.bytes / sizeof(T)};
+    return true;
+}
+
+bool view_table(std::span<const std::byte> section, const TokenizerTable& table, Tables& out) noexcept {
+    switch (static_cast<TokenizerTableKind>(table.kind)) {
+        case TokenizerTableKind::token_offsets: return view(section, table, out.token_offsets);
+        case TokenizerTableKind::token_text: return view(section, table, out.token_text);
+        case TokenizerTableKind::end_ids: return view(section, table, out.end_ids);
+        case TokenizerTableKind::prefix_ids: return view(section, table, out.prefix_ids);
+        case TokenizerTableKind::suffix_ids: return view(section, table, out.suffix_ids);
+        case TokenizerTableKind::steps: return view(section, table, out.steps);
+        case TokenizerTableKind::byte_ids: return view(section, table, out.byte_ids);
+        case TokenizerTableKind::merges: return view(section, table, out.merges);
+        case TokenizerTableKind::vocabulary: return view(section, table, out.vocabulary);
+        case TokenizerTableKind::added_tokens: return view(section, table, out.added_tokens);
+        case TokenizerTableKind::added_text: return view(section, table, out.added_text);
+        case TokenizerTableKind::classes: return view(section, table, out.classes);
+        case TokenizerTableKind::combining: return view(section, table, out.combining);
+        case TokenizerTableKind::decompositions: return view(section, table, out.decompositions);
+        case TokenizerTableKind::compositions: return view(section, table, out.compositions);
+    }
+    return true;  // of a later version; its critical bit was looked at
+}
+
+bool is_known(std::uint32_t kind) noexcept {
+    return kind >= static_cast<std::uint32_t>(TokenizerTableKind::token_offsets) &&
+           kind <= static_cast<std::uint32_t>(TokenizerTableKind::compositions);
+}
+
+Status check_header(const TokenizerHeader& header) noexcept {
+    if (header.model != static_cast<std::uint32_t>(TokenizerModel::bpe))
+        return {Code::unsupported, "tokenizer model", static_cast<std::uint64_t>(TokenizerModel::bpe), header.model};
+    if (header.flags & ~std::uint32_t{kTokenizerFlags})
+        return {Code::unsupported, "tokenizer flags", kTokenizerFlags, header.flags};
+    if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
+        return {Code::section_invalid, "tokens", kSpecialToken - 1, header.n_tokens};
+    if (header.n_tables > kMaxTables) return {Code::section_invalid, "tokenizer tables", kMaxTables, header.n_tables};
+    if (header.text_growth > kMaxGrowth)
+        return {Code::section_invalid, "tokenizer text growth", kMaxGrowth, header.text_growth};
+    if (header.token_growth == 0 || header.token_growth > kMaxGrowth)
+        return {Code::section_invalid, "tokenizer token growth", kMaxGrowth, header.token_growth};
+    return {};
+}
+
+bool step_valid(const TokenizerStep& step) noexcept {
+    if (step.n_from > sizeof step.from || step.n_to > sizeof step.to) return false;
+    switch (static_cast<StepKind>(step.kind)) {
+        case StepKind::added_tokens:
+        case StepKind::digits: return step.mode <= 1;
+        case StepKind::nfc: return step.mode == 0;
+        case StepKind::replace:
+        case StepKind::split_before: return step.n_from != 0;
+        case StepKind::prepend: return step.mode <= 2;
+        case StepKind::words: return (step.mode & ~kWordFlags) == 0;
+    }
+    return true;
+}
+
+Status check_tables(const Tables& t) noexcept {
+    const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
+    if (t.token_offsets.size() != n_offsets)
+        return {Code::section_invalid, "token offsets", n_offsets, t.token_offsets.size()};
+    if (!t.byte_ids.empty() && t.byte_ids.size() != 256)
+        return {Code::section_invalid, "byte ids", 256, t.byte_ids.size()};
+    if (t.merges.size() % kMergeBucket) return {Code::section_invalid, "merges in whole buckets", 0, t.merges.size()};
+    if (t.vocabulary.size() % kEntryBucket)
+        return {Code::section_invalid, "vocabulary in whole buckets", 0, t.vocabulary.size()};
+    if (t.steps.size() > kMaxSteps) return {Code::section_invalid, "tokenizer steps", kMaxSteps, t.steps.size()};
+    for (const TokenizerStep& step : t.steps) {
+        if (step.kind == 0 || step.kind > static_cast<std::uint8_t>(StepKind::split_before))
+            return {Code::unsupported, "tokenizer step", static_cast<std::uint64_t>(StepKind::split_before), step.kind};
+        if (!step_valid(step)) return {Code::section_invalid, "tokenizer step's mode", 0, step.mode};
+    }
+    return {};
+}
+
+/// Index of the last element whose key is at most `key`, or n. key_at(i) should ascend; it need not.
+template <class KeyAt>
+std::size_t last_at_most(std::size_t n, std::uint64_t key, KeyAt key_at) noexcept {
+    std::size_t first = 0, count = n;
+    while (count > 0) {
+        const std::size_t half = count / 2;
+        if (key_at(first + half) <= key) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return first == 0 ? n : first - 1;
+}
+
+std::uint8_t in_ranges(std::span<const std::uint32_t> ranges, std::uint32_t code) noexcept {
+    const std::size_t i = last_at_most(ranges.size(), code, [&](std::size_t k) { return ranges[k] >> 8; });
+    return i < ranges.size() ? static_cast<std::uint8_t>(ranges[i]) : 0;
+}
+
+}  // namespace
+
+Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept {
+    if (section.empty()) return {Code::section_missing, "tokenizer", 0, 0};
+    if (section.size() < sizeof(TokenizerHeader))
+        return {Code::truncated, "tokenizer bytes", sizeof(TokenizerHeader), section.size()};
+    if (reinterpret_cast<std::uintptr_t>(section.data()) % alignof(std::uint64_t))
+        return {Code::misaligned, "tokenizer section's alignment", alignof(std::uint64_t),
+                reinterpret_cast<std::uintptr_t>(section.data()) % alignof(std::uint64_t)};
+    Tables t;
+    t.header = reinterpret_cast<const TokenizerHeader*>(section.data());
+    if (Status s = check_header(*t.header); !s.ok()) return s;
+    const std::size_t directory_end = sizeof(TokenizerHeader) + t.header->n_tables * sizeof(TokenizerTable);
+    if (section.size() < directory_end) return {Code::truncated, "tokenizer bytes", directory_end, section.size()};
+    const auto* directory = reinterpret_cast<const TokenizerTable*>(section.data() + sizeof(TokenizerHeader));
+    for (std::uint32_t i = 0; i < t.header->n_tables; ++i) {
+        if (!is_known(directory[i].kind) && (directory[i].flags & kCritical))
+            return {Code::unsupported, "tokenizer table", 0, directory[i].kind};
+        if (!view_table(section, directory[i], t))
+            return {Code::section_invalid, "tokenizer table's extent", section.size(),
+                    std::uint64_t{directory[i].offset} + directory[i].bytes};
+    }
+    if (Status s = check_tables(t); !s.ok()) return s;
+    tables = t;
+    return {};
+}
+
+std::string_view Tables::token(Token id) const noexcept {
+    if (std::uint64_t{id} + 1 >= token_offsets.size()) return {};
+    const std::uint32_t begin = token_offsets[id] & ~kSpecialToken, end = token_offsets[id + 1] & ~kSpecialToken;
+    if (begin > end || end > token_text.size()) return {};
+    return {token_text.data() + begin, end - begin};
+}
+
+bool Tables::is_special(Token id) const noexcept {
+    return std::uint64_t{id} + 1 < token_offsets.size() && (token_offsets[id] & kSpecialToken) != 0;
+}
+
+std::string_view Tables::spelling(const AddedToken& added) const noexcept {
+    if (added.offset > added_text.size() || added.bytes > added_text.size() - added.offset) return {};
+    return {added_text.data() + added.offset, added.bytes};
+}
+
+Token Tables::find(std::string_view bytes) const noexcept {
+    const auto n_buckets = static_cast<std::uint32_t>(vocabulary.size() / kEntryBucket);
+    if (n_buckets == 0) return kNoId;
+    const std::uint32_t hash = hash_bytes(bytes.data(), bytes.size());
+    std::uint32_t bucket = first_bucket(hash, n_buckets);
+    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
+        for (const TokenizerEntry& entry : vocabulary.subspan(std::size_t{bucket} * kEntryBucket, kEntryBucket)) {
+            if (entry.id == kNoId) return kNoId;
+            if (entry.hash == hash && token(entry.id) == bytes) return entry.id;
+        }
+        bucket = bucket + 1 == n_buckets ? 0 : bucket + 1;
+    }
+    return kNoId;
+}
+
+const TokenizerMerge* Tables::merge(Token left, Token right) const noexcept {
+    const auto n_buckets = static_cast<std::uint32_t>(merges.size() / kMergeBucket);
+    if (n_buckets == 0) return nullptr;
+    std::uint32_t bucket = first_bucket(hash_pair(left, right), n_buckets);
+    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
+        const TokenizerMerge* place = merges.data() + std::size_t{bucket} * kMergeBucket;
+        for (std::uint32_t i = 0; i < kMergeBucket; ++i) {
+            if (place[i].left == left && place[i].right == right) return place + i;
+            if (place[i].left == kNoId) return nullptr;
+        }
+        bucket = bucket + 1 == n_buckets ? 0 : bucket + 1;
+    }
+    return nullptr;
+}
+
+std::uint8_t Tables::class_of(std::uint32_t code) const noexcept { return in_ranges(classes, code); }
+
+std::uint8_t Tables::combining_class(std::uint32_t code) const noexcept { return in_ranges(combining, code); }
+
+Tables TokenizerReader::tables(const Tokenizer& tokenizer) noexcept {
+    Tables tables;  // stays empty for a Tokenizer that was never opened
+    static_cast<void>(read_tables({reinterpret_cast<const std::byte*>(tokenizer.header_), tokenizer.bytes_}, tables));
+    return tables;
+}
+
+void TokenizerReader::set(Tokenizer& tokenizer, std::span<const std::byte> section) noexcept {
+    tokenizer.header_ = reinterpret_cast<const TokenizerHeader*>(section.data());
+    tokenizer.bytes_ = section.size();
+}
+
+}  // namespace fovea

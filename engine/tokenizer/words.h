@@ -1,0 +1,51 @@
+// Where words end: the pre-tokenizers' regular expressions, written out.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/tokenizer/tables.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace fovea {
+
+/// UnicodeClass bits of a text's characters, those of ASCII at hand. What is no UTF-8 has none.
+class Classes {
+public:
+    explicit Classes(const Tables& tables) noexcept;
+
+    struct Classified {
+        std::uint32_t code = kNotACharacter;
+        std::uint32_t bytes = 0;  ///< 0: the text's end
+        std::uint8_t bits = 0;
+    };
+    /// The character at `pos` of `text`.
+    [[nodiscard]] Classified at(std::string_view text, std::size_t pos) const noexcept {
+        if (pos >= text.size()) return {};
+        const auto byte = static_cast<std::uint8_t>(text[pos]);
+        if (byte < 128) return {byte, 1, ascii_[byte]};
+        return beyond_ascii(tail(text, pos));
+    }
+    [[nodiscard]] std::uint8_t of(const Character& c) const noexcept;
+    /// Where the run of characters that have a bit of `bits` (or, with `others`, none of them), ends.
+    [[nodiscard]] std::size_t run_end(std::string_view text, std::size_t pos, std::uint8_t bits,
+                                      bool others = false) const noexcept;
+
+private:
+    [[nodiscard]] Classified beyond_ascii(std::string_view text) const noexcept;
+    const Tables* tables_;
+    std::array<std::uint8_t, 128> ascii_{};
+};
+
+/// The end of the word that starts at `pos` < text.size(): the first match of
+///
+///     '(s|t|re|ve|m|ll|d) | P?L+ | N{1,limit} (limit 0: " "?N+) | " "?O+E | \s*[\r\n]+ (with kLineEnds)
+///     | \s+(?!\S) | \s+
+///
+/// with L, N letters and numbers, O what is neither nor space, P one space or, with kAnyPrefix, any one character that
+/// is no letter, number or line end, and E nothing or, with kLineEnds, [\r\n]*.
+/// Source: the patterns of GPT-2 (Radford et al. 2019), Llama 3 and Qwen 2, as their tokenizer.json spell them.
+[[nodiscard]] std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::string_view text,
+                                   std::size_t pos) noexcept;
+
+}  // namespace fovea

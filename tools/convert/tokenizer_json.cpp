@@ -1,0 +1,217 @@
+#include "convert/tokenizer_json.h"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "convert/tokenizer_section.h"
+#include "convert/tokenizer_steps.h"
+#include "convert/tokenizer_vocabulary.h"
+#include "engine/tokenizer/utf8.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+using nlohmann::json;
+
+/// The file without its two large parts.
+json parse_small_parts(std::span<const char> text, const std::string& file_name) {
+    const auto keep = [](int depth, json::parse_event_t event, json& parsed) {
+        return !(depth == 2 && event == json::parse_event_t::key && (parsed == "vocab" || parsed == "merges"));
+    };
+    try {
+        json parts = json::parse(text.begin(), text.end(), keep);
+        if (!parts.is_object()) throw Refusal(file_name + ": wanted a JSON object, had " + parts.type_name());
+        return parts;
+    } catch (const json::exception& error) {
+        throw Refusal(file_name + ": wanted JSON, had " + error.what());
+    }
+}
+
+/// The characters that spell bytes in a byte-level vocabulary (Radford et al. 2019): Latin-1's visible ones are
+/// themselves, the other bytes follow from U+0100 on.
+std::array<std::uint32_t, 256> byte_characters() {
+    std::array<std::uint32_t, 256> characters{};
+    std::uint32_t next = 0x100;
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+        const bool visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+        characters[byte] = visible ? byte : next++;
+    }
+    return characters;
+}
+
+std::string spell(std::uint32_t code) {
+    char bytes[4];
+    return {bytes, put_character(code, bytes)};
+}
+
+/// The bytes that such characters spell. False, and the text as it is, where one of them spells none.
+bool spelled_bytes(std::string_view text, std::string& bytes) {
+    static const std::array<std::uint32_t, 256> characters = byte_characters();
+    bytes.clear();
+    for (std::string_view rest = text; !rest.empty();) {
+        const Character c = first_character(rest);
+        const auto byte = std::find(characters.begin(), characters.end(), c.code);
+        if (byte == characters.end()) {
+            bytes = text;
+            return false;
+        }
+        bytes += static_cast<char>(byte - characters.begin());
+        rest.remove_prefix(c.bytes);
+    }
+    return true;
+}
+
+/// How SentencePiece spells a byte's token: "<0x41>".
+std::string byte_token(std::uint32_t byte) {
+    constexpr char kDigits[] = "0123456789ABCDEF";
+    return {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
+}
+
+/// Puts a tokenizer.json together as a section's source.
+class Conversion {
+public:
+    Conversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
+               const TokenizerFacts& facts)
+        : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])),
+          decoding_(read_decoding(file["decoder"], steps_)) {
+        check_model(file["model"]);
+        vocabulary_ = read_vocabulary(text, file_name, facts.vocab_size);
+    }
+
+    TokenizerSource run() {
+        set_model(file_["model"]);
+        set_tokens();
+        set_added();
+        read_template(file_["post_processor"], source_.prefix_ids, source_.suffix_ids);
+        set_roles();
+        source_.merges = std::move(vocabulary_.merges);
+        return std::move(source_);
+    }
+
+private:
+    void check_model(const JsonField& model) const {
+        if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE");
+        for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+            if (!model[key].text_or("").empty()) model[key].refuse("none");
+        if (const JsonField dropout = model["dropout"]; !dropout.is_null() && !dropout.is_zero())
+            dropout.refuse("none");
+        if (steps_.bytes && model["byte_fallback"].flag_or(false))
+            model["byte_fallback"].refuse("false, as the pre_tokenizer has ByteLevel");
+    }
+
+    void set_model(const JsonField& model) {
+        source_.flags = decoding_.flags;
+        if (steps_.bytes) source_.flags |= kSymbolsAreBytes;
+        if (model["ignore_merges"].flag_or(false)) source_.flags |= kWholeWords;
+        if (model["fuse_unk"].flag_or(false)) source_.flags |= kFuseUnknown;
+        if (model["byte_fallback"].flag_or(false)) source_.flags |= kByteFallback;
+        if (const JsonField unknown = model["unk_token"]; !unknown.is_null()) {
+            source_.unknown = vocabulary_.find(unknown.text());
+            if (source_.unknown == kNoId) unknown.refuse("a token of the vocabulary");
+        }
+        const std::array<std::uint32_t, 256> characters = byte_characters();
+        for (std::uint32_t byte = 0; byte < 256; ++byte)
+            source_.byte_ids[byte] = vocabulary_.find(steps_.bytes ? spell(characters[byte]) : byte_token(byte));
+    }
+
+    /// The bytes that a spelling of the file stands for in a text; whether words can be made of it.
+    bool bytes_of(std::string_view spelling, std::string& bytes) const {
+        if (steps_.bytes) return spelled_bytes(spelling, bytes);
+        if (const int byte = byte_of_token(spelling); decoding_.byte_tokens && byte >= 0) {
+            bytes = static_cast<char>(byte);
+            return false;
+        }
+        bytes = spelling;
+        if (!steps_.spaces) return true;
+        bytes = replaced(std::move(bytes), kMetaspace, " ");
+        return spelling.find(' ') == std::string_view::npos;
+    }
+
+    void set_tokens() {
+        const bool whole_words = source_.flags & kWholeWords;
+        std::string bytes;
+        for (std::uint32_t id = 0; id < vocabulary_.spellings.size(); ++id) {
+            if (!vocabulary_.spellings.has(id)) continue;
+            const bool in_words = bytes_of(vocabulary_.spellings.at(id), bytes);
+            source_.tokens.set(id, bytes);
+            const bool one_character = !bytes.empty() && first_character(bytes).bytes == bytes.size();
+            if (in_words && (whole_words || (!steps_.bytes && one_character))) source_.lookup.push_back(id);
+        }
+    }
+
+    void set_added() {
+        const JsonField list = file_["added_tokens"];
+        bool any_plain = false, any_normalized = false;
+        if (!list.is_null())
+            for (const JsonField& token : list.elements()) {
+                add_added(token);
+                (source_.added.back().flags & kAddedNormalized ? any_normalized : any_plain) = true;
+            }
+        if (any_plain) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
+        source_.steps.insert(source_.steps.end(), steps_.normalizer.begin(), steps_.normalizer.end());
+        if (any_normalized) source_.steps.push_back(make_step(StepKind::added_tokens, 1));
+        source_.steps.insert(source_.steps.end(), steps_.pre_tokenizer.begin(), steps_.pre_tokenizer.end());
+    }
+
+    void add_added(const JsonField& token) {
+        const JsonField content = token["content"];
+        AddedTokenSource added{token["id"].id(), 0, content.text()};
+        check_id(token["id"], added.id);
+        if (added.text.empty()) content.refuse("some text");
+        const std::uint32_t known = vocabulary_.find(added.text);
+        if (known != kNoId ? known != added.id : vocabulary_.spellings.has(added.id))
+            token["id"].refuse("the vocabulary's id for " + added.text);
+        const bool is_normalized = token["normalized"].flag_or(true);
+        if (is_normalized) added.text = normalized(content, steps_);
+        if (added.text.size() > kMaxAddedBytes) content.refuse("at most " + std::to_string(kMaxAddedBytes) + " bytes");
+        const auto flag = [&](const char* key, AddedFlag bit) {
+            if (token[key].flag_or(false)) added.flags |= bit;
+        };
+        flag("special", kAddedSpecial);
+        flag("single_word", kAddedWord);
+        flag("lstrip", kAddedTakesLeft);
+        flag("rstrip", kAddedTakesRight);
+        if (is_normalized) added.flags |= kAddedNormalized;
+        if (is_normalized && steps_.spaces && (added.flags & (kAddedTakesLeft | kAddedTakesRight)))
+            token.refuse("no lstrip or rstrip for a normalized token, as spaces are spelled " + std::string(kMetaspace));
+        std::string bytes;
+        bytes_of(added.text, bytes);
+        source_.tokens.set(added.id, bytes);
+        if (added.flags & kAddedSpecial) source_.special.push_back(added.id);
+        source_.added.push_back(std::move(added));
+    }
+
+    void set_roles() {
+        for (const std::uint32_t id : source_.prefix_ids) check_id(file_["post_processor"], id);
+        for (const std::uint32_t id : source_.suffix_ids) check_id(file_["post_processor"], id);
+        if (!source_.prefix_ids.empty()) source_.bos = source_.prefix_ids[0];
+        if (facts_.bos) source_.bos = *facts_.bos;
+        source_.end_ids = facts_.eos;
+    }
+
+    void check_id(const JsonField& field, std::uint32_t id) const {
+        if (id >= facts_.vocab_size)
+            field.refuse("ids below the model's vocab_size " + std::to_string(facts_.vocab_size));
+    }
+
+    const JsonField& file_;
+    const TokenizerFacts& facts_;
+    TextSteps steps_;
+    TextDecoding decoding_;
+    Vocabulary vocabulary_;
+    TokenizerSource source_;
+};
+
+}  // namespace
+
+std::vector<std::byte> tokenizer_section_from_json(std::span<const char> json_text, const std::string& file_name,
+                                                   const TokenizerFacts& facts) {
+    const json parts = parse_small_parts(json_text, file_name);
+    const JsonField file(parts, file_name, "");
+    return write_tokenizer_section(Conversion(file, json_text, file_name, facts).run());
+}
+
+}  // namespace fovea

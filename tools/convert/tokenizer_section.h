@@ -1,0 +1,65 @@
+// What the readers of tokenizer files fill in, and its writing as a section of the Fovea file.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/format.h"
+
+namespace fovea {
+
+/// Strings with ids, in one block of memory.
+class TokenTexts {
+public:
+    /// Whether `id` had no text yet and has it now.
+    bool set(std::uint32_t id, std::string_view text);
+    [[nodiscard]] bool has(std::uint32_t id) const { return id < places_.size() && places_[id].offset != kNoId; }
+    [[nodiscard]] std::string_view at(std::uint32_t id) const {
+        return has(id) ? std::string_view(text_).substr(places_[id].offset, places_[id].bytes) : std::string_view();
+    }
+    [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(places_.size()); }  ///< last id + 1
+
+private:
+    struct Place {
+        std::uint32_t offset = kNoId, bytes = 0;
+    };
+    std::string text_;
+    std::vector<Place> places_;
+};
+
+struct AddedTokenSource {
+    std::uint32_t id = 0;
+    std::uint16_t flags = 0;  ///< AddedFlag
+    std::string text;         ///< as it is to be matched
+};
+
+/// A tokenizer, ready to be written. Ids are checked by those who fill it in.
+struct TokenizerSource {
+    std::uint32_t flags = 0;                 ///< TokenizerFlag
+    std::uint32_t bos = kNoId, unknown = kNoId;
+    TokenTexts tokens;                       ///< the bytes each id stands for in a text
+    std::vector<std::uint32_t> special;      ///< ids
+    std::vector<std::uint32_t> end_ids, prefix_ids, suffix_ids;
+    std::vector<TokenizerStep> steps;
+    std::array<std::uint32_t, 256> byte_ids; ///< kNoId where a byte has no token
+    std::vector<TokenizerMerge> merges;      ///< of two for the same pair the later counts
+    std::vector<std::uint32_t> lookup;       ///< ids that are found by their bytes
+    std::vector<AddedTokenSource> added;
+
+    TokenizerSource() { byte_ids.fill(kNoId); }
+};
+
+/// The byte that a token such as "<0x41>" stands for, as SentencePiece spells it, or -1.
+[[nodiscard]] int byte_of_token(std::string_view spelling);
+
+/// A step with its strings. Throws std::length_error where they are longer than a step holds.
+[[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
+                                      std::string_view to = {}, std::uint32_t limit = 0);
+
+/// The section's bytes: the same source gives the same bytes everywhere.
+[[nodiscard]] std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source);
+
+}  // namespace fovea
