@@ -1,0 +1,56 @@
+// fovea convert: a model in another format becomes one flat file.
+#include <memory>
+#include <string>
+#include <unistd.h>
+
+#include "convert/convert.h"
+#include "options.h"
+#include "refusal.h"
+#include "verbs.h"
+
+namespace fovea {
+namespace {
+
+struct Arguments {
+    CommonOptions common;
+    std::string source, output, tokenizer, config;
+    Type type = Type::f32;
+    bool has_type = false;
+};
+
+void convert_as_asked(Arguments& arguments) {
+    if (arguments.source.empty()) throw Refusal("SOURCE, want a model to convert, had none", 2);
+    if (arguments.output.empty()) throw Refusal("-o, want the file to write, had none", 2);
+    settle(arguments.common);
+    ConvertOptions options;
+    options.source = arguments.source;
+    options.output = arguments.output;
+    options.tokenizer = arguments.tokenizer;
+    options.config = arguments.config;
+    if (arguments.has_type) options.type = arguments.type;
+    options.show_progress = isatty(STDERR_FILENO);
+    convert(options);
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App& verb = *app.add_subcommand("convert", "Turn a Hugging Face folder or a llama2.c checkpoint into a Fovea file");
+    verb.add_option("SOURCE", arguments->source, "a folder with config.json, a .safetensors, a llama2.c or a Fovea file")
+        ->type_name("")
+        ->option_text(" ");
+    add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");
+    CLI::Option* type = add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
+                                 "of the weights (default: the source's)");
+    add_text(verb, "--tokenizer", arguments->tokenizer, "a tokenizer.json or tokenizer.bin (default: beside the model)")
+        ->type_name("PATH");
+    add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
+    add_common(verb, arguments->common);
+    verb.callback([arguments, type] {
+        arguments->has_type = type->count() > 0;
+        convert_as_asked(*arguments);
+    });
+}
+
+}  // namespace fovea

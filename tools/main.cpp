@@ -1,0 +1,90 @@
+// fovea: the command line. Results go to standard output, everything else to standard error. Exit status 0; 2 for a
+// usage error and 1 for any other, each with exactly one line on standard error.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "refusal.h"
+#include "report.h"
+#include "verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr char kVersion[] = "fovea " FOVEA_VERSION;
+
+void add_verbs(CLI::App& app) {
+    add_run(app);
+    add_convert(app);
+    add_inspect(app);
+    add_plan(app);
+    add_logits(app);
+    add_tokenize(app);
+    add_bench(app);
+    add_certify(app);
+}
+
+std::string verb_names(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+        names += (names.empty() ? "" : ", ") + verb->get_name();
+    return names;
+}
+
+/// CLI11's refusals in our words: what, wanted, had.
+std::string extra_argument(const CLI::App& app, const CLI::ExtrasError& error) {
+    const std::string message = error.what();  // "The following argument was not expected: had"
+    const std::string had = message.substr(message.find(": ") + 2);
+    if (app.get_subcommands().empty()) return "command, want one of " + verb_names(app) + ", had " + had;
+    return "argument, want one that `fovea " + app.get_subcommands().front()->get_name() + " --help` lists, had " + had;
+}
+
+std::string missing_value(const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what();  // "--top-k: 1 required N missing"
+    return message.substr(0, message.find_first_of(": ")) + ", want a value after it, had none";
+}
+
+int run_command_line(int argc, char** argv) {
+    CLI::App app{"Runs attention models from one flat file on this machine's CPU, with the same bits on every CPU.\n"
+                 "With no model, `fovea run` shows the one that is built in."};
+    app.name("fovea");
+    app.set_version_flag("--version", kVersion);
+    add_verbs(app);
+    try {
+        app.parse(argc, argv);
+        if (app.get_subcommands().empty()) throw Refusal("command, want one of " + verb_names(app) + ", had none", 2);
+    } catch (const CLI::Success& done) {  // --help, --version
+        return app.exit(done);
+    } catch (const CLI::ExtrasError& error) {
+        throw Refusal(extra_argument(app, error), 2);
+    } catch (const CLI::ArgumentMismatch& error) {
+        throw Refusal(missing_value(error), 2);
+    } catch (const CLI::ParseError& error) {
+        throw Refusal(error.what(), 2);
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Refusal("standard output, want to write all of the result, had an error");
+    return 0;
+}
+
+}  // namespace
+}  // namespace fovea
+
+int main(int argc, char** argv) {
+    // A buffer of our own: stdio would allocate one at the first write, in the middle of a generation.
+    static char buffer[1 << 16];
+    std::setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    try {
+        return fovea::run_command_line(argc, argv);
+    } catch (const fovea::Refusal& refusal) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "fovea: %s\n", refusal.what());
+        return refusal.exit_code;
+    } catch (const std::bad_alloc&) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "fovea: memory, want more than this system gives, had none left\n");
+    } catch (const std::exception& error) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "fovea: %s\n", fovea::one_line(error.what()).c_str());
+    }
+    return 1;
+}

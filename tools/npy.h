@@ -1,0 +1,46 @@
+// NumPy's .npy files: arrays in and out.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/config.h"
+#include "fovea/mapping.h"
+
+namespace fovea {
+
+/// A mapped array, row-major. `data` holds exactly the elements that `shape` calls for.
+struct NpyArray {
+    std::string path;
+    std::string type;                  ///< NumPy's spelling without the byte order: "f4", "i8", "b1"
+    std::vector<std::uint64_t> shape;
+    std::span<const std::byte> data;
+    Mapping mapping;
+};
+
+/// Throws Refusal for anything but a little-endian, row-major array of numbers or booleans in a whole file.
+[[nodiscard]] NpyArray read_npy(const std::string& path);
+
+/// The elements as ids. Throws Refusal where they are no integers or one is negative or beyond 32 bits.
+[[nodiscard]] std::vector<Token> read_ids(const NpyArray& array);
+
+/// Writes a float32 array row by row, under a temporary name until close, so that a failure leaves no half file.
+class NpyWriter {
+public:
+    NpyWriter(const std::string& path, std::span<const std::uint64_t> shape);
+    NpyWriter(const NpyWriter&) = delete;
+    NpyWriter& operator=(const NpyWriter&) = delete;
+    ~NpyWriter();
+    void append(std::span<const float> values);
+    void close();  ///< throws Refusal where the disk did not take everything
+
+private:
+    std::string path_, temporary_;
+    std::ofstream file_;
+    bool closed_ = false;
+};
+
+}  // namespace fovea

@@ -1,0 +1,78 @@
+#include "opened.h"
+
+#include <limits>
+
+#include "refusal.h"
+#include "report.h"
+
+extern "C" {
+// tools/demo/demo.S
+extern const std::byte fovea_demo_model_begin[];
+extern const std::byte fovea_demo_model_end[];
+}
+
+namespace fovea {
+namespace {
+
+void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
+    require(open_model(bytes, opened.model, options), opened.name);
+    const std::span<const std::byte> section = opened.model.tokenizer_bytes();
+    if (!section.empty()) require(open_tokenizer(section, opened.tokenizer), opened.name);
+}
+
+}  // namespace
+
+std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_model_begin, fovea_demo_model_end}; }
+
+OpenedModel open_path(const std::string& path, const OpenOptions& options) {
+    OpenedModel opened;
+    opened.name = path;
+    require(map_file(path.c_str(), opened.mapping), path);
+    finish_opening(opened, opened.mapping.bytes(), options);
+    return opened;
+}
+
+OpenedModel open_path_or_demo(const std::string& path) {
+    if (!path.empty()) return open_path(path);
+    OpenedModel opened;
+    opened.name = "demo";
+    finish_opening(opened, demo_model_bytes(), {});
+    return opened;
+}
+
+const Tokenizer& need_tokenizer(const OpenedModel& opened) {
+    if (!opened.tokenizer.valid())
+        throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without (--tokens takes ids)");
+    return opened.tokenizer;
+}
+
+std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special) {
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    const std::uint64_t scratch_bytes = encode_scratch_bytes(tokenizer, text.size());
+    std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
+    // operator new aligns to 16 bytes, as encode wants it.
+    std::vector<std::byte> scratch(scratch_bytes);
+    std::size_t n_tokens = 0;
+    const EncodeOptions options{.add_special = true, .parse_special = parse_special};
+    require(encode(tokenizer, text, options, scratch, tokens, n_tokens), opened.name);
+    tokens.resize(n_tokens);
+    return tokens;
+}
+
+Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa) {
+    Running running;
+    require(make_plan(opened.model.config(), limits, running.plan), opened.name);
+    const std::uint64_t bytes = running.plan.arena_bytes;
+    void* arena = nullptr;
+    if (bytes <= std::numeric_limits<std::size_t>::max() / 2)
+        arena = ::operator new(static_cast<std::size_t>(bytes), std::align_val_t{kArenaAlignment}, std::nothrow);
+    if (!arena)
+        throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
+                      " bytes for the arena, had fewer (--context makes it smaller)");
+    running.arena.reset(static_cast<std::byte*>(arena));
+    const std::span<std::byte> span{running.arena.get(), static_cast<std::size_t>(bytes)};
+    require(make_session(opened.model, limits, span, running.session, isa), opened.name);
+    return running;
+}
+
+}  // namespace fovea

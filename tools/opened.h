@@ -1,0 +1,47 @@
+// A model and a session for it, opened the way every verb does: in this order, with the same refusals.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/mapping.h"
+#include "fovea/model.h"
+#include "fovea/session.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+/// A mapped file with its model, and its tokenizer where it has one. Movable.
+struct OpenedModel {
+    std::string name;     ///< the path, or "demo" for the built-in model
+    Mapping mapping;      ///< empty for the built-in model
+    Model model;
+    Tokenizer tokenizer;  ///< not valid() where the file has none
+};
+
+[[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
+/// The model built into the command line where `path` is empty.
+[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path);
+/// The built-in model's file, 64-byte aligned, part of the program.
+[[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
+
+/// The model's tokenizer, or Refusal where it has none.
+[[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
+[[nodiscard]] std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special);
+
+struct ArenaDelete {
+    void operator()(std::byte* arena) const noexcept { ::operator delete(arena, std::align_val_t{kArenaAlignment}); }
+};
+
+/// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.
+struct Running {
+    Plan plan;
+    std::unique_ptr<std::byte[], ArenaDelete> arena;
+    Session session;
+};
+[[nodiscard]] Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa);
+
+}  // namespace fovea

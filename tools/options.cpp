@@ -1,0 +1,149 @@
+#include "options.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include "convert/writer.h"
+#include "fovea/session.h"
+#include "refusal.h"
+#include "report.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kMaxCpu = 1023;  // what a cpu_set_t holds
+
+std::string last_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+Refusal bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
+    return Refusal(what + ", want " + wanted + ", had " + (had.empty() ? "nothing" : had), 2);
+}
+
+/// Takes the option's text as it stands, so that what is wrong with it is said in our words.
+template<class Read>
+CLI::Option* add_option(CLI::App& verb, const std::string& names, const char* placeholder, const std::string& help,
+                        Read read) {
+    return verb.add_option_function<std::string>(names, read, help)->type_name(placeholder)->take_last();
+}
+
+std::string range_words(double least, double most) {
+    std::ostringstream out;
+    if (most >= 1e30)
+        out << least << " or more";
+    else
+        out << least << " to " << most;
+    return out.str();
+}
+
+}  // namespace
+
+std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least, std::uint64_t most) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stopped != end || value < least || value > most)
+        throw bad_value(what, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), text);
+    return value;
+}
+
+std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text, std::uint32_t most) {
+    constexpr std::size_t kLongest = 1u << 24;
+    std::vector<std::uint32_t> list;
+    const auto part_ends = [&](std::size_t from) { return std::min(text.find_first_of(", ", from), text.size()); };
+    for (std::size_t from = 0; from <= text.size(); from = part_ends(from) + 1) {
+        const std::string part = text.substr(from, part_ends(from) - from);
+        const std::size_t dash = part.find('-');
+        const std::uint64_t first = read_count(what, part.substr(0, dash), 0, most);
+        const std::uint64_t last = dash == part.npos ? first : read_count(what, part.substr(dash + 1), first, most);
+        if (last - first >= kLongest - list.size()) throw bad_value(what, "a shorter list", "one of 2^24 or more");
+        for (std::uint64_t i = first; i <= last; ++i) list.push_back(static_cast<std::uint32_t>(i));
+    }
+    return list;
+}
+
+CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
+    return add_option(verb, names, "TEXT", help, [&value](const std::string& text) { value = text; });
+}
+
+CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
+                       std::uint32_t most, const std::string& help) {
+    return add_option(verb, names, "N", help, [&value, least, most, name = last_name(names)](const std::string& text) {
+        value = static_cast<std::uint32_t>(read_count(name, text, least, most));
+    });
+}
+
+CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
+                      const std::string& help) {
+    return add_option(verb, names, "X", help, [&value, least, most, name = last_name(names)](const std::string& text) {
+        float read = 0;
+        const char* end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, read);
+        if (error != std::errc{} || stopped != end || !(read >= least && read <= most))
+            throw bad_value(name, "a number, " + range_words(least, most), text);
+        value = read;
+    });
+}
+
+CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,
+                      const std::string& help) {
+    std::vector<Type> types = allowed;
+    return add_option(verb, names, "TYPE", help, [&value, types, name = last_name(names)](const std::string& text) {
+        std::vector<const char*> words;
+        for (const Type type : types) {
+            if (text == type_name(type)) {
+                value = type;
+                return;
+            }
+            words.push_back(type_name(type));
+        }
+        throw bad_value(name, "one of " + joined(words), text);
+    });
+}
+
+CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help) {
+    return verb.add_option("MODEL", path, help)->type_name("")->option_text(" ");
+}
+
+void need_model(const std::string& path) {
+    if (path.empty()) throw bad_value("MODEL", "a Fovea file", "none");
+}
+
+void add_common(CLI::App& verb, CommonOptions& common) {
+    add_count(verb, "--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
+    add_text(verb, "--cpus", common.cpus, "run on these CPUs only, such as 0,2-3")->type_name("LIST");
+    add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))->type_name("NAME");
+    verb.add_flag("--json", common.json, "print one JSON object on standard output");
+}
+
+void settle(CommonOptions& common) {
+    if (!common.cpus.empty()) {
+        const std::vector<std::uint32_t> cpus = read_list("--cpus", common.cpus, kMaxCpu);
+#ifdef __linux__
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+        // The kernel quietly drops CPUs that are not there; a pin that is not what was asked for is an error.
+        cpu_set_t had;
+        if (sched_setaffinity(0, sizeof set, &set) != 0)
+            throw Refusal("--cpus, want to run on " + common.cpus + ", had " + std::strerror(errno));
+        if (sched_getaffinity(0, sizeof had, &had) != 0 || !CPU_EQUAL(&set, &had))
+            throw Refusal("--cpus, want all of " + common.cpus + ", had " + std::to_string(CPU_COUNT(&had)) + " of them");
+#else
+        throw Refusal("--cpus, want a system that can pin threads, had one that cannot");
+#endif
+    }
+    if (!common.isa.empty()) {
+        bool available = false;
+        for (const char* name : isa_names()) available = available || common.isa == name;
+        if (!available) throw Refusal("--isa, want one of " + joined(isa_names()) + ", had " + common.isa);
+    }
+    if (common.n_threads == 0) common.n_threads = default_threads();
+}
+
+}  // namespace fovea

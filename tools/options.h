@@ -1,0 +1,47 @@
+// Options that several verbs have, and how their values are read: a bad one is refused in one line, exit status 2.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "fovea/config.h"
+
+namespace fovea {
+
+/// Each adds an option that is given at most once (of several the last counts). `names` as CLI11 spells them.
+CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help);
+CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
+                       std::uint32_t most, const std::string& help);
+CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
+                      const std::string& help);
+CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,
+                      const std::string& help);
+/// The positional MODEL. A verb that can't do without one asks need_model for it.
+CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help = "a Fovea file");
+void need_model(const std::string& path);
+
+/// A whole number in decimal within [least, most], or Refusal that names `what`.
+[[nodiscard]] std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least,
+                                       std::uint64_t most);
+/// "0,2-3" becomes {0, 2, 3}; commas or spaces part the numbers.
+[[nodiscard]] std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text,
+                                                   std::uint32_t most);
+
+/// What every verb takes.
+struct CommonOptions {
+    std::uint32_t n_threads = 0;  ///< 0 until settled
+    std::string cpus;
+    std::string isa;              ///< empty: the best
+    bool json = false;
+
+    [[nodiscard]] const char* isa_or_best() const { return isa.empty() ? nullptr : isa.c_str(); }
+};
+void add_common(CLI::App& verb, CommonOptions& common);
+
+/// Pins the process where --cpus says so, checks --isa against what can be had, and fills in the number of threads.
+void settle(CommonOptions& common);
+
+}  // namespace fovea

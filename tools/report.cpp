@@ -1,0 +1,184 @@
+#include "report.h"
+
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kLongest = 400;  // characters of a line a person still reads
+
+const char* word(Norm norm) {
+    switch (norm) {
+        case Norm::none: return "no norm";
+        case Norm::layer: return "layer norm";
+        case Norm::rms: return "RMS norm";
+    }
+    return "unknown norm";
+}
+
+const char* word(NormPlace place) {
+    switch (place) {
+        case NormPlace::pre: return "before";
+        case NormPlace::post: return "after";
+        case NormPlace::both: return "before and after";
+    }
+    return "unknown";
+}
+
+const char* word(Position position) {
+    switch (position) {
+        case Position::none: return "no positions";
+        case Position::learned: return "learned positions";
+        case Position::sinusoidal: return "sinusoidal positions";
+        case Position::rope: return "rotary positions";
+        case Position::relative: return "relative positions";
+    }
+    return "unknown positions";
+}
+
+const char* word(Activation activation) {
+    switch (activation) {
+        case Activation::none: return "no activation";
+        case Activation::relu: return "ReLU";
+        case Activation::gelu: return "GELU";
+        case Activation::gelu_tanh: return "GELU (tanh)";
+        case Activation::silu: return "SiLU";
+    }
+    return "unknown activation";
+}
+
+std::string plural(std::uint64_t n, const char* one, const char* many) {
+    return with_separators(n) + " " + (n == 1 ? one : many);
+}
+
+void describe_block(std::ostream& out, const Block& b) {
+    if (b.n_heads) {
+        out << "    attention     " << plural(b.n_heads, "query head", "query heads") << " and "
+            << plural(b.n_kv_heads, "key-value head", "key-value heads") << " of " << b.head_dim;
+        if (b.value_head_dim != b.head_dim) out << ", values of " << b.value_head_dim;
+        out << (b.causal ? ", causal" : ", unmasked");
+        if (b.window) out << ", window " << with_separators(b.window);
+        if (b.position != Position::none) out << ", " << word(b.position);
+        if (b.position == Position::rope && b.rotary_dim != b.head_dim) out << " on " << b.rotary_dim << " dims";
+        if (b.query_bias || b.key_bias || b.value_bias) out << ", biases";
+        if (b.query_key_norm != Norm::none) out << ", " << word(b.query_key_norm) << " of queries and keys";
+        if (b.score_softcap != 0.0f) out << ", scores capped at " << b.score_softcap;
+        if (b.cross_attention) out << ", cross-attention";
+        out << "\n";
+    }
+    if (b.d_ff)
+        out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
+            << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
+    out << "    norm          " << word(b.norm);
+    if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
+    out << "\n";
+}
+
+void describe_stack(std::ostream& out, const char* name, const Stack& s) {
+    if (!s.n_layers) return;
+    out << name << ": " << plural(s.n_layers, "layer", "layers") << ", d_model " << with_separators(s.d_model)
+        << ", vocabulary " << with_separators(s.vocab_size) << ", " << plural(s.max_positions, "position", "positions")
+        << "\n";
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
+        if (s.n_blocks > 1) out << "  block " << i << "\n";
+        describe_block(out, s.blocks[i]);
+    }
+    out << "    input         " << word(s.position);
+    if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
+    if (s.embedding_scale != 1.0f) out << ", embeddings times " << s.embedding_scale;
+    out << "\n    output        " << word(s.final_norm);
+    if (s.has_output_head) out << (s.tied_output ? ", head tied to the embedding" : ", head of its own");
+    if (s.logit_softcap != 0.0f) out << ", logits capped at " << s.logit_softcap;
+    out << "\n";
+}
+
+void row(std::ostream& out, const char* name, std::uint64_t n, const char* note = "") {
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-30s %20s%s\n", name, with_separators(n).c_str(), note);
+    out << line;
+}
+
+void share_row(std::ostream& out, const char* name, std::uint64_t n, std::uint64_t whole) {
+    char share[32];
+    const double part = whole ? 100.0 * static_cast<double>(n) / static_cast<double>(whole) : 0.0;
+    std::snprintf(share, sizeof share, "  %5.1f %%", part);
+    row(out, name, n, share);
+}
+
+}  // namespace
+
+void require(const Status& status, const std::string& subject) {
+    if (status.ok()) return;
+    char line[256];
+    std::string words{describe(status, line)};
+    if (status.code == Code::io_error) {  // `had` is the system's error number
+        const int error = static_cast<int>(status.had);
+        words = status.what + std::string(", want a regular file that can be read, had ") +
+                (error ? std::strerror(error) : "something else");
+    }
+    if (status.code == Code::bad_magic) words = "first bytes, want a Fovea file's, had another file's";
+    throw Refusal(subject.empty() ? words : subject + ": " + words);
+}
+
+std::string with_separators(std::uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+    return digits;
+}
+
+std::string one_line(std::string_view text) {
+    std::string line;
+    for (const char c : text.substr(0, kLongest)) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return text.size() > kLongest ? line + "…" : line;
+}
+
+std::string joined(std::span<const char* const> names) {
+    std::string list;
+    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+    return list;
+}
+
+std::string hex(std::uint64_t number) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+    return digits;
+}
+
+std::string describe_config(const Config& config) {
+    std::ostringstream out;
+    describe_stack(out, "encoder", config.encoder);
+    describe_stack(out, "decoder", config.decoder);
+    return out.str();
+}
+
+std::string describe_parameters(const ParameterCount& count, const Config& config) {
+    const Stack& stack = config.decoder.n_layers ? config.decoder : config.encoder;
+    const Block& first = stack.block(0);
+    std::ostringstream out;
+    out << "parameters: matrices only, biases and norms apart\n";
+    if (first.n_heads) {
+        row(out, "a head's query map", count.query_head);
+        row(out, "a head's key map", count.key_head);
+        row(out, "a head's value-down map", count.value_head);
+        row(out, "a head's value-up map", count.output_head);
+        row(out, "a head", count.head);
+        row(out, "a value map that is not factored", count.unfactored_value);
+        const std::string heads = "  (" + plural(first.n_heads, "query head", "query heads") + ", " +
+                                  plural(first.n_kv_heads, "key-value head", "key-value heads") + ")";
+        row(out, "a layer's attention", count.layer_attention, heads.c_str());
+    }
+    row(out, "a layer's feed-forward part", count.layer_feed_forward);
+    share_row(out, "all attention", count.attention, count.total);
+    share_row(out, "all feed-forward parts", count.feed_forward, count.total);
+    share_row(out, "embeddings", count.embedding, count.total);
+    share_row(out, "output head", count.output, count.total);
+    share_row(out, "biases and norms", count.biases_and_norms, count.total);
+    row(out, "total", count.total);
+    return out.str();
+}
+
+}  // namespace fovea
