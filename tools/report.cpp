@@ -87,9 +87,10 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
         if (s.n_blocks > 1) out << "  block " << i << "\n";
         describe_block(out, s.blocks[i]);
     }
-    out << "    input         " << word(s.position);
+    out << "    input         " << (s.vocab_size ? "embeddings" : "vectors");
+    if (s.embedding_scale != 1.0f) out << " times " << s.embedding_scale;
+    if (s.position != Position::none) out << ", " << word(s.position);
     if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
-    if (s.embedding_scale != 1.0f) out << ", embeddings times " << s.embedding_scale;
     out << "\n    output        " << word(s.final_norm);
     if (s.has_output_head) out << (s.tied_output ? ", head tied to the embedding" : ", head of its own");
     if (s.logit_softcap != 0.0f) out << ", logits capped at " << s.logit_softcap;
