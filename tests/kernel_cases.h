@@ -28,8 +28,9 @@ public:
         const std::uint32_t word = engine_();
         const std::uint32_t sign_and_fraction = word & 0x807fffffu;
         if (fill != Fill::plain && (word >> 23) % 8 == 0) {
+            constexpr std::uint32_t kOddNan = 0xffd23456;  // no machine makes this one itself
             constexpr float odd[] = {0.0f, -0.0f, 1e-40f, -3e-39f, 0x1p-149f, 7e9f, -2e12f, 0x1p-100f,
-                                     kNanFloat, kInfinity, -kInfinity, 3.4e38f};
+                                     std::bit_cast<float>(kOddNan), kInfinity, -kInfinity, 3.4e38f};
             return odd[below(fill == Fill::wide ? 8 : 12)];
         }
         return std::bit_cast<float>(sign_and_fraction | (123 + (word >> 23) % 6) << 23);
