@@ -38,10 +38,10 @@ void score_rows(const Attend& a, std::uint32_t row, std::uint32_t base, std::uin
         for (std::uint32_t col = 0; col < a.head_dim; col += kColumnBlock) {
             Block<W, kPanels> b{{}, a.query + std::size_t{col} * a.n_rows + row, a.n_rows,
                                 smaller(kColumnBlock, a.head_dim - col), col == 0,
-                                score + row * kTile + panel * kLanes, kTile};
+                                score + row * kTile + panel * kLanes, kTile, {}, 0};
             for (std::uint32_t p = 0; p < kPanels; ++p)
                 b.weight[p] = keys + smaller(panel + p, panel_end - 1) * panel_size + std::size_t{col} * kLanes;
-            block_product<kRows>(b);
+            block_product<kRows, Fetch::nothing>(b);
         }
 }
 
@@ -111,7 +111,8 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row, std::uint32_t
             FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
                 sum[r][p] = load(o + r * a.value_stride + at) * splat(t.decay[row + r]);
         }
-        accumulate<kTile>(sum, value, a.value_stride, t.score + row * kTile + (t.begin - base), 1, t.end - t.begin);
+        accumulate<kTile>(sum, value, a.value_stride, t.score + row * kTile + (t.begin - base), 1, t.end - t.begin,
+                          [](std::size_t) {});
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
             if (panel + p < n_panels)
                 FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)

@@ -83,8 +83,9 @@ FOVEA_LANES F32x16 gelu_tanh(F32x16 x) {
 FOVEA_LANES F32x16 silu(F32x16 x) { return x / (splat(1.0f) + exp(-x)); }
 FOVEA_LANES F32x16 softcap(F32x16 x, F32x16 cap) { return cap * tanh(x / cap); }
 
-inline F32x16 activate(F32x16 x, Activation activation) {
-    switch (activation) {
+template <Activation kActivation>
+FOVEA_LANES F32x16 activate(F32x16 x) {
+    switch (kActivation) {
         case Activation::none: return x;
         case Activation::relu: return relu(x);
         case Activation::gelu: return gelu(x);
