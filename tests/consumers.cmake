@@ -1,0 +1,52 @@
+# Installs the library and builds somebody else's program against it, in each way there is.
+#   -D HOW=static|shared|subdirectory  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
+#   -D CXX=compiler  -D FLAGS=its flags  -D GENERATOR=...
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(build_consumer how)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers -B ${SCRATCH}/consumer -G ${GENERATOR} -D HOW=${how}
+      -D FOVEA_SOURCE=${SOURCE} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_BUILD_TYPE=Debug
+      -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} ${ARGN})
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
+  run(${SCRATCH}/consumer/consumer)
+  message(STATUS "${output}")
+endfunction()
+
+function(build_with_pkg_config)
+  find_program(PKG_CONFIG NAMES pkg-config pkgconf REQUIRED)
+  file(GLOB_RECURSE file ${SCRATCH}/prefix/fovea.pc)
+  cmake_path(GET file PARENT_PATH directory)
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${directory} ${PKG_CONFIG} --cflags --libs fovea)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  separate_arguments(own UNIX_COMMAND "${FLAGS}")
+  cmake_path(GET directory PARENT_PATH libraries)
+  run(${CXX} -std=c++20 ${own} ${SOURCE}/tests/consumers/main.cpp ${flags} -o ${SCRATCH}/by-pkg-config)
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/by-pkg-config)
+  message(STATUS "${output}")
+endfunction()
+
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
+  if(HOW STREQUAL "shared")
+    set(BUILD ${SCRATCH}/library)
+    run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D BUILD_SHARED_LIBS=ON -D CMAKE_BUILD_TYPE=Debug
+        -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
+        -D FOVEA_EXAMPLES=OFF)
+    run(${CMAKE_COMMAND} --build ${BUILD})
+  endif()
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
+  build_consumer(installed)
+  build_with_pkg_config()
+else()
+  build_consumer(subdirectory)
+endif()

@@ -1,0 +1,34 @@
+// A program of somebody else's: it uses what the engine does without, to show that none of the engine's flags reach it.
+#include <cstdio>
+#include <stdexcept>
+#include <typeinfo>
+
+#include "fovea/model.h"
+#include "fovea/session.h"
+
+#if defined(__AVX2__) || defined(FOVEA_OPENMP) || defined(FOVEA_HAVE_AVX2)
+#error "a flag or definition of the engine's leaked into its consumer"
+#endif
+
+struct Base {
+    virtual ~Base() = default;
+};
+struct Derived : Base {};
+
+int main() {
+    const std::byte bytes[64] = {};
+    fovea::Model model;
+    const fovea::Status status = fovea::open_model({bytes, 0}, model);
+    char line[160];
+    const std::string_view words = fovea::describe(status, line);
+    std::printf("%.*s; %u threads; %s\n", static_cast<int>(words.size()), words.data(), fovea::default_threads(),
+                fovea::isa_names().front());
+    try {
+        Derived derived;
+        Base& base = derived;
+        if (typeid(base) != typeid(Derived)) return 1;
+        throw std::runtime_error("caught");
+    } catch (const std::exception&) {
+        return status.code == fovea::Code::truncated ? 0 : 1;
+    }
+}
