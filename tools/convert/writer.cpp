@@ -172,7 +172,7 @@ private:
 
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options) {
     std::error_code error;
-    const auto target = std::filesystem::weakly_canonical(path, error);  // a link keeps its place, its target changes
+    const auto target = std::filesystem::weakly_canonical(path, error);  // a link stays, what it leads to changes
     if (error) throw Refusal(path.string() + ": can't create: " + error.message());
     if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
         throw Refusal(path.string() + ": want a regular file to write, have something else");
