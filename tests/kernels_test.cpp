@@ -226,6 +226,7 @@ std::vector<AttendCase> attend_cases() {
         for (const std::uint32_t pos : {5u, 63u, 130u, 700u}) cases.push_back({causal(pos, 12, window), 32, 32});
     // Rows that see nothing, nothing here, or a tile apart from one another.
     cases.push_back({{{0, 0}}, 16, 16});
+    cases.push_back({{{30, 30}, {200, 100}}, 16, 16});
     cases.push_back({{{30, 30}, {0, 70}, {90, 20}}, 16, 16});
     cases.push_back({{{0, 10}, {300, 310}, {510, 515}, {600, 700}, {0, 1}}, 16, 16});
     const std::size_t shapes = cases.size();

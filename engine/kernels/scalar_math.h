@@ -30,6 +30,8 @@ inline float fma_in_double(float a, float b, float c) {
     const double product = static_cast<double>(a) * static_cast<double>(b);
     const double addend = static_cast<double>(c);
     double sum = product + addend;
+    // Narrowing can only go wrong where the sum has come to lie in the middle between two floats, on 28 zero bits.
+    if ((std::bit_cast<std::uint64_t>(sum) & 0x0fffffffu) != 0) [[likely]] return static_cast<float>(sum);
     const double part = sum - product;
     const double error = (product - (sum - part)) + (addend - part);
     std::uint64_t sum_bits = std::bit_cast<std::uint64_t>(sum);
