@@ -16,8 +16,8 @@ namespace fovea::testing {
 /// Which end of the accessible pages the data touches. Tests use both: neither alone sees every stray access.
 enum class Flush { begin, end };
 
-/// n elements flush against an inaccessible page; all bytes start as 0xff (for floats: NaN). With an alignment above the
-/// element's, Flush::end may leave a gap of less than it.
+/// n elements flush against an inaccessible page; all bytes start as 0xff (for floats: NaN). With an alignment above
+/// the element's, Flush::end may leave a gap of less than it.
 template<class T>
 class Guarded {
 public:

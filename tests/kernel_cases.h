@@ -29,8 +29,10 @@ public:
         const std::uint32_t sign_and_fraction = word & 0x807fffffu;
         if (fill != Fill::plain && (word >> 23) % 8 == 0) {
             constexpr std::uint32_t kOddNan = 0xffd23456;  // no machine makes this one itself
-            constexpr float odd[] = {0.0f, -0.0f, 1e-40f, -3e-39f, 0x1p-149f, 7e9f, -2e12f, 0x1p-100f,
-                                     std::bit_cast<float>(kOddNan), kInfinity, -kInfinity, 3.4e38f};
+            constexpr float odd[] = {0.0f,      -0.0f,      1e-40f,
+                                     -3e-39f,   0x1p-149f,  7e9f,
+                                     -2e12f,    0x1p-100f,  std::bit_cast<float>(kOddNan),
+                                     kInfinity, -kInfinity, 3.4e38f};
             return odd[below(fill == Fill::wide ? 8 : 12)];
         }
         return std::bit_cast<float>(sign_and_fraction | (123 + (word >> 23) % 6) << 23);
@@ -53,8 +55,11 @@ public:
             // A half from the same bits: plain exponents 123 to 128 become 11 to 16; what is odd stays odd.
             if (type == Type::f16) {
                 const std::uint32_t exponent = bits >> 23 & 0xff;
-                const std::uint32_t moved = exponent == 0 ? 0 : exponent == 255 ? 31 : exponent > 142 ? 30
-                                            : exponent < 113 ? 0 : exponent - 112;
+                const std::uint32_t moved = exponent == 0     ? 0
+                                            : exponent == 255 ? 31
+                                            : exponent > 142  ? 30
+                                            : exponent < 113  ? 0
+                                                              : exponent - 112;
                 half = static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | moved << 10 | (bits >> 13 & 0x3ffu));
             }
             std::memcpy(at + 2 * i, &half, 2);
@@ -102,11 +107,14 @@ struct MatmulCase {
 class MatmulRun {
 public:
     MatmulRun(const MatmulCase& c, Type type, std::uint32_t seed = 1)
-        : c_(c), type_(type), step_(c.finish == Finish::gate ? 2 : 1),
+        : c_(c),
+          type_(type),
+          step_(c.finish == Finish::gate ? 2 : 1),
           n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
           stride_(round_up(panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), 64) + (seed % 2 ? 64 : 0)),
           panels_((n_panels_ - 1) * stride_ + panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), Flush::end, 64),
-          operand_(std::size_t{c.seq_len} * c.n_cols), bias_(std::size_t{n_panels_} * kLanes),
+          operand_(std::size_t{c.seq_len} * c.n_cols),
+          bias_(std::size_t{n_panels_} * kLanes),
           before_(std::size_t{c.seq_len - 1} * out_stride() + c.n_rows) {
         Random random(seed);
         for (std::uint32_t p = 0; p < n_panels_; ++p)
@@ -135,12 +143,20 @@ public:
     [[nodiscard]] Guarded<float> run(const Kernels& k, Flush flush = Flush::end) const {
         Guarded<float> out(before_.size(), flush);
         std::memcpy(out.data(), before_.data(), before_.size() * sizeof(float));
-        k.matmul[static_cast<int>(type_)](Matmul{.panels = panels_.data(), .panel_stride = stride_, .n_rows = c_.n_rows,
-                                                 .n_cols = c_.n_cols, .panel_begin = panel_begin(),
-                                                 .panel_end = panel_end(), .operand = operand_.data(),
-                                                 .seq_len = c_.seq_len, .bias = c_.bias ? bias_.data() : nullptr,
-                                                 .out = out.data(), .out_stride = out_stride(), .finish = c_.finish,
-                                                 .activation = c_.activation, .canonical = c_.canonical});
+        k.matmul[static_cast<int>(type_)](Matmul{.panels = panels_.data(),
+                                                 .panel_stride = stride_,
+                                                 .n_rows = c_.n_rows,
+                                                 .n_cols = c_.n_cols,
+                                                 .panel_begin = panel_begin(),
+                                                 .panel_end = panel_end(),
+                                                 .operand = operand_.data(),
+                                                 .seq_len = c_.seq_len,
+                                                 .bias = c_.bias ? bias_.data() : nullptr,
+                                                 .out = out.data(),
+                                                 .out_stride = out_stride(),
+                                                 .finish = c_.finish,
+                                                 .activation = c_.activation,
+                                                 .canonical = c_.canonical});
         return out;
     }
 
@@ -164,7 +180,7 @@ struct AttendCase {
     std::uint32_t head_dim, value_head_dim;
     float softcap = 0.0f;
     Fill fill = Fill::plain;
-    float score_size = 1.0f;   // multiplies 1/sqrt(head_dim)
+    float score_size = 1.0f;                                    // multiplies 1/sqrt(head_dim)
     std::vector<std::uint32_t> nan_keys = {}, nan_values = {};  // positions
 };
 
@@ -179,10 +195,14 @@ struct AttendState {
 class AttendRun {
 public:
     AttendRun(const AttendCase& c, Type type, std::uint32_t seed = 1)
-        : c_(c), type_(type), n_rows_(static_cast<std::uint32_t>(c.rows.size())), kv_len_(longest(c)),
+        : c_(c),
+          type_(type),
+          n_rows_(static_cast<std::uint32_t>(c.rows.size())),
+          kv_len_(longest(c)),
           query_(std::size_t{c.head_dim} * n_rows_),
           keys_(round_up(kv_len_, kLanes) * c.head_dim * element_bytes(type), Flush::end, kLanes * element_bytes(type)),
-          values_(std::size_t{kv_len_} * value_stride() * element_bytes(type), Flush::end, kLanes * element_bytes(type)) {
+          values_(std::size_t{kv_len_} * value_stride() * element_bytes(type), Flush::end,
+                  kLanes * element_bytes(type)) {
         Random random(seed);
         random.fill(query_, c.fill == Fill::hostile ? Fill::wide : c.fill);
         random.fill(keys_.data(), round_up(kv_len_, kLanes) * c.head_dim, type, c.fill);
@@ -196,7 +216,9 @@ public:
         for (const Window w : c.rows) first_.push_back(w.first), last_.push_back(w.last);
     }
 
-    [[nodiscard]] std::uint32_t value_stride() const { return static_cast<std::uint32_t>(round_up(c_.value_head_dim, kLanes)); }
+    [[nodiscard]] std::uint32_t value_stride() const {
+        return static_cast<std::uint32_t>(round_up(c_.value_head_dim, kLanes));
+    }
     [[nodiscard]] std::uint32_t n_chunks() const { return (kv_len_ + kChunk - 1) / kChunk; }
     [[nodiscard]] float scale() const { return c_.score_size / std::sqrt(static_cast<float>(c_.head_dim)); }
     [[nodiscard]] float query(std::size_t row, std::size_t i) const { return query_[i * n_rows_ + row]; }
@@ -209,12 +231,21 @@ public:
 
     [[nodiscard]] AttendState chunk(const Kernels& k, std::uint32_t index, Flush flush = Flush::end) const {
         AttendState s(n_rows_, value_stride(), flush);
-        k.attend[static_cast<int>(type_)](Attend{.query = query_.data(), .n_rows = n_rows_, .head_dim = c_.head_dim,
-                                                 .value_head_dim = c_.value_head_dim, .keys = keys_.data(),
-                                                 .values = values_.data(), .value_stride = value_stride(),
-                                                 .first = first_.data(), .last = last_.data(), .scale = scale(),
-                                                 .softcap = c_.softcap, .chunk = index, .m = s.m.data(),
-                                                 .l = s.l.data(), .o = s.o.data()});
+        k.attend[static_cast<int>(type_)](Attend{.query = query_.data(),
+                                                 .n_rows = n_rows_,
+                                                 .head_dim = c_.head_dim,
+                                                 .value_head_dim = c_.value_head_dim,
+                                                 .keys = keys_.data(),
+                                                 .values = values_.data(),
+                                                 .value_stride = value_stride(),
+                                                 .first = first_.data(),
+                                                 .last = last_.data(),
+                                                 .scale = scale(),
+                                                 .softcap = c_.softcap,
+                                                 .chunk = index,
+                                                 .m = s.m.data(),
+                                                 .l = s.l.data(),
+                                                 .o = s.o.data()});
         return s;
     }
 
@@ -223,9 +254,14 @@ public:
         AttendState s = chunk(k, begin);
         for (std::uint32_t i = begin + 1; i < n_chunks(); ++i) {
             const AttendState next = chunk(k, i);
-            k.attend_merge(AttendMerge{.n_rows = n_rows_, .value_stride = value_stride(), .m = s.m.data(),
-                                       .l = s.l.data(), .o = s.o.data(), .chunk_m = next.m.data(),
-                                       .chunk_l = next.l.data(), .chunk_o = next.o.data()});
+            k.attend_merge(AttendMerge{.n_rows = n_rows_,
+                                       .value_stride = value_stride(),
+                                       .m = s.m.data(),
+                                       .l = s.l.data(),
+                                       .o = s.o.data(),
+                                       .chunk_m = next.m.data(),
+                                       .chunk_l = next.l.data(),
+                                       .chunk_o = next.o.data()});
         }
         return s;
     }
@@ -255,7 +291,8 @@ private:
     void spoil(std::uint32_t pos, bool key, bool value) {
         for (std::uint32_t i = 0; key && i < c_.head_dim; ++i)
             set(keys_, (std::size_t{pos} / kLanes * c_.head_dim + i) * kLanes + pos % kLanes, 0xff);
-        for (std::uint32_t i = 0; value && i < c_.value_head_dim; ++i) set(values_, std::size_t{pos} * value_stride() + i, 0xff);
+        for (std::uint32_t i = 0; value && i < c_.value_head_dim; ++i)
+            set(values_, std::size_t{pos} * value_stride() + i, 0xff);
     }
 
     AttendCase c_;

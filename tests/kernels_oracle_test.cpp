@@ -22,7 +22,8 @@ struct Bounded {
 /// Roundings in the sum of n products, in blocks of kColumnBlock.
 double chain(double n) { return std::min<double>(n, kColumnBlock) + std::ceil(n / kColumnBlock); }
 
-Bounded dot(std::uint32_t n, const std::function<double(std::uint32_t)>& a, const std::function<double(std::uint32_t)>& b) {
+Bounded dot(std::uint32_t n, const std::function<double(std::uint32_t)>& a,
+            const std::function<double(std::uint32_t)>& b) {
     double sum = 0, size = 0;
     for (std::uint32_t i = 0; i < n; ++i) sum += a(i) * b(i), size += std::abs(a(i) * b(i));
     return {sum, size * roundings(chain(n))};
@@ -36,7 +37,8 @@ Bounded activate(Activation f, Bounded x) {
         case Activation::none: return x;
         case Activation::relu: return {std::max(v, 0.0), x.error};
         case Activation::gelu: return {0.5 * v * std::erfc(-v * std::sqrt(0.5)), error};
-        case Activation::gelu_tanh: return {v / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), error};
+        case Activation::gelu_tanh:
+            return {v / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), error};
         case Activation::silu: return {v / (1 + std::exp(-v)), error};
     }
     return x;
@@ -50,8 +52,9 @@ Bounded expected(const MatmulCase& c, const MatmulRun& run, std::uint32_t row, s
     if (panel < run.panel_begin() || panel >= run.panel_end()) return {before, 0};
     const auto product = [&](std::uint32_t p) {
         const std::uint32_t weight_row = p * kLanes + i % kLanes;
-        Bounded y = dot(c.n_cols, [&](auto col) { return run.weight(weight_row, col); },
-                        [&](auto col) { return static_cast<double>(run.input(row, col)); });
+        Bounded y = dot(
+            c.n_cols, [&](auto col) { return run.weight(weight_row, col); },
+            [&](auto col) { return static_cast<double>(run.input(row, col)); });
         if (!c.bias) return y;
         y.value += run.bias(weight_row);
         return Bounded{y.value, y.error + roundings(1) * (std::abs(y.value) + y.error)};
@@ -93,11 +96,19 @@ TEST_CASE("scalar matmul: within the bound of its roundings") {
         for (const std::uint32_t n_cols : {1u, 2u, 100u, 512u, 513u, 1300u})
             check({.n_rows = 35, .n_cols = n_cols, .seq_len = 3}, type, ++seed);
         for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
-            for (const Activation f : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+            for (const Activation f :
+                 {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
                 for (const bool bias : {false, true})
-                    check({.n_rows = 50, .n_cols = 30, .seq_len = 14, .finish = finish,
-                           .activation = finish == Finish::add ? Activation::none : f, .bias = bias, .skip_front = 1,
-                           .skip_back = 1, .extra_stride = 3}, type, ++seed);
+                    check({.n_rows = 50,
+                           .n_cols = 30,
+                           .seq_len = 14,
+                           .finish = finish,
+                           .activation = finish == Finish::add ? Activation::none : f,
+                           .bias = bias,
+                           .skip_front = 1,
+                           .skip_back = 1,
+                           .extra_stride = 3},
+                          type, ++seed);
     }
 }
 
@@ -108,10 +119,19 @@ TEST_CASE("scalar matmul: columns are summed in blocks of 512") {
         std::fill(panel.begin(), panel.end(), 1.0f);
         std::fill(operand.begin(), operand.end(), 0.0f);
         for (const auto& [col, value] : parts) operand[col] = value;
-        kernels_scalar.matmul[0](Matmul{.panels = reinterpret_cast<const std::byte*>(panel.data()), .panel_stride = panel.size() * 4,
-                                        .n_rows = 1, .n_cols = n_cols, .panel_begin = 0, .panel_end = 1,
-                                        .operand = operand.data(), .seq_len = 1, .bias = nullptr, .out = out.data(),
-                                        .out_stride = 1, .finish = Finish::store, .activation = Activation::none,
+        kernels_scalar.matmul[0](Matmul{.panels = reinterpret_cast<const std::byte*>(panel.data()),
+                                        .panel_stride = panel.size() * 4,
+                                        .n_rows = 1,
+                                        .n_cols = n_cols,
+                                        .panel_begin = 0,
+                                        .panel_end = 1,
+                                        .operand = operand.data(),
+                                        .seq_len = 1,
+                                        .bias = nullptr,
+                                        .out = out.data(),
+                                        .out_stride = 1,
+                                        .finish = Finish::store,
+                                        .activation = Activation::none,
                                         .canonical = true});
         return out[0];
     };
@@ -156,8 +176,8 @@ TEST_CASE("scalar norms: within the bound of their roundings") {
         for (const float v : x) sum += v, size += std::abs(v), squares += double{v} * v;
         const double lanes = std::ceil(n / 16.0) + 4;  // roundings of a sum across a row
 
-        // The root halves the sum's relative error; then 1/n, its product, the sum with epsilon, root, reciprocal and two
-        // products.
+        // The root halves the sum's relative error; then 1/n, its product, the sum with epsilon, root, reciprocal and
+        // two products.
         kernels_scalar.rms_norm(x.data(), n, weight.data(), 1e-5f, y.data());
         for (std::uint32_t i = 0; i < n; ++i) {
             const double want = x[i] / std::sqrt(squares / n + 1e-5f) * weight[i];
@@ -176,7 +196,8 @@ TEST_CASE("scalar norms: within the bound of their roundings") {
                 const double scaled = (x[i] - mean) / spread * weight[i];
                 const double want = scaled + (with_bias ? bias[i] : 0);
                 const double d_error = mean_error + roundings(1) * (std::abs(x[i] - mean) + mean_error);
-                const double error = d_error / spread * std::abs(weight[i]) * (1 + relative) + std::abs(scaled) * relative;
+                const double error =
+                    d_error / spread * std::abs(weight[i]) * (1 + relative) + std::abs(scaled) * relative;
                 CHECK(std::abs(y[i] - want) <= error + roundings(1) * (std::abs(want) + error));
             }
         }
@@ -245,8 +266,9 @@ Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, 
     std::vector<double> scores;
     double error = 0, top = -HUGE_VAL, low = HUGE_VAL;
     for (std::uint32_t pos = w.first; pos < w.last; ++pos) {
-        const Bounded product = dot(c.head_dim, [&](auto d) { return static_cast<double>(run.query(row, d)); },
-                                    [&](auto d) { return run.key(pos, d); });
+        const Bounded product = dot(
+            c.head_dim, [&](auto d) { return static_cast<double>(run.query(row, d)); },
+            [&](auto d) { return run.key(pos, d); });
         double s = product.value * run.scale();
         double e = (product.error + roundings(1) * std::abs(product.value)) * run.scale();
         // tanh is no steeper than 1; it and the products around it lose 1.4 ulp and 1 rounding each.

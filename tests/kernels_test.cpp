@@ -73,7 +73,8 @@ void check_matmul(const Kernels& k) {
                 check_matmul(k, {.n_rows = n_rows, .n_cols = n_cols, .seq_len = 1 + n_cols % 3}, type, ++seed);
         for (std::uint32_t n_rows = 1; n_rows <= 160; n_rows += 7)
             for (const std::uint32_t seq_len : {1u, 2u, 13u})
-                check_matmul(k, {.n_rows = n_rows, .n_cols = 40, .seq_len = seq_len, .extra_stride = n_rows % 5}, type, ++seed);
+                check_matmul(k, {.n_rows = n_rows, .n_cols = 40, .seq_len = seq_len, .extra_stride = n_rows % 5}, type,
+                             ++seed);
         for (std::uint32_t seq_len = 1; seq_len <= 25; ++seq_len)
             check_matmul(k, {.n_rows = 100, .n_cols = 33, .seq_len = seq_len, .extra_stride = 3}, type, ++seed);
         // Every way to finish.
@@ -84,16 +85,31 @@ void check_matmul(const Kernels& k) {
                         if (finish == Finish::add && activation != Activation::none) continue;
                         for (const std::uint32_t seq_len : {1u, 14u})
                             for (const bool canonical : {false, true})
-                                check_matmul(k, {.n_rows = 77, .n_cols = 50, .seq_len = seq_len, .finish = finish,
-                                                 .activation = activation, .bias = bias, .canonical = canonical,
-                                                 .extra_stride = 9, .fill = fill}, type, ++seed);
+                                check_matmul(k,
+                                             {.n_rows = 77,
+                                              .n_cols = 50,
+                                              .seq_len = seq_len,
+                                              .finish = finish,
+                                              .activation = activation,
+                                              .bias = bias,
+                                              .canonical = canonical,
+                                              .extra_stride = 9,
+                                              .fill = fill},
+                                             type, ++seed);
                     }
         // What several threads, each with panels of its own, are given.
         for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
             for (std::uint32_t front = 0; front <= 9; ++front)
                 for (std::uint32_t back = 0; back <= 9 - front; ++back)
-                    check_matmul(k, {.n_rows = 16 * 10 - 3, .n_cols = 20, .seq_len = 1 + 5 * (front % 3), .finish = finish,
-                                     .bias = true, .skip_front = front, .skip_back = back}, type, ++seed);
+                    check_matmul(k,
+                                 {.n_rows = 16 * 10 - 3,
+                                  .n_cols = 20,
+                                  .seq_len = 1 + 5 * (front % 3),
+                                  .finish = finish,
+                                  .bias = true,
+                                  .skip_front = front,
+                                  .skip_back = back},
+                                 type, ++seed);
     }
 }
 
@@ -123,7 +139,8 @@ void check_norms(const Kernels& k) {
                     CAPTURE(n);
                     CAPTURE(static_cast<int>(fill));
                     CAPTURE(in_place);
-                    const Guarded<float> x = random_floats(n, fill, n, flush), weight = random_floats(n, fill, n + 1, flush),
+                    const Guarded<float> x = random_floats(n, fill, n, flush),
+                                         weight = random_floats(n, fill, n + 1, flush),
                                          bias = random_floats(n, fill, n + 2, flush);
                     const auto check = [&](auto norm) {
                         Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
@@ -150,7 +167,8 @@ void check_rope_table(const Kernels& k) {
             for (const Flush flush : kFlushes) {
                 CAPTURE(n_pairs);
                 CAPTURE(pos);
-                const Guarded<float> frequency = random_floats(n_pairs, pos == 77 ? Fill::hostile : Fill::plain, n_pairs, flush);
+                const Guarded<float> frequency =
+                    random_floats(n_pairs, pos == 77 ? Fill::hostile : Fill::plain, n_pairs, flush);
                 Guarded<float> want_cos(2 * n_pairs, flush), want_sin(2 * n_pairs, flush);
                 Guarded<float> cos(2 * n_pairs, flush), sin(2 * n_pairs, flush);
                 kernels_scalar.rope_table(pos, frequency.data(), n_pairs, 1.25f, want_cos.data(), want_sin.data());
@@ -208,7 +226,8 @@ void check_writes(const Kernels& k) {
 /// n rows as in a prompt: row i sees its own position and those before it, `window` of them at most.
 std::vector<Window> causal(std::uint32_t pos, std::uint32_t n, std::uint32_t window = ~0u) {
     std::vector<Window> rows;
-    for (std::uint32_t last = pos + 1; last <= pos + n; ++last) rows.push_back({last > window ? last - window : 0, last});
+    for (std::uint32_t last = pos + 1; last <= pos + n; ++last)
+        rows.push_back({last > window ? last - window : 0, last});
     return rows;
 }
 
@@ -216,7 +235,8 @@ std::vector<AttendCase> attend_cases() {
     std::vector<AttendCase> cases;
     for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
         for (const std::uint32_t pos : {0u, 9u, 60u, 200u}) cases.push_back({causal(pos, n_rows), 20, 24});
-    for (const std::uint32_t last : {1u, 15u, 16u, 17u, 63u, 64u, 65u, 127u, 128u, 511u, 512u, 513u, 576u, 577u, 1025u, 1300u})
+    for (const std::uint32_t last :
+         {1u, 15u, 16u, 17u, 63u, 64u, 65u, 127u, 128u, 511u, 512u, 513u, 576u, 577u, 1025u, 1300u})
         for (const std::uint32_t first : {0u, 1u, 40u, 64u, 500u, 512u, 575u})
             if (first < last) cases.push_back({{{first, last}, {0, last}, {first, last}}, 16, 16});
     for (const std::uint32_t head_dim : {1u, 2u, 8u, 17u, 64u, 100u, 513u, 600u})
@@ -306,9 +326,14 @@ void check_merge_and_finish(const Kernels& k) {
                         std::memcpy(s.m.data(), m.data(), n_rows * sizeof(float));
                         std::memcpy(s.l.data(), l.data(), n_rows * sizeof(float));
                         std::memcpy(s.o.data(), o.data(), o.size() * sizeof(float));
-                        t.attend_merge(AttendMerge{.n_rows = n_rows, .value_stride = stride, .m = s.m.data(),
-                                                   .l = s.l.data(), .o = s.o.data(), .chunk_m = chunk_m.data(),
-                                                   .chunk_l = chunk_l.data(), .chunk_o = chunk_o.data()});
+                        t.attend_merge(AttendMerge{.n_rows = n_rows,
+                                                   .value_stride = stride,
+                                                   .m = s.m.data(),
+                                                   .l = s.l.data(),
+                                                   .o = s.o.data(),
+                                                   .chunk_m = chunk_m.data(),
+                                                   .chunk_l = chunk_l.data(),
+                                                   .chunk_o = chunk_o.data()});
                     };
                     AttendState want(n_rows, stride, Flush::end), got(n_rows, stride, kFlushes[seed % 2]);
                     run(kernels_scalar, want);

@@ -37,9 +37,15 @@ Guarded<float> random_floats(std::size_t n, std::uint32_t seed) {
 void hash_matmul(Hash& h) {
     for (const Type type : {Type::f32, Type::f16, Type::bf16})
         for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
-            for (const Activation f : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
-                const MatmulCase c{.n_rows = 40, .n_cols = 1100, .seq_len = 14, .finish = finish,
-                                   .activation = finish == Finish::add ? Activation::none : f, .bias = true, .fill = Fill::wide};
+            for (const Activation f :
+                 {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+                const MatmulCase c{.n_rows = 40,
+                                   .n_cols = 1100,
+                                   .seq_len = 14,
+                                   .finish = finish,
+                                   .activation = finish == Finish::add ? Activation::none : f,
+                                   .bias = true,
+                                   .fill = Fill::wide};
                 h.add(MatmulRun(c, type).run(kernels_scalar));
             }
 }
@@ -101,10 +107,8 @@ struct Golden {
 
 constexpr std::uint32_t kGoldenVersion = 1;  // the kNumericsVersion that these belong to
 constexpr Golden kGolden[] = {
-    {"matmul", hash_matmul, 9691826245724270609u},
-    {"norms", hash_norms, 16606440433378860096u},
-    {"positions", hash_positions, 16029263975363803177u},
-    {"attention", hash_attention, 15564050459558108838u},
+    {"matmul", hash_matmul, 9691826245724270609u},        {"norms", hash_norms, 16606440433378860096u},
+    {"positions", hash_positions, 16029263975363803177u}, {"attention", hash_attention, 15564050459558108838u},
     {"unary", hash_unary, 13602548799849657278u},
 };
 

@@ -53,8 +53,9 @@ double allowed(Unary f, double x, double y) {
 Guarded<float> sample(std::uint32_t stride) {
     std::vector<float> x;
     for (std::uint64_t b = 0; b <= 0xffffffffu; b += stride) x.push_back(float_of(static_cast<std::uint32_t>(b)));
-    for (const float special : {0.0f, 0x1p-149f, 0x1p-126f, kTanhSmall, kTanhSmall / 2, kErfSmall, 1.0f, kErfMax, kExpMax, 80.0f,
-                                88.72284f, 44.36142f, 0x1p20f, kSinMax, 3.4028235e38f, kInfinity, kNanFloat, 1.5707964f})
+    for (const float special :
+         {0.0f, 0x1p-149f, 0x1p-126f, kTanhSmall, kTanhSmall / 2, kErfSmall, 1.0f, kErfMax, kExpMax, 80.0f, 88.72284f,
+          44.36142f, 0x1p20f, kSinMax, 3.4028235e38f, kInfinity, kNanFloat, 1.5707964f})
         for (int step = -2; step <= 2; ++step) {
             const float near = float_of(bits(special) + static_cast<std::uint32_t>(step));
             x.insert(x.end(), {near, -near});
@@ -137,7 +138,8 @@ TEST_CASE("unary: what is exact is exact") {
     }
     for (const Unary f : {Unary::sin, Unary::cos}) {
         CHECK(std::abs(at(f, kSinMax)) <= 1.0f);
-        for (const float far : {std::nextafter(kSinMax, 1e9f), 1e30f, kInfinity, -kInfinity}) CHECK(bits(at(f, far)) == kNan);
+        for (const float far : {std::nextafter(kSinMax, 1e9f), 1e30f, kInfinity, -kInfinity})
+            CHECK(bits(at(f, far)) == kNan);
     }
     for (int f = 0; f < kUnaryCount; ++f)
         for (const std::uint32_t nan : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xffffffffu})
@@ -164,7 +166,8 @@ TEST_CASE("fma without an instruction for it is rounded once") {
     CHECK(std::isnan(fma_in_double(kInfinity, 1.0f, -kInfinity)));
     CHECK(fma_in_double(-kInfinity, 1.0f, 1.0f) == -kInfinity);
 
-    // Against the C library's, whose method is its own. Exponents near one another and short fractions make ties likely.
+    // Against the C library's, whose method is its own. Exponents near one another and short fractions make ties
+    // likely.
     std::mt19937 random(1);
     int wrong = 0;
     for (int i = 0; i < 3000000; ++i) {

@@ -49,7 +49,8 @@ void dot_panel(const typename Storage::Element* panel, const float* operand, std
         float sum[kRowBlock][kLanes] = {};
         for (std::size_t col = begin; col < end; ++col) {
             float weight[kLanes];
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane) weight[lane] = Storage::load(panel[col * kLanes + lane]);
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                weight[lane] = Storage::load(panel[col * kLanes + lane]);
             for (std::uint32_t row = 0; row < n_rows; ++row) {
                 const float x = operand[col * n_rows + row];
                 for (std::uint32_t lane = 0; lane < kLanes; ++lane)

@@ -1,5 +1,5 @@
-// The elementary operations of the scalar kernels. Formulas and constants: constants.h. Everything has internal linkage,
-// so that a file with flags of its own may include this without lending its instructions to others.
+// The elementary operations of the scalar kernels. Formulas and constants: constants.h. Everything has internal
+// linkage, so that a file with flags of its own may include this without lending its instructions to others.
 #pragma once
 #include <bit>
 #include <cfloat>
@@ -31,7 +31,8 @@ inline float fma_in_double(float a, float b, float c) {
     const double addend = static_cast<double>(c);
     double sum = product + addend;
     // Narrowing can only go wrong where the sum has come to lie in the middle between two floats, on 28 zero bits.
-    if ((std::bit_cast<std::uint64_t>(sum) & 0x0fffffffu) != 0) [[likely]] return static_cast<float>(sum);
+    if ((std::bit_cast<std::uint64_t>(sum) & 0x0fffffffu) != 0) [[likely]]
+        return static_cast<float>(sum);
     const double part = sum - product;
     const double error = (product - (sum - part)) + (addend - part);
     std::uint64_t sum_bits = std::bit_cast<std::uint64_t>(sum);
