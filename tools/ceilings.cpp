@@ -19,15 +19,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastRuns = 3;
-
 // Enough chains to hide a latency of 4 or 5 cycles at two fma a cycle.
 constexpr int kChains = 12;
 constexpr std::uint64_t kFmaTurns = 1'000'000;  // of one run: some 2 ms at 3 GHz, long beside a thread's late start
 constexpr auto kFmaTime = std::chrono::milliseconds(60);
+constexpr int kLeastFmaRuns = 3;
 
-constexpr std::size_t kWindowBytes = std::size_t{64} << 20;     // of one run: some 4 ms
-constexpr std::size_t kLeastReadBytes = std::size_t{16} << 20;  // of one run: a smaller range is read repeatedly
+// A run reads the whole range, so that what a cache keeps of it from one run to the next is what it keeps from one token
+// to the next; but no more than this of a very large one, and a small one repeatedly.
+constexpr std::size_t kMostReadBytes = std::size_t{1} << 30;
+constexpr std::size_t kLeastReadBytes = std::size_t{16} << 20;
+constexpr int kReadRuns = 2;
 constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kStepBytes = 4 * kLineBytes;  // of one stream before the next has its turn
 constexpr std::uint32_t kMostStreams = 8;
@@ -247,28 +249,25 @@ double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
     Racers racers(n_threads);
     double best = 0;
     const auto end = Clock::now() + kFmaTime;
-    for (int run = 0; run < kLeastRuns || Clock::now() < end; ++run)
+    for (int run = 0; run < kLeastFmaRuns || Clock::now() < end; ++run)
         best = std::max(best, n_operations / racers.race([&](std::uint32_t) { loop.run(); }));
     return best;
 }
 
 ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes, std::uint32_t n_threads) {
     constexpr std::size_t kShareStep = kStepBytes * kMostStreams;
-    const std::size_t share = std::min(bytes.size(), kWindowBytes) / n_threads / kShareStep * kShareStep;
+    const std::size_t share = std::min(bytes.size(), kMostReadBytes) / n_threads / kShareStep * kShareStep;
     ReadRate best;
     if (share == 0) return best;
-    const std::size_t window = share * n_threads, n_windows = bytes.size() / window;
-    const std::size_t n_passes = (kLeastReadBytes + window - 1) / window;
+    const std::size_t n_bytes = share * n_threads, n_passes = (kLeastReadBytes + n_bytes - 1) / n_bytes;
     const ReadLoop loop = read_loop(isa);
     Racers racers(n_threads);
-    std::size_t next = 0;
-    for (int run = 0; run < kLeastRuns; ++run)
+    for (int run = 0; run < kReadRuns; ++run)
         for (std::uint32_t n_streams = 1; n_streams <= kMostStreams; n_streams *= 2) {
-            const std::byte* start = bytes.data() + next++ % n_windows * window;
             const double seconds = racers.race([&](std::uint32_t thread) {
-                for (std::size_t pass = 0; pass < n_passes; ++pass) loop(n_streams, start + thread * share, share);
+                for (std::size_t pass = 0; pass < n_passes; ++pass) loop(n_streams, bytes.data() + thread * share, share);
             });
-            const double rate = static_cast<double>(window) * static_cast<double>(n_passes) / seconds;
+            const double rate = static_cast<double>(n_bytes) * static_cast<double>(n_passes) / seconds;
             if (rate > best.bytes_per_second) best = {rate, n_streams};
         }
     return best;

@@ -18,9 +18,8 @@ struct ReadRate {
     double bytes_per_second = 0;
     std::uint32_t n_streams = 0;
 };
-/// The best of 1, 2, 4 and 8 streams, each tried several times; about 100 ms together. Goes on through `bytes` from one
-/// run to the next, so that a range larger than the caches is read from memory. Zero for a range of less than 2 KiB a
-/// thread.
+/// The best of 1, 2, 4 and 8 streams, each tried twice over the whole range (the first GiB of a larger one). Zero for a
+/// range of less than 2 KiB a thread.
 [[nodiscard]] ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes,
                                          std::uint32_t n_threads);
 

@@ -1,0 +1,129 @@
+// A whole model of SmolLM2-135M's shape with random weights, in a file that is mapped as any model's is: decode beside
+// the read bandwidth over that mapping, prefill of 512 tokens beside the FMA peak, on 1 and 2 threads.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "convert/random_model.h"
+#include "fovea/mapping.h"
+#include "fovea/session.h"
+#include "presets.h"
+#include "report.h"
+#include "suites.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kPrompt = 512;
+constexpr std::uint32_t kDecoded = 32;  // positions before the cache starts again
+constexpr const char* kPreset = "smollm2-135m";
+
+/// The mapped model, made once per type; the file has no name once it is mapped.
+class RandomModel {
+public:
+    explicit RandomModel(Type type) {
+        const auto path = std::filesystem::temp_directory_path() /
+                          ("fovea_bench_" + std::to_string(getpid()) + "_" + type_name(type));
+        write_file(random_model(preset_config(kPreset), 1), path, {.type = type});
+        const Status mapped = map_file(path.c_str(), mapping_);
+        std::filesystem::remove(path);
+        require(mapped, path);
+        require(open_model(mapping_.bytes(), model_), path);
+    }
+
+    [[nodiscard]] const Model& model() const { return model_; }
+
+    /// The model of `type`; the one of another type is forgotten, so that memory holds one at a time.
+    static const Model& of(Type type) {
+        static std::map<Type, RandomModel> made;
+        if (!made.contains(type)) {
+            made.clear();
+            made.try_emplace(type, type);
+        }
+        return made.at(type).model();
+    }
+
+private:
+    Mapping mapping_;
+    Model model_;
+};
+
+/// Bytes that each token reads of tensors that are used whole: all but tables that are only looked up.
+double weight_bytes(const Model& model) {
+    double bytes = 0;
+    for (std::uint32_t i = 0; i < model.n_tensors(); ++i)
+        if (std::string_view(model.tensor(i).layout) != "rows") bytes += static_cast<double>(model.tensor(i).bytes);
+    return bytes;
+}
+
+/// Two a multiply-add: matrices for every token but the output head for one, and the attention of pairs that are seen.
+double prefill_operations(const Config& config) {
+    const ParameterCount count = count_parameters(config);
+    const Stack& stack = config.decoder;
+    const Block& block = stack.blocks[0];
+    const double n_pairs = 0.5 * kPrompt * (kPrompt + 1.0);
+    return 2.0 * static_cast<double>(count.attention + count.feed_forward) * kPrompt +
+           2.0 * stack.d_model * stack.vocab_size + 4.0 * block.head_dim * block.n_heads * n_pairs * stack.n_layers;
+}
+
+class Runner {
+public:
+    Runner(const Model& model, std::uint32_t n_threads) : logits_(model.config().decoder.vocab_size) {
+        const Limits limits{.max_kv_len = kPrompt, .n_threads = n_threads};
+        Plan plan;
+        require(make_plan(model.config(), limits, plan));
+        arena_.resize(plan.arena_bytes);
+        require(make_session(model, limits, arena_, session_));
+        Numbers numbers;
+        for (Token& token : tokens_) token = numbers.next() % model.config().decoder.vocab_size;
+    }
+
+    [[nodiscard]] const char* isa() const { return session_.isa(); }
+
+    void prefill() {
+        require(rewind(session_, 0));
+        require(forward(session_, tokens_, logits_));
+    }
+    void decode() {
+        if (session_.kv_len() >= kDecoded) require(rewind(session_, 0));
+        require(forward(session_, std::span(tokens_).subspan(session_.kv_len(), 1), logits_));
+    }
+
+private:
+    AlignedBytes arena_;
+    Session session_;
+    std::array<Token, kPrompt> tokens_{};
+    std::vector<float> logits_;
+};
+
+void decode(benchmark::State& state, Type type, std::uint32_t n_threads) {
+    const Model& model = RandomModel::of(type);
+    Runner runner(model, n_threads);
+    run_rounds(state, read_ceiling(runner.isa(), model.bytes(), n_threads), weight_bytes(model),
+               [&] { runner.decode(); });
+}
+
+void prefill(benchmark::State& state, Type type, std::uint32_t n_threads) {
+    const Model& model = RandomModel::of(type);
+    Runner runner(model, n_threads);
+    run_rounds(state, fma_ceiling(runner.isa(), n_threads), prefill_operations(model.config()),
+               [&] { runner.prefill(); });
+}
+
+}  // namespace
+
+void add_model_suite() {
+    for (const Type type : {Type::f32, Type::f16, Type::bf16})
+        for (const std::uint32_t n_threads : {1u, 2u}) {
+            const std::string what = std::string(kPreset) + "/" + type_name(type) + "/threads:" +
+                                     std::to_string(n_threads);
+            add("decode/" + what, [=](auto& state) { decode(state, type, n_threads); });
+            add("prefill/" + what, [=](auto& state) { prefill(state, type, n_threads); });
+        }
+}
+
+}  // namespace fovea

@@ -1,0 +1,32 @@
+// The suites, one file each, and what they share.
+#pragma once
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "convert/writer.h"
+#include "kernels/kernels.h"
+#include "rounds.h"
+
+namespace fovea {
+
+void add_matmul_suite();
+void add_attention_suite();
+void add_model_suite();
+
+using AlignedFloats = std::vector<float, Aligned64<float>>;
+
+/// Registers one benchmark, which run_rounds times.
+void add(const std::string& name, std::function<void(benchmark::State&)> run);
+
+/// Calls use for every kernel table that this CPU can run.
+void for_each_table(const std::function<void(const Kernels&)>& use);
+
+/// Elements of `type` (f32, f16 or bf16) of either sign, in size from an eighth to 2.
+void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes);
+
+}  // namespace fovea
