@@ -2,7 +2,7 @@
 """Decoding speed beside llama2.c's run.c, one thread each, the same checkpoint, prompt, tokens and text.
 
 Runs alternate, so that both meet the same moods of a shared machine. Each program's own figure is used: neither counts
-loading, and run.c's clock has milliseconds, so a single run of a small model is good to some percent; medians are better.
+loading, and run.c's clock has milliseconds, so that a single run of a small model is good to some percent.
 Build run.c outside this project, for instance with: gcc -O3 -march=native -ffast-math -o run run.c -lm
 """
 import argparse
