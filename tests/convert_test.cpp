@@ -8,6 +8,7 @@
 
 #include "convert/elements.h"
 #include "convert/exact_math.h"
+#include "convert/hf_config.h"
 #include "convert/rope.h"
 #include "convert_fixtures.h"
 #include "npy.h"
@@ -158,6 +159,20 @@ TEST_CASE("convert: metadata") {
         options.source = folder / "model/model.safetensors";
         CHECK(info_value(read_source(options), "name") == "Tiny-Llama");
     }
+}
+
+TEST_CASE("convert: end tokens of both files, once each, those beyond the vocabulary left out") {
+    TemporaryFolder folder;
+    fs::copy(golden_models() / "llama_tied" / "config.json", folder / "config.json");
+    edit_json(folder / "config.json", [](auto& json) {
+        json["bos_token_id"] = nullptr;
+        json["eos_token_id"] = {5, 61, -1, 2};
+    });
+    write_text(folder / "generation_config.json", R"({"bos_token_id": 3, "eos_token_id": [2, 60]})");
+    const HfConfig config = read_hf_config(folder / "config.json", folder / "generation_config.json");
+    CHECK(config.bos == Token{3});
+    CHECK(config.eos == std::vector<Token>{5, 2, 60});
+    CHECK(read_hf_config(folder / "config.json", folder / "none").eos == std::vector<Token>{5, 2});
 }
 
 TEST_CASE("convert: GPT-2 without any bias, and without its outer names") {

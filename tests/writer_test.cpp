@@ -75,11 +75,11 @@ void check_tensor(std::span<const std::byte> bytes, std::uint64_t weights, const
 }  // namespace
 
 TEST_CASE("writer: every element is where the format puts it, rounded once") {
-    for (const auto& [name, config] : decoder_configs())
+    for (const NamedConfig& named : decoder_configs())
         for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
-            CAPTURE(name);
+            CAPTURE(named.name);
             CAPTURE(type_name(type));
-            const ModelSource source = random_model(config, 3);
+            const ModelSource source = random_model(named.config, 3);
             const AlignedBytes bytes = write_bytes(source, {.type = type});
             Model model;
             REQUIRE(open_model(bytes, model, {.verify_checksums = true}).ok());

@@ -1,7 +1,6 @@
 #include "convert/hf_model.h"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -82,14 +81,8 @@ public:
         for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
-
-        struct Kept {
-            std::vector<Mapping> mappings;
-            MappedWeights weights;
-        };
-        auto kept = std::make_shared<const Kept>(std::move(files_.mappings), std::move(weights_));
-        config_.source.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows,
-                                          float* out) { kept->weights.read_rows(spec, row_begin, n_rows, out); };
+        for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
+        config_.source.read_rows = make_reader(std::move(weights_));
         return std::move(config_.source);
     }
 

@@ -1,7 +1,6 @@
 #include "convert/llama2c.h"
 
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include "convert/mapped_weights.h"
@@ -34,14 +33,8 @@ public:
         make_config();
         place_weights();
         source_.info = {{"name", "llama2.c"}, {"architecture", "llama"}};
-        struct Kept {
-            Mapping mapping;
-            MappedWeights weights;
-        };
-        auto kept = std::make_shared<const Kept>(std::move(mapping_), std::move(weights_));
-        source_.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
-            kept->weights.read_rows(spec, row_begin, n_rows, out);
-        };
+        weights_.keep(std::move(mapping_));
+        source_.read_rows = make_reader(std::move(weights_));
         return std::move(source_);
     }
 

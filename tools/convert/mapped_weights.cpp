@@ -1,6 +1,7 @@
 #include "convert/mapped_weights.h"
 
 #include <cstring>
+#include <memory>
 
 #include "convert/elements.h"
 
@@ -72,6 +73,13 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
         case Type::bf16: gather<Type::bf16>(starts, col_bytes, n_cols, out); break;
         default: gather<Type::f32>(starts, col_bytes, n_cols, out);
     }
+}
+
+RowReader make_reader(MappedWeights weights) {
+    const auto kept = std::make_shared<const MappedWeights>(std::move(weights));
+    return [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
+        kept->read_rows(spec, row_begin, n_rows, out);
+    };
 }
 
 }  // namespace fovea

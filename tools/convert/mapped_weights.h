@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/model_source.h"
+#include "fovea/mapping.h"
 
 namespace fovea {
 
@@ -28,7 +29,7 @@ struct RowOrder {
     std::uint32_t gated_rows = 0;
 };
 
-/// The decoder's tensors, each where it is found.
+/// The decoder's tensors, each where it is found, and the files they are found in.
 class MappedWeights {
 public:
     void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {}) {
@@ -38,6 +39,8 @@ public:
     void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff) {
         entries_[{role, layer}] = {gate, up, {0, 0, d_ff}};
     }
+    /// Keeps the file that tensors are in for as long as this lives.
+    void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
     /// A vector that is in no file.
     void add_computed(Role role, std::uint32_t layer, std::vector<float> values);
 
@@ -52,6 +55,10 @@ private:
     };
     std::map<std::pair<Role, std::uint32_t>, Entry> entries_;
     std::vector<std::vector<float>> computed_;
+    std::vector<Mapping> mappings_;
 };
+
+/// A reader that owns `weights`.
+[[nodiscard]] RowReader make_reader(MappedWeights weights);
 
 }  // namespace fovea
