@@ -123,7 +123,8 @@ def main():
     make("llama_dynamic", LlamaForCausalLM, llama(rope_parameters=rope("dynamic", factor=4.0)), 7)
     make_partial()
     make("llama_yarn", LlamaForCausalLM,
-         llama(head_dim=16, rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=16)), 9)
+         llama(head_dim=16, max_position_embeddings=4096,
+               rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=1024)), 9)
     make("llama_llama3", LlamaForCausalLM,
          llama(head_dim=16, rope_parameters=rope("llama3", 500.0, factor=8.0, low_freq_factor=1.0,
                                                  high_freq_factor=4.0, original_max_position_embeddings=16)), 10)
