@@ -378,7 +378,8 @@ void check_unary_sizes(const Kernels& k) {
 void check_table(const Kernels& k) {
     const auto& [isa, needs, matmul, pack, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend,
                  attend_merge, attend_finish, unary, softcap] = k;
-    CAPTURE(isa);
+    const std::string name = isa;
+    CAPTURE(name);
     CHECK(covers(detect_features(), needs));
     REQUIRE((matmul[0] && pack && rms_norm && layer_norm && rope_table && rotate && write_key[0] && write_value[0]));
     REQUIRE((attend[0] && attend_merge && attend_finish && unary[0] && softcap));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "half.h"
 #include "kernel_cases.h"
@@ -82,7 +83,7 @@ TEST_CASE("unary: the same bits on every instruction set, for floats from all ov
         const Kernels* const* tables = usable_kernels(n);
         for (std::size_t i = 0; i < n; ++i) {
             CAPTURE(f);
-            CAPTURE(tables[i]->isa);
+            CAPTURE(std::string(tables[i]->isa));
             tables[i]->unary[f](x.data(), x.size(), got.data());
             CHECK(same_bits(want, got));
         }
