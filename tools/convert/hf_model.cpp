@@ -108,23 +108,18 @@ private:
                std::string(name.substr(1));
     }
 
-    /// GPT-2's classes always have biases, but models trained without one kind of them, or any, leave those out. A kind
-    /// that some layers have and others lack is incomplete, and `view` will say which is missing.
+    /// GPT-2's classes always have biases, but models trained without any leave them out. One that has some and not
+    /// others is incomplete, and `view` will say which is missing.
     void drop_missing_biases(Stack& stack) const {
-        const auto any_layer_has = [&](const char* name) {
-            for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
-                if (files_.tensors.count(full_name(name, layer)) != 0) return true;
-            return false;
-        };
+        const bool has_any = std::any_of(std::begin(kGpt2Names), std::end(kGpt2Names), [&](const Name& n) {
+            return std::string_view(n.name).ends_with(".bias") && files_.tensors.count(full_name(n.name, 0)) != 0;
+        });
+        if (has_any) return;
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             Block& b = stack.blocks[i];
-            b.query_bias = b.key_bias = b.value_bias = any_layer_has("#attn.c_attn.bias");
-            b.output_bias = any_layer_has("#attn.c_proj.bias");
-            b.up_bias = any_layer_has("#mlp.c_fc.bias");
-            b.down_bias = any_layer_has("#mlp.c_proj.bias");
-            b.norm_bias = any_layer_has("#ln_1.bias");
+            b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = b.norm_bias = false;
         }
-        stack.final_norm_bias = any_layer_has("ln_f.bias");
+        stack.final_norm_bias = false;
     }
 
     /// The tensor of that name as a matrix of n_rows rows (a vector: of one column), after checking it.
