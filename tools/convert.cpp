@@ -1,5 +1,8 @@
 // fovea convert: a model in another format becomes one flat file.
+#include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <unistd.h>
 
@@ -30,6 +33,11 @@ void convert_as_asked(Arguments& arguments) {
     if (arguments.has_type) options.type = arguments.type;
     options.show_progress = isatty(STDERR_FILENO);
     convert(options);
+    if (arguments.common.json)
+        std::printf("%s\n", nlohmann::ordered_json{{"file", arguments.output},
+                                                   {"file_bytes", std::filesystem::file_size(options.output)}}
+                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                                .c_str());
 }
 
 }  // namespace

@@ -72,15 +72,17 @@ std::uint64_t element_bytes(const std::string& type) {
     return 0;
 }
 
-template<class Int>
+template<class Number>
 std::vector<Token> ids_of(const NpyArray& array) {
-    std::vector<Token> ids(array.data.size() / sizeof(Int));
+    std::vector<Token> ids(array.data.size() / sizeof(Number));
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        Int value;
-        std::memcpy(&value, array.data.data() + i * sizeof(Int), sizeof value);
-        if (value < 0 || static_cast<std::uint64_t>(value) > 0xffffffffu)
-            throw Refusal(array.path + ": token ids, want 0 to 4294967295, had " + std::to_string(value));
-        ids[i] = static_cast<Token>(value);
+        Number value;
+        std::memcpy(&value, array.data.data() + i * sizeof(Number), sizeof value);
+        const bool fits = value >= 0 && static_cast<double>(value) <= 4294967295.0;  // before the cast: NaN does not
+        if (fits) ids[i] = static_cast<Token>(value);
+        if (!fits || static_cast<Number>(ids[i]) != value)
+            throw Refusal(array.path + ": token ids, want whole numbers from 0 to 4294967295, had " +
+                          std::to_string(value));
     }
     return ids;
 }
@@ -128,7 +130,9 @@ std::vector<Token> read_ids(const NpyArray& array) {
     if (array.type == "i2") return ids_of<std::int16_t>(array);
     if (array.type == "u2") return ids_of<std::uint16_t>(array);
     if (array.type == "u1") return ids_of<std::uint8_t>(array);
-    throw Refusal(array.path + ": token ids, want integers, had " + array.type);
+    if (array.type == "f4") return ids_of<float>(array);
+    if (array.type == "f8") return ids_of<double>(array);
+    throw Refusal(array.path + ": token ids, want whole numbers, had " + array.type);
 }
 
 NpyWriter::NpyWriter(const std::string& path, std::span<const std::uint64_t> shape)

@@ -24,7 +24,7 @@ struct NpyArray {
 /// Throws Refusal for anything but a little-endian, row-major array of numbers or booleans in a whole file.
 [[nodiscard]] NpyArray read_npy(const std::string& path);
 
-/// The elements as ids. Throws Refusal where they are no integers or one is negative or beyond 32 bits.
+/// The elements as ids. Throws Refusal where one is no whole number, negative, or beyond 32 bits.
 [[nodiscard]] std::vector<Token> read_ids(const NpyArray& array);
 
 /// Writes a float32 array row by row, under a temporary name until close, so that a failure leaves no half file.

@@ -147,7 +147,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
         "turn on the reading lamp in the living room", "set the heating in the bedroom to twenty one degrees",
         "close the blinds in the office at half past seven in the evening", "is the front door locked",
         "set a timer for twenty five minutes", "remind me to water the plants at 6 pm", "add olive oil to the shopping list",
-        "play some jazz in the kitchen"};
+        "wake me up at 7 am", "play jazz in the kitchen"};
     Running running = start(options, opened, context_of(options, opened));
     Generator generator(opened, running.session);
     Generated all;
@@ -175,14 +175,11 @@ void run(RunOptions& options) {
     settle(options.common);
     const OpenedModel opened = open_path_or_demo(options.model);
     (void)need_tokenizer(opened);
-    if (options.has_prompt)
-        run_once(options, opened);
-    else if (options.model.empty())
-        show_demo(options, opened);
-    else if (isatty(STDIN_FILENO))
-        run_interactively(options, opened);
-    else
-        throw Refusal("prompt, want -p TEXT where standard input is no terminal, had none", 2);
+    if (options.has_prompt) return run_once(options, opened);
+    if (options.common.json) throw Refusal("prompt, want -p TEXT with --json, had none", 2);
+    if (options.model.empty()) return show_demo(options, opened);
+    if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
+    throw Refusal("prompt, want -p TEXT where standard input is no terminal, had none", 2);
 }
 
 }  // namespace

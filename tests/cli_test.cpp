@@ -1,0 +1,252 @@
+// The command line's contract where all is well.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "command_line.h"
+#include "fovea/session.h"
+#include "npy.h"
+#include "opened.h"
+#include "small_models.h"
+
+namespace fovea::testing {
+namespace {
+
+using nlohmann::json;
+
+/// The built-in model as a file of its own.
+struct DemoFile {
+    TemporaryFolder folder;
+    std::string path = (folder / "demo.fovea").string();
+
+    DemoFile() {
+        const auto bytes = demo_model_bytes();
+        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+};
+
+TEST_CASE("cli: every verb has help, on standard output") {
+    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "tokenize", "bench", "certify"}) {
+        CAPTURE(verb);
+        const Ran ran = run_fovea({verb, "--help"});
+        CHECK(ran.status == 0);
+        CHECK(ran.err == "");
+        for (const char* option : {"--threads", "--cpus", "--isa", "--json", "--help"}) CHECK(contains(ran.out, option));
+    }
+    const std::string help = output_of({"--help"});
+    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "tokenize", "bench", "certify"})
+        CHECK(contains(help, verb));
+}
+
+TEST_CASE("cli: plan counts GPT-3 to the last parameter") {
+    const std::string plan = output_of({"plan", "--preset", "gpt3"});
+    for (const char* map : {"query map", "key map", "value-down map", "value-up map"}) {
+        CAPTURE(map);
+        const std::size_t at = plan.find(map);
+        REQUIRE(at != plan.npos);
+        CHECK(contains(plan.substr(at, plan.find('\n', at) - at), " 1,572,864"));
+    }
+    for (const char* number : {" 6,291,456\n", " 603,979,776 ", " 57,982,058,496   33.2 %", " 150,994,944\n"})
+        CHECK(contains(plan, number));
+}
+
+TEST_CASE("cli: plan's bytes are the ones a run takes") {
+    const DemoFile demo;
+    const json plan = json::parse(output_of({"plan", demo.path, "--context", "100", "--threads", "2", "--json"}));
+    const json ran = json::parse(
+        output_of({"run", demo.path, "-p", "lights off", "--context", "100", "--threads", "2", "--json"}));
+    CHECK(plan["arena_bytes"] == ran["arena_bytes"]);
+    std::uint64_t end = 0;
+    for (const json& part : plan["parts"]) {
+        CHECK(part["offset"] == end);
+        end = part["offset"].get<std::uint64_t>() + (part["bytes"].get<std::uint64_t>() + 63) / 64 * 64;
+    }
+    CHECK(end == plan["arena_bytes"]);
+    const json half = json::parse(
+        output_of({"plan", demo.path, "--context", "100", "--threads", "2", "--kv", "f16", "--json"}));
+    CHECK(half["arena_bytes"] < plan["arena_bytes"]);
+}
+
+TEST_CASE("cli: run prints the continuation and nothing else on standard output") {
+    const Ran ran = run_fovea({"run", "-p", "turn on the kitchen light"});
+    CHECK(ran.status == 0);
+    CHECK(ran.out == "{\"do\":\"on\",\"device\":\"light\",\"room\":\"kitchen\"}\n");
+    CHECK(contains(ran.err, "tokens per second"));
+    CHECK(output_of({"run", "-p", "turn on the kitchen light", "--echo"}) ==
+          "turn on the kitchen light\n{\"do\":\"on\",\"device\":\"light\",\"room\":\"kitchen\"}\n");
+    CHECK(output_of({"run", "-p", "turn on the kitchen light", "-n", "0"}) == "\n");
+    const json object = json::parse(output_of({"run", "-p", "lock the front door", "--threads", "2", "--json", "--echo"}));
+    CHECK(object["text"] == "{\"do\":\"lock\",\"device\":\"front door\"}");
+    CHECK(object["n_threads"] == 2);
+    CHECK(object["isa"] == isa_names().front());
+    CHECK(object["file_bytes"] == demo_model_bytes().size());
+    for (const char* field : {"n_tokens", "n_prompt_tokens", "tokens_per_second", "prefill_tokens_per_second", "arena_bytes"})
+        CHECK(object[field] > 0);
+}
+
+TEST_CASE("cli: run samples the same text from the same seed") {
+    const auto text = [](const char* seed, const char* isa) {
+        return output_of({"run", "-p", "turn", "--temp", "3", "--top-k", "50", "--top-p", "0.99", "--min-p", "0.001",
+                          "--repeat-penalty", "1.1", "--seed", seed, "--isa", isa, "-n", "60"});
+    };
+    CHECK(text("1", isa_names().front()) == text("1", "scalar"));
+    CHECK(text("1", "scalar") != text("2", "scalar"));
+}
+
+TEST_CASE("cli: run without anything shows what the built-in model does") {
+    const std::string shown = output_of({"run"});
+    for (const char* word : {"rooms", "lights", "switches", "heating", "blinds", "locks", "timers", "alarms", "reminders",
+                             "lists", "music", "questions", "guess", "{\"do\":\"timer\",\"seconds\":1500}"})
+        CHECK(contains(shown, word));
+    const std::string last = shown.substr(shown.rfind('\n', shown.size() - 2) + 1);
+    for (const char* word : {"tokens per second", "arena bytes", isa_names().front(), "thread", "file bytes"})
+        CHECK(contains(last, word));
+}
+
+TEST_CASE("cli: tokenize and logits speak of the same tokens") {
+    const DemoFile demo;
+    const std::string ids = output_of({"tokenize", demo.path, "-p", "lights off"});
+    CHECK(ids.find('\n') == ids.size() - 1);
+    CHECK(ids.starts_with("0 "));  // the start token
+    std::string list = ids.substr(0, ids.size() - 1);
+    const std::string by_ids = output_of({"logits", demo.path, "--tokens", list});
+    std::replace(list.begin(), list.end(), ' ', ',');
+    CHECK(output_of({"logits", demo.path, "--tokens", list}) == by_ids);
+    CHECK(output_of({"logits", demo.path, "-p", "lights off"}) == by_ids);
+    CHECK(std::count(by_ids.begin(), by_ids.end(), '\n') == 10);
+    const json object = json::parse(output_of({"logits", demo.path, "--tokens", list, "--top", "3", "--json"}));
+    CHECK(object["top"].size() == 3);
+    const json tokens = json::parse(output_of({"tokenize", demo.path, "-p", "lights off", "--json"}));
+    CHECK(tokens["n_tokens"] == object["n_tokens"]);
+}
+
+TEST_CASE("cli: logits writes every row, the same whatever the memory") {
+    const DemoFile demo;
+    const std::string output = (demo.folder / "logits.npy").string();
+    CHECK(output_of({"logits", demo.path, "--tokens", "0-199", "-o", output}) == "");
+    const NpyArray array = read_npy(output);
+    CHECK(array.type == "f4");
+    CHECK(array.shape == std::vector<std::uint64_t>{200, 512});
+    const json all = json::parse(output_of({"logits", demo.path, "--tokens", "0-199", "--json"}));
+    const json half = json::parse(output_of({"logits", demo.path, "--tokens", "0-99", "--json"}));
+    CHECK(all["hash"] != half["hash"]);
+    OpenedModel opened = open_path(demo.path);
+    Running running = start_session(opened, {}, "scalar");
+    std::vector<Token> tokens(200);
+    for (Token i = 0; i < 200; ++i) tokens[i] = i;
+    std::vector<float> logits(200 * 512);
+    REQUIRE(forward(running.session, tokens, logits).ok());
+    CHECK(std::memcmp(logits.data(), array.data.data(), array.data.size()) == 0);
+}
+
+TEST_CASE("cli: logits --trace names the layers' operations and hashes them alike on every instruction set") {
+    const DemoFile demo;
+    const std::string best = output_of({"logits", demo.path, "--tokens", "5,6,7", "--trace"});
+    CHECK(output_of({"logits", demo.path, "--tokens", "5,6,7", "--trace", "--isa", "scalar", "--threads", "1"}) == best);
+    CHECK(output_of({"logits", demo.path, "--tokens", "5,6,8", "--trace"}) != best);
+    for (const char* operation : {"embedding", "attended", "block", "logits"}) CHECK(contains(best, operation));
+}
+
+TEST_CASE("cli: inspect lists what is in the file") {
+    const DemoFile demo;
+    const std::string text = output_of({"inspect", demo.path});
+    for (const char* part : {"5 layers", "4 query heads and 2 key-value heads of 32", "tied", " 927,104\n", "token_embedding",
+                             "verified", "512 x 128"})
+        CHECK(contains(text, part));
+    const json object = json::parse(output_of({"inspect", demo.path, "--json"}));
+    CHECK(object["parameters"]["total"] == 927104);
+    CHECK(object["file_bytes"] == fs::file_size(demo.path));
+    std::uint64_t bytes = 0;
+    for (const json& tensor : object["tensors"]) bytes += tensor["bytes"].get<std::uint64_t>();
+    CHECK(bytes == object["bytes"]["total"]);
+}
+
+TEST_CASE("cli: certify says equal, and holds the hash against the one expected") {
+    const std::string text = output_of({"certify", "-p", "lights off", "--threads", "2"});
+    CHECK(text.ends_with("\nequal\n"));
+    for (const char* isa : isa_names()) CHECK(contains(text, std::string(isa) + ", 2 threads, pieces of 7\n"));
+    const std::string hash = text.substr(text.find('\n') + 1, 16);
+    CHECK(run_fovea({"certify", "-p", "lights off", "--threads", "1", "--expect", hash}).status == 0);
+    const Ran other = run_fovea({"certify", "-p", "lights on", "--threads", "1", "--expect", hash});
+    CHECK(other.status == 1);
+    CHECK(contains(other.err, "fovea: logits' hash, want " + hash + ", had "));
+    const json object = json::parse(output_of({"certify", "-p", "lights off", "--threads", "1", "--json"}));
+    CHECK(object["hash"] == hash);
+    CHECK(object["equal"] == true);
+}
+
+TEST_CASE("cli: bench measures speeds and ceilings") {
+    const json object = json::parse(output_of(
+        {"bench", "--preset", "stories260k", "--type", "f16", "-p", "16", "-n", "4", "--repeat", "1", "--threads", "1", "--json"}));
+    for (const char* field : {"prefill_tokens_per_second", "tokens_per_second", "fma_peak", "read_peak", "prefill_share", "decode_share"})
+        CHECK(object[field] > 0);
+}
+
+TEST_CASE("cli: stories260K's text, on every instruction set, from both versions of its file") {
+    const auto stories = reference_model("stories260k");
+    if (!stories) return;
+    const std::string want = read_text(*stories / "expected_greedy.txt");
+    const TemporaryFolder folder;
+    const std::string model = (folder / "stories.fovea").string();
+    const auto text = [&](const char* isa, const char* n_threads) {
+        return output_of({"run", model, "-p", "Once upon a time", "-n", "252", "--echo", "--temp", "0", "--isa", isa,
+                          "--threads", n_threads});
+    };
+    CHECK(output_of({"convert", (*stories / "checkpoint_v1.bin").string(), "-o", model}) == "");
+    CHECK(text(isa_names().front(), "2") == want);
+    CHECK(output_of({"convert", (*stories / "checkpoint_legacy.bin").string(), "-o", model}) == "");
+    for (const char* isa : isa_names())
+        for (const char* n_threads : {"1", "2", "4"}) {
+            CAPTURE(isa);
+            CAPTURE(n_threads);
+            CHECK(text(isa, n_threads) == want);
+        }
+    // The ids after the start token begin as the text does.
+    const std::string ids = output_of({"tokenize", model, "-p", "Once upon a time"});
+    const std::string all = "1 " + read_text(*stories / "expected_greedy_ids.txt");
+    CHECK(all.starts_with(ids.substr(0, ids.size() - 1) + " "));
+}
+
+/// The reference folder's model.safetensors lacks the biases of queries, keys and values that its model has and its
+/// expected activations come from. They are in golden/, [3, 144] (llm-viz, MIT licence).
+void write_whole_nanosort(const fs::path& from, const fs::path& to) {
+    fs::create_directory(to);
+    fs::copy(from / "config.json", to / "config.json");
+    SafetensorsText file = SafetensorsText::read(from / "model.safetensors");
+    const NpyArray biases = read_npy(FOVEA_GOLDEN_DIR "/nanosort_attention_biases.npy");
+    REQUIRE(biases.shape == std::vector<std::uint64_t>{3, 144});
+    const std::size_t n_bytes = 144 * sizeof(float);
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+        const std::string name = "transformer.h." + std::to_string(layer) + ".attn.c_attn.bias";
+        if (file.header.contains(name)) continue;
+        const std::size_t begin = file.data.size();
+        file.data.append(reinterpret_cast<const char*>(biases.data.data()) + layer * n_bytes, n_bytes);
+        file.header[name] = {{"dtype", "F32"}, {"shape", {144}}, {"data_offsets", {begin, begin + n_bytes}}};
+    }
+    write_text(to / "model.safetensors", file.text());
+}
+
+TEST_CASE("cli: nanosort's logits are upstream's") {
+    const auto nanosort = reference_model("nanosort");
+    if (!nanosort) return;
+    const TemporaryFolder folder;
+    const std::string model = (folder / "nanosort.fovea").string(), output = (folder / "logits.npy").string();
+    write_whole_nanosort(*nanosort, folder / "whole");
+    CHECK(output_of({"convert", (folder / "whole").string(), "-o", model}) == "");
+    CHECK(output_of({"logits", model, "--tokens", (*nanosort / "tokens.npy").string(), "-o", output}) == "");
+    const NpyArray want = read_npy((*nanosort / "expected_logits.npy").string()), got = read_npy(output);
+    CHECK(got.shape == want.shape);
+    REQUIRE(got.data.size() == want.data.size());
+    float furthest = 0;
+    for (std::size_t i = 0; i < got.data.size(); i += sizeof(float)) {
+        float a, b;
+        std::memcpy(&a, got.data.data() + i, sizeof a);
+        std::memcpy(&b, want.data.data() + i, sizeof b);
+        furthest = std::max(furthest, std::abs(a - b));
+    }
+    CHECK(furthest <= 1e-4f);  // the tolerance its README gives: another order of sums
+}
+
+}  // namespace
+}  // namespace fovea::testing
