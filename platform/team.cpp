@@ -77,9 +77,8 @@ Team* start_team(void* place, std::uint32_t n_threads) noexcept {
     team->n_threads = n_threads;
     if (n_threads == 1) return team;
     team->may_spin = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
-    // The first region makes the threads and their team; the second finds both made, as every later one will.
-    const auto meet = [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); };
-    for (int region = 0; region < 2; ++region) run_team(*team, meet, team);
+    // The first region makes the threads; every later one of this size finds them made.
+    run_team(*team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, team);
     return team_size(*team) == n_threads ? team : nullptr;
 }
 

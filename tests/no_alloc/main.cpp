@@ -1,0 +1,229 @@
+// Shows that nothing is allocated and the operating system is not asked for anything from the first forward pass on:
+// tokenizing, computing with the given number of threads, sampling, turning ids into text, rewinding.
+//   fovea_no_alloc N_THREADS
+// The C library's allocator is replaced by one that counts. System calls are forbidden to all threads by a filter that
+// lets through only what threads need to wait for each other. The run proves its own watch: it ends with a forbidden
+// call, and passes only if that is caught.
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "fovea/sampler.h"
+#include "fovea/tokenizer.h"
+#include "opened.h"
+#include "small_models.h"
+
+// ---- the allocator -------------------------------------------------------------------------------------------------
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<long> n_calls{0};
+
+void count() {
+    if (counting.load(std::memory_order_relaxed)) ++n_calls;
+}
+}  // namespace
+
+extern "C" {
+// glibc's own names for what it exports as malloc and so on.
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
+
+void* malloc(size_t n) { return count(), __libc_malloc(n); }
+void* calloc(size_t n, size_t size) { return count(), __libc_calloc(n, size); }
+void* realloc(void* p, size_t n) { return count(), __libc_realloc(p, n); }
+void* memalign(size_t alignment, size_t n) { return count(), __libc_memalign(alignment, n); }
+void* aligned_alloc(size_t alignment, size_t n) { return count(), __libc_memalign(alignment, n); }
+int posix_memalign(void** p, size_t alignment, size_t n) {
+    count();
+    *p = __libc_memalign(alignment, n);
+    return *p ? 0 : ENOMEM;
+}
+void free(void* p) { return count(), __libc_free(p); }
+}
+
+namespace {
+
+using namespace fovea;
+using namespace fovea::testing;
+
+// ---- system calls --------------------------------------------------------------------------------------------------
+
+constexpr int kReport = 100;              // our own file descriptor for the result, the one thing that may be written
+constexpr long kForbidden = SYS_getppid;  // what the run ends with
+std::atomic<bool> finished{false};
+
+void report(const std::string& line) {
+    if (write(kReport, line.data(), line.size()) < 0) _exit(1);
+}
+
+/// Runs in the thread that made a forbidden call, instead of the call.
+void on_forbidden(int, siginfo_t* info, void*) {
+    char line[] = "no_alloc: system call      \n";
+    for (int n = info->si_syscall, i = sizeof line - 3; n; n /= 10) line[i--] = static_cast<char>('0' + n % 10);
+    const bool expected = finished && info->si_syscall == kForbidden;
+    if (!expected && write(kReport, line, sizeof line - 1) < 0) _exit(1);
+    _exit(expected ? 0 : 1);
+}
+
+/// Forbids all threads every call but those with which they wait, tell the time (where the kernel has no faster way),
+/// leave, and report. False where the kernel has no such filters.
+bool forbid_system_calls() {
+    struct sigaction action {};
+    action.sa_sigaction = on_forbidden;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSYS, &action, nullptr);
+
+    constexpr auto kNumber = static_cast<__u32>(offsetof(seccomp_data, nr));
+    constexpr auto kFirstArgument = static_cast<__u32>(offsetof(seccomp_data, args));
+    std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber)};
+    for (const int allowed : {SYS_futex, SYS_sched_yield, SYS_clock_gettime, SYS_exit_group, SYS_rt_sigreturn}) {
+        filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(allowed), 0, 1));
+        filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    }
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3));
+    filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFirstArgument));
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kReport, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
+
+    const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+// ---- what is watched -----------------------------------------------------------------------------------------------
+
+const char* problem = nullptr;
+
+void expect(bool ok, const char* what) {
+    if (!ok && !problem) problem = what;
+}
+
+/// From text to text with the demo model, with every option of the sampler.
+class TextRun {
+public:
+    TextRun(std::uint32_t n_threads, const char* isa)
+        : opened_(open_path_or_demo("")),
+          running_(start_session(opened_, {.n_threads = n_threads}, isa)),
+          logits_(opened_.model.config().decoder.vocab_size),
+          candidates_(logits_.size()),
+          recent_(kNew),
+          scratch_(encode_scratch_bytes(opened_.tokenizer, kText.size())),
+          tokens_(max_tokens(opened_.tokenizer, kText.size())),
+          piece_(max_piece_bytes(opened_.tokenizer)) {}
+
+    void go() {
+        std::size_t n = 0;
+        expect(encode(opened_.tokenizer, kText, {}, scratch_, tokens_, n).ok() && n > 0, "encode");
+        expect(forward(running_.session, std::span(tokens_).first(n), logits_).ok(), "forward, the prompt");
+        for (const SamplerOptions& options :
+             {SamplerOptions{}, SamplerOptions{.temperature = 0.9f, .seed = 1},
+              SamplerOptions{.temperature = 1, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f}}) {
+            expect(rewind(running_.session, static_cast<std::uint32_t>(n)).ok(), "rewind");
+            Sampler sampler;
+            expect(make_sampler(options, sampler).ok(), "make_sampler");
+            Decoder decoder;
+            for (std::size_t i = 0; i < kNew; ++i) {
+                const std::span<const Token> recent(recent_.data(), i);
+                expect(sample(sampler, logits_, recent, candidates_, recent_[i]).ok(), "sample");
+                (void)decode(opened_.tokenizer, decoder, recent_[i], true, piece_);
+                expect(forward(running_.session, {&recent_[i], 1}, logits_).ok(), "forward, one token");
+            }
+            (void)finish(decoder, piece_);
+        }
+    }
+
+private:
+    static constexpr std::string_view kText = "switch off the light in the kitchen and set a timer for ten minutes";
+    static constexpr std::size_t kNew = 12;
+    OpenedModel opened_;
+    Running running_;
+    std::vector<float> logits_;
+    std::vector<Candidate> candidates_;
+    std::vector<Token> recent_;
+    AlignedBytes scratch_;
+    std::vector<Token> tokens_;
+    std::vector<char> piece_;
+};
+
+/// A model large enough that single tokens go to all threads too; one of each matrix and cache type.
+class LargeRun {
+public:
+    LargeRun(Type type, Type kv_type, std::uint32_t n_threads, const char* isa)
+        : model_(llama_config(2, 512, 8, 4, 64, 1408, 300), type),
+          session_(model_.model, {.max_batch = 32, .n_threads = n_threads, .kv_type = kv_type}, isa),
+          tokens_(some_tokens(80, model_.model.config().decoder.vocab_size)),
+          logits_(model_.model.config().decoder.vocab_size) {}
+
+    void go() {
+        const std::span<const Token> tokens = tokens_;
+        expect(forward(session_.session, tokens.first(70), logits_).ok(), "forward, batches");
+        for (std::size_t i = 70; i < 80; ++i)
+            expect(forward(session_.session, tokens.subspan(i, 1), logits_).ok(), "forward, one token to all threads");
+    }
+
+private:
+    SmallModel model_;
+    SmallSession session_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+};
+
+int run(std::uint32_t n_threads) {
+    std::deque<TextRun> text;
+    std::deque<LargeRun> large;
+    for (const char* isa : isa_names()) {
+        text.emplace_back(n_threads, isa);
+        large.emplace_back(Type::f32, Type::f32, n_threads, isa);
+        large.emplace_back(Type::f16, Type::f16, n_threads, isa);
+        large.emplace_back(Type::bf16, Type::f32, n_threads, isa);
+    }
+    if (dup2(STDERR_FILENO, kReport) < 0) return 1;
+
+    // The counter itself first.
+    counting = true;
+    void* volatile p = std::malloc(1);
+    std::free(p);
+    const long own = n_calls.exchange(0);
+    counting = false;
+    if (own != 2) return report("no_alloc: the allocator is not watched\n"), 1;
+    if (!forbid_system_calls()) return report("no_alloc: skipped, this kernel has no system call filters\n"), 77;
+
+    counting = true;
+    for (TextRun& r : text) r.go();
+    for (LargeRun& r : large) r.go();
+    counting = false;
+
+    if (problem) return report(std::string("no_alloc: failed: ") + problem + "\n"), 1;
+    if (n_calls) return report("no_alloc: want 0 calls of the allocator, had " + std::to_string(n_calls) + "\n"), 1;
+    report("no_alloc: 0 calls of the allocator, 0 system calls but for waiting, " + std::to_string(n_threads) +
+           " threads\n");
+    finished = true;
+    syscall(kForbidden);
+    return report("no_alloc: system calls are not watched\n"), 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int n_threads = argc == 2 ? std::atoi(argv[1]) : 0;
+    if (n_threads < 1 || n_threads > 64) return std::fprintf(stderr, "usage: fovea_no_alloc N_THREADS\n"), 2;
+    const int result = run(static_cast<std::uint32_t>(n_threads));
+    _exit(result);  // exit's own clean-up is not what is watched
+}
