@@ -196,6 +196,23 @@ TEST_CASE("convert: GPT-2 without any bias, and without its outer names") {
     CHECK(logits_error(converted.model, golden_models() / "gpt2_tied") > 0.01f);
 }
 
+TEST_CASE("convert: a kind of bias that no layer has is no bias, and the user is told") {
+    TemporaryFolder folder;
+    fs::copy(golden_models() / "gpt2_tied", folder / "model");
+    auto file = SafetensorsText::read(folder / "model/model.safetensors");
+    const auto header = file.header;
+    for (const auto& [name, tensor] : header.items())
+        if (name.ends_with("attn.c_attn.bias")) file.header.erase(name);
+    write_text(folder / "model/model.safetensors", file.text());
+    ConvertOptions options;
+    options.source = folder / "model";
+    const ModelSource source = read_source(options);
+    CHECK_FALSE(source.config.decoder.block(0).query_bias);
+    CHECK(source.config.decoder.block(0).output_bias);
+    REQUIRE(source.notes.size() == 1);
+    CHECK(source.notes[0].find("transformer.h.0.attn.c_attn.bias") != std::string::npos);
+}
+
 TEST_CASE("convert: llama2.c versions 0 and 1") {
     // Three layers of nothing in particular, untied, then tied: version 1 holds the same numbers in another order.
     const std::int32_t dim = 12, hidden = 20, n_layers = 3, n_heads = 3, n_kv_heads = 1, vocab = 17, length = 9;

@@ -130,6 +130,7 @@ ModelSource read_source(const ConvertOptions& options) {
 
 void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
+    for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write;
     write.type = options.type.value_or(source.type);
     if (options.show_progress) write.progress = progress_line();

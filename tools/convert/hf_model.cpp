@@ -108,18 +108,32 @@ private:
                std::string(name.substr(1));
     }
 
-    /// GPT-2's classes always have biases, but models trained without any leave them out. One that has some and not
-    /// others is incomplete, and `view` will say which is missing.
-    void drop_missing_biases(Stack& stack) const {
-        const bool has_any = std::any_of(std::begin(kGpt2Names), std::end(kGpt2Names), [&](const Name& n) {
-            return std::string_view(n.name).ends_with(".bias") && files_.tensors.count(full_name(n.name, 0)) != 0;
-        });
-        if (has_any) return;
+    /// GPT-2's classes always have biases, but models trained without one kind of them, or any, leave those out of every
+    /// layer: then the model has none, and the user is told. A kind that some layers have and others lack is
+    /// incomplete, and `view` will say which is missing.
+    void drop_missing_biases(Stack& stack) {
+        const auto has = [&](std::initializer_list<const char*> names) {
+            for (const char* name : names)
+                for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
+                    if (files_.tensors.count(full_name(name, layer)) != 0) return true;
+            std::string missing;
+            for (const char* name : names) missing += (missing.empty() ? "" : ", ") + full_name(name, 0);
+            config_.source.notes.push_back(files_.files.front().string() + ": no " + missing +
+                                           " in any layer; the model is taken to have none");
+            return false;
+        };
+        const bool projection = has({"#attn.c_attn.bias"}), output = has({"#attn.c_proj.bias"});
+        const bool up = has({"#mlp.c_fc.bias"}), down = has({"#mlp.c_proj.bias"});
+        const bool norm = has({"#ln_1.bias", "#ln_2.bias"});
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             Block& b = stack.blocks[i];
-            b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = b.norm_bias = false;
+            b.query_bias = b.key_bias = b.value_bias = projection;
+            b.output_bias = output;
+            b.up_bias = up;
+            b.down_bias = down;
+            b.norm_bias = norm;
         }
-        stack.final_norm_bias = false;
+        stack.final_norm_bias = has({"ln_f.bias"});
     }
 
     /// The tensor of that name as a matrix of n_rows rows (a vector: of one column), after checking it.
