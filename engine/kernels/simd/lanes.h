@@ -10,6 +10,7 @@
 //     store(x, p)         p[0..16) = x; p is float* or Half* (rounded to nearest even)
 //     store_part(x, p, n) p[0..n) = x; writes nothing at or beyond p + n
 //     splat(f)            f in every lane
+//     keep(x)             x, unchanged, in registers: a compiler may otherwise load it again at each use
 //     a + b, a - b, a * b, a / b, sqrt(a)
 //     fma(a, b, c)        a·b + c, rounded once
 //     max(a, b)           a > b ? a : b, so b where either is NaN and b for two zeros
@@ -17,6 +18,8 @@
 //     fold_sum(a)         lane i += lane i + 8, then + 4, + 2, + 1: lane 0
 //     fold_max(a)         the same tree with max(lane i, lane i + k)
 //     swap_neighbours(a)  lanes 2i and 2i + 1 exchanged
+//     transpose4(a, b, c, d)  within each quarter q: a, b, c, d become lanes 4q, 4q + 1, 4q + 2, 4q + 3 of all four
+//     store_quarters(x, p, stride)  lanes 4q to 4q + 3 to p + q·stride, for q = 0 to 3
 //   Mask16
 //     select(mask, a, b)  a where the mask is set, else b
 //     lanes_between(begin, end)  lanes i with begin <= i < end; any ints
@@ -33,8 +36,12 @@ namespace fovea {
 namespace {
 
 /// Elements of a weight matrix or cache as they are stored.
-struct Half { std::uint16_t bits; };
-struct Bfloat { std::uint16_t bits; };
+struct Half {
+    std::uint16_t bits;
+};
+struct Bfloat {
+    std::uint16_t bits;
+};
 
 }  // namespace
 }  // namespace fovea

@@ -9,18 +9,25 @@ namespace {
 
 /// Tile shapes, by measurement: 16 registers hold 6 x 1 sums of two registers each, a column and the operand.
 struct Tiling {
-    static constexpr std::uint32_t kRows = 6;      // rows of an operand at once
-    static constexpr std::uint32_t kSums = 6;      // rows·panels at once
-    static constexpr std::uint32_t kStreams = 4;   // panels at once with a single row
-    static constexpr std::size_t kOperandBytes = 256 << 10;  // rows taken together: with two panels they fit the L2
+    static constexpr std::uint32_t kRows = 6;                // rows of an operand at once
+    static constexpr std::uint32_t kSums = 6;                // rows·panels at once
+    static constexpr std::uint32_t kStreams = 4;             // panels at once with a single row
+    static constexpr std::uint32_t kHeld = 7;                // sums and columns that are kept in registers together
+    static constexpr std::size_t kOperandBytes = 256 << 10;  // of rows taken together: half of a common L2
 };
 
 using Floats8 = xsimd::batch<float, xsimd::avx2>;
 using Words8 = xsimd::batch<std::uint32_t, xsimd::avx2>;
 
-struct F32x16 { Floats8 low, high; };
-struct U32x16 { Words8 low, high; };
-struct Mask16 { __m256 low, high; };
+struct F32x16 {
+    Floats8 low, high;
+};
+struct U32x16 {
+    Words8 low, high;
+};
+struct Mask16 {
+    __m256 low, high;
+};
 
 #define FOVEA_LANES [[gnu::always_inline]] inline
 
@@ -63,6 +70,8 @@ FOVEA_LANES void store_part(F32x16 x, float* p, std::size_t n) {
     _mm256_maskstore_ps(p + 8, eight_between(8, 0, end), x.high);
 }
 
+FOVEA_LANES void keep(F32x16& x) { asm("" : "+x"(x.low.data), "+x"(x.high.data)); }
+
 FOVEA_LANES F32x16 operator+(F32x16 a, F32x16 b) { return {a.low + b.low, a.high + b.high}; }
 FOVEA_LANES F32x16 operator-(F32x16 a, F32x16 b) { return {a.low - b.low, a.high - b.high}; }
 FOVEA_LANES F32x16 operator*(F32x16 a, F32x16 b) { return {a.low * b.low, a.high * b.high}; }
@@ -92,14 +101,13 @@ FOVEA_LANES F32x16 floats(U32x16 x) { return {_mm256_castsi256_ps(x.low), _mm256
 FOVEA_LANES U32x16 splat_bits(std::uint32_t x) {
     return {_mm256_set1_epi32(static_cast<int>(x)), _mm256_set1_epi32(static_cast<int>(x))};
 }
-FOVEA_LANES U32x16 even_signs() {
-    return {_mm256_set1_epi64x(0x80000000), _mm256_set1_epi64x(0x80000000)};
-}
+FOVEA_LANES U32x16 even_signs() { return {_mm256_set1_epi64x(0x80000000), _mm256_set1_epi64x(0x80000000)}; }
 FOVEA_LANES U32x16 operator+(U32x16 a, U32x16 b) { return {a.low + b.low, a.high + b.high}; }
 FOVEA_LANES U32x16 operator&(U32x16 a, U32x16 b) { return {a.low & b.low, a.high & b.high}; }
 FOVEA_LANES U32x16 operator|(U32x16 a, U32x16 b) { return {a.low | b.low, a.high | b.high}; }
 FOVEA_LANES U32x16 operator^(U32x16 a, U32x16 b) { return {a.low ^ b.low, a.high ^ b.high}; }
-template <int n> FOVEA_LANES U32x16 shift_left(U32x16 a) {
+template<int n>
+FOVEA_LANES U32x16 shift_left(U32x16 a) {
     return {_mm256_slli_epi32(a.low, n), _mm256_slli_epi32(a.high, n)};
 }
 FOVEA_LANES Mask16 nonzero(U32x16 a) {
@@ -110,6 +118,24 @@ FOVEA_LANES Mask16 nonzero(U32x16 a) {
 
 FOVEA_LANES F32x16 swap_neighbours(F32x16 a) {
     return {_mm256_permute_ps(a.low, 0xb1), _mm256_permute_ps(a.high, 0xb1)};
+}
+FOVEA_LANES void transpose4(Floats8& a, Floats8& b, Floats8& c, Floats8& d) {
+    const __m256d ab = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)), cd = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));
+    const __m256d ef = _mm256_castps_pd(_mm256_unpackhi_ps(a, b)), gh = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+    a = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
+    b = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
+    c = _mm256_castpd_ps(_mm256_unpacklo_pd(ef, gh));
+    d = _mm256_castpd_ps(_mm256_unpackhi_pd(ef, gh));
+}
+FOVEA_LANES void transpose4(F32x16& a, F32x16& b, F32x16& c, F32x16& d) {
+    transpose4(a.low, b.low, c.low, d.low);
+    transpose4(a.high, b.high, c.high, d.high);
+}
+FOVEA_LANES void store_quarters(F32x16 x, float* p, std::size_t stride) {
+    _mm_storeu_ps(p, _mm256_castps256_ps128(x.low));
+    _mm_storeu_ps(p + stride, _mm256_extractf128_ps(x.low, 1));
+    _mm_storeu_ps(p + 2 * stride, _mm256_castps256_ps128(x.high));
+    _mm_storeu_ps(p + 3 * stride, _mm256_extractf128_ps(x.high, 1));
 }
 FOVEA_LANES float fold_sum(F32x16 a) {
     const __m256 eight = a.low + a.high;

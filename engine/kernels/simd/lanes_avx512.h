@@ -10,15 +10,22 @@ namespace {
 
 /// Tile shapes, by measurement: 32 registers hold 12 x 2 sums, two columns of weights and the operand.
 struct Tiling {
-    static constexpr std::uint32_t kRows = 12;     // rows of an operand at once
-    static constexpr std::uint32_t kSums = 24;     // rows·panels at once
-    static constexpr std::uint32_t kStreams = 8;   // panels at once with a single row
-    static constexpr std::size_t kOperandBytes = 768 << 10;  // rows taken together: with two panels they fit the L2
+    static constexpr std::uint32_t kRows = 12;               // rows of an operand at once
+    static constexpr std::uint32_t kSums = 24;               // rows·panels at once
+    static constexpr std::uint32_t kStreams = 8;             // panels at once with a single row
+    static constexpr std::uint32_t kHeld = 32;               // sums and columns that are kept in registers together
+    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together: half of a common L2
 };
 
-struct F32x16 { xsimd::batch<float, xsimd::avx512f> v; };
-struct U32x16 { xsimd::batch<std::uint32_t, xsimd::avx512f> v; };
-struct Mask16 { __mmask16 m; };
+struct F32x16 {
+    xsimd::batch<float, xsimd::avx512f> v;
+};
+struct U32x16 {
+    xsimd::batch<std::uint32_t, xsimd::avx512f> v;
+};
+struct Mask16 {
+    __mmask16 m;
+};
 
 #define FOVEA_LANES [[gnu::always_inline]] inline
 
@@ -47,6 +54,8 @@ FOVEA_LANES void store_part(F32x16 x, float* p, std::size_t n) {
     _mm512_mask_storeu_ps(p, lanes_between(0, static_cast<int>(n)).m, x.v);
 }
 
+FOVEA_LANES void keep(F32x16& x) { asm("" : "+v"(x.v.data)); }
+
 FOVEA_LANES F32x16 operator+(F32x16 a, F32x16 b) { return {a.v + b.v}; }
 FOVEA_LANES F32x16 operator-(F32x16 a, F32x16 b) { return {a.v - b.v}; }
 FOVEA_LANES F32x16 operator*(F32x16 a, F32x16 b) { return {a.v * b.v}; }
@@ -67,10 +76,29 @@ FOVEA_LANES U32x16 operator+(U32x16 a, U32x16 b) { return {a.v + b.v}; }
 FOVEA_LANES U32x16 operator&(U32x16 a, U32x16 b) { return {a.v & b.v}; }
 FOVEA_LANES U32x16 operator|(U32x16 a, U32x16 b) { return {a.v | b.v}; }
 FOVEA_LANES U32x16 operator^(U32x16 a, U32x16 b) { return {a.v ^ b.v}; }
-template <int n> FOVEA_LANES U32x16 shift_left(U32x16 a) { return {_mm512_slli_epi32(a.v, n)}; }
+template<int n>
+FOVEA_LANES U32x16 shift_left(U32x16 a) {
+    return {_mm512_slli_epi32(a.v, n)};
+}
 FOVEA_LANES Mask16 nonzero(U32x16 a) { return {_mm512_test_epi32_mask(a.v, a.v)}; }
 
 FOVEA_LANES F32x16 swap_neighbours(F32x16 a) { return {_mm512_permute_ps(a.v, 0xb1)}; }
+FOVEA_LANES void transpose4(F32x16& a, F32x16& b, F32x16& c, F32x16& d) {
+    const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a.v, b.v)),
+                  cd = _mm512_castps_pd(_mm512_unpacklo_ps(c.v, d.v));
+    const __m512d ef = _mm512_castps_pd(_mm512_unpackhi_ps(a.v, b.v)),
+                  gh = _mm512_castps_pd(_mm512_unpackhi_ps(c.v, d.v));
+    a = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd))};
+    b = {_mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd))};
+    c = {_mm512_castpd_ps(_mm512_unpacklo_pd(ef, gh))};
+    d = {_mm512_castpd_ps(_mm512_unpackhi_pd(ef, gh))};
+}
+FOVEA_LANES void store_quarters(F32x16 x, float* p, std::size_t stride) {
+    _mm_storeu_ps(p, _mm512_castps512_ps128(x.v));
+    _mm_storeu_ps(p + stride, _mm512_extractf32x4_ps(x.v, 1));
+    _mm_storeu_ps(p + 2 * stride, _mm512_extractf32x4_ps(x.v, 2));
+    _mm_storeu_ps(p + 3 * stride, _mm512_extractf32x4_ps(x.v, 3));
+}
 FOVEA_LANES float fold_sum(F32x16 a) {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

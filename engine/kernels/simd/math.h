@@ -83,7 +83,7 @@ FOVEA_LANES F32x16 gelu_tanh(F32x16 x) {
 FOVEA_LANES F32x16 silu(F32x16 x) { return x / (splat(1.0f) + exp(-x)); }
 FOVEA_LANES F32x16 softcap(F32x16 x, F32x16 cap) { return cap * tanh(x / cap); }
 
-template <Activation kActivation>
+template<Activation kActivation>
 FOVEA_LANES F32x16 activate(F32x16 x) {
     switch (kActivation) {
         case Activation::none: return x;

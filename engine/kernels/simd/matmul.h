@@ -21,7 +21,7 @@ struct Totals {
 };
 
 /// Takes totals to `out`. The activation is a template's argument so that the rows' loop does not ask for it.
-template <Activation kActivation>
+template<Activation kActivation>
 void finish_as(const Matmul& m, const Totals& t) {
     const bool gated = m.finish == Finish::gate, add = m.finish == Finish::add;
     for (std::uint32_t p = 0; p < t.n_panels; p += gated ? 2 : 1) {
@@ -39,8 +39,7 @@ void finish_as(const Matmul& m, const Totals& t) {
             if (gated) x = x * y(r, 1);
             if (add) x = (width == kLanes ? load(out) : load_part(out, width)) + x;
             if (m.canonical) x = canonical(x);
-            if (width == kLanes) store(x, out);
-            else store_part(x, out, width);
+            width == kLanes ? store(x, out) : store_part(x, out, width);
         }
     }
 }
@@ -57,7 +56,7 @@ inline void finish(const Matmul& m, const Totals& t) {
 
 /// Points kPanels streams at column `col` of the panels from `panel` on. Past the last panel that one is repeated: its
 /// product costs little once it is in the cache, and is not stored.
-template <class W, std::uint32_t kPanels>
+template<class W, std::uint32_t kPanels>
 FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32_t panel, std::uint32_t col) {
     for (std::uint32_t p = 0; p < kPanels; ++p) {
         const std::byte* start = m.panels + smaller(panel + p, m.panel_end - 1) * m.panel_stride;
@@ -67,15 +66,23 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
 
 /// Up to Tiling::kRows rows: the weights are read once, several panels side by side. What decoding waits for is memory,
 /// or for small matrices the latency of one chain of fma; both want many panels at once.
-template <std::uint32_t kRows, class W>
+template<std::uint32_t kRows, class W>
 void few_rows(const Matmul& m) {
-    constexpr std::uint32_t kPanels = panels_for(kRows), kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up finish together
+    constexpr std::uint32_t kPanels = panels_for(kRows);
+    constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     alignas(64) float total[kRows * kTogether * kLanes];
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
             for (std::uint32_t col = 0; col < m.n_cols; col += kColumnBlock) {
-                Block<W, kPanels> b{{}, m.operand + std::size_t{col} * kRows, kRows, smaller(kColumnBlock, m.n_cols - col),
-                                    col == 0, total + p * kLanes, kTogether * kLanes, {}, kLanes * sizeof(W)};
+                Block<W, kPanels> b{.weight = {},
+                                    .operand = m.operand + std::size_t{col} * kRows,
+                                    .operand_stride = kRows,
+                                    .n_cols = smaller(kColumnBlock, m.n_cols - col),
+                                    .first = col == 0,
+                                    .total = total + p * kLanes,
+                                    .total_stride = kTogether * kLanes,
+                                    .ahead = {},
+                                    .ahead_step = kLanes * sizeof(W)};
                 point(b.weight, m, panel + p, col);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadBytes;
@@ -87,14 +94,14 @@ void few_rows(const Matmul& m) {
 }
 
 /// few_rows for a number of rows that is only known now, 1 to kRows.
-template <std::uint32_t kRows, class W>
+template<std::uint32_t kRows, class W>
 void few_rows_of(const Matmul& m) {
     if (m.seq_len == kRows) return few_rows<kRows, W>(m);
     if constexpr (kRows > 1) few_rows_of<kRows - 1, W>(m);
 }
 
 /// block_product for a number of rows that is only known now, 1 to kRows.
-template <std::uint32_t kRows, class W, std::uint32_t kPanels>
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
 FOVEA_LANES void block_product_of(std::uint32_t n_rows, const Block<W, kPanels>& b) {
     if (n_rows == kRows) return block_product<kRows, Fetch::second>(b);
     if constexpr (kRows > 1) block_product_of<kRows - 1>(n_rows, b);
@@ -103,8 +110,8 @@ FOVEA_LANES void block_product_of(std::uint32_t n_rows, const Block<W, kPanels>&
 /// Two panels and one block of their columns.
 struct Pair {
     const float* weight[2];
+    std::uint32_t panel;  // of the matrix: the first of the two
     std::uint32_t col, n_cols;
-    std::uint32_t panel;        // of the matrix: the first of the two
     const std::byte* ahead[2];  // the pair that comes next, of ahead_bytes a panel
     std::size_t ahead_bytes;
 };
@@ -121,8 +128,15 @@ void two_panels(const Matmul& m, const Pair& pair, std::uint32_t row, std::uint3
         const float* operand = m.operand + std::size_t{start} * m.n_cols + std::size_t{pair.col} * packed;
         for (std::uint32_t r = 0; r < packed; r += Tiling::kRows, fetched += step * pair.n_cols)
             for (std::uint32_t p = 0; p < 2; p += kPanels) {
-                Block<float, kPanels> b{{}, operand + r, packed, pair.n_cols, pair.col == 0,
-                                        total + (start - row + r) * 2 * kLanes + p * kLanes, 2 * kLanes, {}, step};
+                Block<float, kPanels> b{.weight = {},
+                                        .operand = operand + r,
+                                        .operand_stride = packed,
+                                        .n_cols = pair.n_cols,
+                                        .first = pair.col == 0,
+                                        .total = total + (start - row + r) * 2 * kLanes + p * kLanes,
+                                        .total_stride = 2 * kLanes,
+                                        .ahead = {},
+                                        .ahead_step = step};
                 for (std::uint32_t q = 0; q < kPanels; ++q) {
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
@@ -136,7 +150,7 @@ void two_panels(const Matmul& m, const Pair& pair, std::uint32_t row, std::uint3
 }
 
 FOVEA_LANES const float* widen(const float* weight, std::uint32_t, float*) { return weight; }
-template <class W>
+template<class W>
 FOVEA_LANES const float* widen(const W* weight, std::uint32_t n_cols, float* wide) {
     for (std::uint32_t col = 0; col < n_cols; ++col) store(load(weight + col * kLanes), wide + col * kLanes);
     return wide;
@@ -152,7 +166,7 @@ inline std::uint32_t rows_together(std::uint32_t seq_len, std::uint32_t n_cols) 
 
 /// Many rows: as many as fit the cache stay there while the panels pass by two at a time. A block of narrow weights is
 /// widened once for all of them.
-template <class W>
+template<class W>
 void many_rows(const Matmul& m) {
     alignas(64) float total[kMostRows * 2 * kLanes];
     alignas(64) float wide[2][kColumnBlock * kLanes];
@@ -166,19 +180,28 @@ void many_rows(const Matmul& m) {
                 const std::uint32_t next_col = col + n_cols < m.n_cols ? col + n_cols : 0;
                 point(weight, m, panel, col);
                 point(next, m, next_col ? panel : panel + 2, next_col);
-                const Pair pair{{widen(weight[0], n_cols, wide[0]), widen(weight[1], n_cols, wide[1])}, col, n_cols, panel,
-                                {reinterpret_cast<const std::byte*>(next[0]), reinterpret_cast<const std::byte*>(next[1])},
-                                smaller(kColumnBlock, m.n_cols - next_col) * kLanes * sizeof(W)};
+                Pair pair{.weight = {},
+                          .panel = panel,
+                          .col = col,
+                          .n_cols = n_cols,
+                          .ahead = {},
+                          .ahead_bytes = smaller(kColumnBlock, m.n_cols - next_col) * kLanes * sizeof(W)};
+                for (std::uint32_t p = 0; p < 2; ++p) {
+                    pair.weight[p] = widen(weight[p], n_cols, wide[p]);
+                    pair.ahead[p] = reinterpret_cast<const std::byte*>(next[p]);
+                }
                 two_panels(m, pair, row, row_end, total);
             }
         }
     }
 }
 
-template <class W>
+template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len <= Tiling::kRows) few_rows_of<Tiling::kRows, W>(m);
-    else many_rows<W>(m);
+    if (m.seq_len <= Tiling::kRows)
+        few_rows_of<Tiling::kRows, W>(m);
+    else
+        many_rows<W>(m);
 }
 
 }  // namespace

@@ -23,14 +23,17 @@ namespace {
 ///   weight[p]   [n_cols][16], weight_stride elements from one column to the next
 ///   operand     row r of column c is operand[r·kRowStride + c·operand_stride]
 ///   each_column(col)  is called once per column, to fetch what comes next
-template <std::uint32_t kRowStride, std::uint32_t kRows, std::uint32_t kPanels, class W, class EachColumn>
+template<std::uint32_t kRowStride, std::uint32_t kRows, std::uint32_t kPanels, class W, class EachColumn>
 FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weight)[kPanels], std::size_t weight_stride,
                             const float* operand, std::size_t operand_stride, std::size_t n_cols,
                             EachColumn&& each_column) {
     for (std::size_t col = 0; col < n_cols; ++col) {
         each_column(col);
         F32x16 column[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) column[p] = load(weight[p] + col * weight_stride);
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            column[p] = load(weight[p] + col * weight_stride);
+            if (kRows > 1 && (kRows + 1) * kPanels <= Tiling::kHeld) keep(column[p]);
+        }
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             const F32x16 x = splat(operand[col * operand_stride + r * kRowStride]);
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = fma(x, column[p], sum[r][p]);
@@ -43,38 +46,42 @@ FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weig
 enum class Fetch { nothing = -1, second = 2, first = 3 };
 
 /// A block of at most kColumnBlock columns of kRows rows times kPanels panels.
-template <class W, std::uint32_t kPanels>
+template<class W, std::uint32_t kPanels>
 struct Block {
-    const W* weight[kPanels];    // this block's first column of each panel
-    const float* operand;        // [n_cols][operand_stride]; rows are adjacent
+    const W* weight[kPanels];  // this block's first column of each panel
+    const float* operand;      // [n_cols][operand_stride]; rows are adjacent
     std::size_t operand_stride;
     std::uint32_t n_cols;
-    bool first;                  // of its dot product: total = sum; otherwise total = total + sum
-    float* total;                // [row][total_stride], 16 per panel
+    bool first;    // of its dot product: total = sum; otherwise total = total + sum
+    float* total;  // [row][total_stride], 16 per panel
     std::size_t total_stride;
     const std::byte* ahead[kPanels];  // what to fetch meanwhile, see Fetch,
     std::size_t ahead_step;           // so many bytes per column
 };
 
-template <std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
+template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
 void block_product(const Block<W, kPanels>& b) {
     F32x16 sum[kRows][kPanels];
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = splat(0.0f);
+    }
     const auto fetch = [&](std::size_t col) {
-        if constexpr (kFetch != Fetch::nothing)
-            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
+        if constexpr (kFetch != Fetch::nothing) {
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
                 __builtin_prefetch(b.ahead[p] + col * b.ahead_step, 0, static_cast<int>(kFetch));
+            }
+        }
     };
     accumulate<1>(sum, b.weight, kLanes, b.operand, b.operand_stride, b.n_cols, fetch);
     float* const total = b.total;  // copies: the stores below might else change b for all the compiler knows
     const std::size_t stride = b.total_stride;
     const bool first = b.first;
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             float* at = total + r * stride + p * kLanes;
             store(first ? sum[r][p] : load(at) + sum[r][p], at);
         }
+    }
 }
 
 }  // namespace

@@ -6,25 +6,24 @@
 namespace fovea {
 namespace {
 
-/// Calls body(i, width) for i = 0, 16, ... below n; width is 16 but for the last.
-template <class Body>
+/// Calls body(i, width) for i = 0, 16, ... below n; width is 16 but for the last. Its users are flattened: lanes that
+/// are passed to a function which is not inlined go through memory.
+template<class Body>
 FOVEA_LANES void for_lanes(std::size_t n, Body&& body) {
-    std::size_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) body(i, std::size_t{kLanes});
-    if (i < n) body(i, n - i);
+    for (std::size_t i = 0; i < n; i += kLanes) body(i, n - i < kLanes ? n - i : std::size_t{kLanes});
 }
 FOVEA_LANES F32x16 load_up_to(const float* p, std::size_t n) { return n == kLanes ? load(p) : load_part(p, n); }
 FOVEA_LANES void store_up_to(F32x16 x, float* p, std::size_t n) { n == kLanes ? store(x, p) : store_part(x, p, n); }
 
 /// y = f(x) element by element; y may be x.
-template <class F>
+template<class F>
 FOVEA_LANES void map(const float* x, std::size_t n, float* y, F&& f) {
     for_lanes(n, [&](std::size_t i, std::size_t width) {
         store_up_to(canonical(f(load_up_to(x + i, width))), y + i, width);
     });
 }
 
-void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept {
+[[gnu::flatten]] void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept {
     F32x16 squares = splat(0.0f);
     for_lanes(n, [&](std::size_t i, std::size_t width) {
         const F32x16 v = load_up_to(x + i, width);
@@ -37,15 +36,16 @@ void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilo
     });
 }
 
-void layer_norm(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
-                float* y) noexcept {
+[[gnu::flatten]] void layer_norm(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
+                                 float* y) noexcept {
     const float inverse_n = 1.0f / static_cast<float>(n);
     F32x16 sum = splat(0.0f), squares = splat(0.0f);
     for_lanes(n, [&](std::size_t i, std::size_t width) { sum = sum + load_up_to(x + i, width); });
     const F32x16 mean = splat(fold_sum(sum) * inverse_n);
     for_lanes(n, [&](std::size_t i, std::size_t width) {
         // Lanes past the end must add nothing: there x − mean is −mean.
-        const F32x16 d = select(lanes_between(0, static_cast<int>(width)), load_up_to(x + i, width) - mean, splat(0.0f));
+        const F32x16 d =
+            select(lanes_between(0, static_cast<int>(width)), load_up_to(x + i, width) - mean, splat(0.0f));
         squares = fma(d, d, squares);
     });
     const F32x16 inverse = splat(1.0f) / sqrt(splat(fold_sum(squares) * inverse_n + epsilon));
@@ -55,8 +55,8 @@ void layer_norm(const float* x, std::uint32_t n, const float* weight, const floa
     });
 }
 
-void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs, float scale, float* cos_out,
-                float* sin_out) noexcept {
+[[gnu::flatten]] void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs, float scale,
+                                 float* cos_out, float* sin_out) noexcept {
     const F32x16 position = splat(static_cast<float>(pos));
     for_lanes(n_pairs, [&](std::size_t i, std::size_t width) {
         const F32x16 angle = position * load_up_to(frequency + i, width);
@@ -72,7 +72,7 @@ void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs
 
 /// Lanes 2i and 2i + 1 are x0 and x1 of a pair: x0·cos − x1·sin beside x1·cos + x0·sin is one fma of x with the
 /// neighbours' products, whose sign alternates.
-void rotate(float* x, const float* cos_in, const float* sin_in, std::uint32_t n) noexcept {
+[[gnu::flatten]] void rotate(float* x, const float* cos_in, const float* sin_in, std::uint32_t n) noexcept {
     const U32x16 even = even_signs();
     for_lanes(n, [&](std::size_t i, std::size_t width) {
         const F32x16 v = load_up_to(x + i, width);
@@ -81,23 +81,44 @@ void rotate(float* x, const float* cos_in, const float* sin_in, std::uint32_t n)
     });
 }
 
-void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept {
+[[gnu::flatten]] void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                           float* packed) noexcept {
     if (n_rows == 1) {
-        for_lanes(n_cols, [&](std::size_t i, std::size_t width) {
-            store_up_to(load_up_to(x + i, width), packed + i, width);
-        });
+        for_lanes(n_cols,
+                  [&](std::size_t i, std::size_t width) { store_up_to(load_up_to(x + i, width), packed + i, width); });
         return;
     }
-    for (std::uint32_t col = 0; col < n_cols; ++col)
-        for (std::uint32_t row = 0; row < n_rows; ++row) packed[std::size_t{col} * n_rows + row] = x[row * x_stride + col];
+    // Sixteen columns at a time, four rows at a time; what is left over, one by one.
+    const std::uint32_t whole_cols = n_cols / kLanes * kLanes, whole_rows = n_rows / 4 * 4;
+    const auto copy = [&](std::uint32_t row, std::uint32_t col) {
+        packed[std::size_t{col} * n_rows + row] = x[row * x_stride + col];
+    };
+    for (std::uint32_t col = 0; col < whole_cols; col += kLanes) {
+        for (std::uint32_t row = 0; row < whole_rows; row += 4) {
+            const float* from = x + row * x_stride + col;
+            F32x16 a = load(from), b = load(from + x_stride), c = load(from + 2 * x_stride),
+                   d = load(from + 3 * x_stride);
+            transpose4(a, b, c, d);
+            float* to = packed + std::size_t{col} * n_rows + row;
+            store_quarters(a, to, 4 * n_rows);
+            store_quarters(b, to + n_rows, 4 * n_rows);
+            store_quarters(c, to + 2 * n_rows, 4 * n_rows);
+            store_quarters(d, to + 3 * n_rows, 4 * n_rows);
+        }
+        for (std::uint32_t i = col; i < col + kLanes; ++i)
+            for (std::uint32_t row = whole_rows; row < n_rows; ++row) copy(row, i);
+    }
+    for (std::uint32_t col = whole_cols; col < n_cols; ++col)
+        for (std::uint32_t row = 0; row < n_rows; ++row) copy(row, col);
 }
 
 /// Sixteen elements, canonical, in the type of a cache.
 FOVEA_LANES void store_canonical(F32x16 x, float* out) { store(canonical(x), out); }
 FOVEA_LANES void store_canonical(F32x16 x, Half* out) { store(canonical(x), out); }
 
-template <class W>
-void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept {
+template<class W>
+[[gnu::flatten]] void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane,
+                                std::byte* panel) noexcept {
     W* out = reinterpret_cast<W*>(panel);
     if (lane == 0)
         for (std::uint32_t i = 0; i < head_dim; ++i) store(splat(0.0f), out + i * kLanes);
@@ -108,8 +129,9 @@ void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane, std
     });
 }
 
-template <class W>
-void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride, std::byte* row) noexcept {
+template<class W>
+void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
+                 std::byte* row) noexcept {
     W* out = reinterpret_cast<W*>(row);
     for (std::uint32_t i = 0; i < value_stride; i += kLanes) {
         const std::uint32_t left = i < value_head_dim ? value_head_dim - i : 0;
@@ -137,8 +159,8 @@ void attend_merge(const AttendMerge& a) noexcept {
     }
 }
 
-void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::uint32_t value_head_dim,
-                   std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept {
+[[gnu::flatten]] void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::uint32_t value_head_dim,
+                                    std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept {
     for (std::uint32_t r = 0; r < n_rows; ++r)
         for_lanes(value_head_dim, [&](std::size_t i, std::size_t width) {
             const F32x16 y = load(o + std::size_t{r} * value_stride + i) / splat(l[r]) + splat(0.0f);
@@ -146,8 +168,8 @@ void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::ui
         });
 }
 
-template <Unary kUnary>
-void unary(const float* x, std::size_t n, float* y) noexcept {
+template<Unary kUnary>
+[[gnu::flatten]] void unary(const float* x, std::size_t n, float* y) noexcept {
     map(x, n, y, [](F32x16 v) {
         switch (kUnary) {
             case Unary::exp: return exp(v);
@@ -163,7 +185,7 @@ void unary(const float* x, std::size_t n, float* y) noexcept {
     });
 }
 
-void softcap_row(float* x, std::size_t n, float cap) noexcept {
+[[gnu::flatten]] void softcap_row(float* x, std::size_t n, float cap) noexcept {
     map(x, n, x, [&](F32x16 v) { return softcap(v, splat(cap)); });
 }
 
