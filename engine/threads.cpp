@@ -1,5 +1,5 @@
-#include "fovea/session.h"
 #include "../platform/team.h"
+#include "fovea/session.h"
 
 namespace fovea {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "command_line.h"
-#include "fovea/checksum.h"
 #include "format.h"
+#include "fovea/checksum.h"
 #include "opened.h"
 #include "small_models.h"
 
@@ -24,7 +24,8 @@ std::string written(const TemporaryFolder& folder, const char* name, const std::
 }
 
 TEST_CASE("cli: usage errors") {
-    check_refused({}, 2, "command, want one of run, convert, inspect, plan, logits, tokenize, bench, certify, had none");
+    check_refused({}, 2,
+                  "command, want one of run, convert, inspect, plan, logits, tokenize, bench, certify, had none");
     check_refused({"sing"}, 2, "had sing");
     check_refused({"run", "--loud"}, 2, "had --loud");
     check_refused({"run", "a", "b", "-p", "x"}, 2, "had b");
@@ -84,7 +85,8 @@ TEST_CASE("cli: files that are no models") {
 TEST_CASE("cli: inspect finds a flipped bit wherever it is") {
     const TemporaryFolder folder;
     const std::string file = demo_file();
-    for (const std::size_t at : {file.size() - 1, file.size() / 2, std::size_t{65536}, std::size_t{70}, std::size_t{20}}) {
+    for (const std::size_t at :
+         {file.size() - 1, file.size() / 2, std::size_t{65536}, std::size_t{70}, std::size_t{20}}) {
         std::string flipped = file;
         flipped[at] = static_cast<char>(flipped[at] ^ 4);
         check_refused({"inspect", written(folder, "flipped", flipped)}, 1, "flipped: ");
@@ -100,10 +102,12 @@ TEST_CASE("cli: more tokens than the context holds") {
     check_refused({"run", "-p", longest}, 1, "prompt and new tokens, want at most 256 positions, had ");
     check_refused({"run", "-p", "lights", "-n", "256"}, 1, "want at most 256 positions, had ");
     check_refused({"run", "-p", "lights off", "-n", "10", "--context", "8"}, 1, "want at most 8 positions, had ");
-    check_refused({"run", "-p", "lights", "--context", "257"}, 1, "--context, want at most demo's 256 positions, had 257");
+    check_refused({"run", "-p", "lights", "--context", "257"}, 1,
+                  "--context, want at most demo's 256 positions, had 257");
     check_refused({"certify", "-p", longest}, 1, "prompt, want at most 256 positions");
     check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: want 256 positions");
-    check_refused({"bench", "--preset", "stories260k", "-p", "500", "-n", "13"}, 1, "want at most 512 positions, had 513");
+    check_refused({"bench", "--preset", "stories260k", "-p", "500", "-n", "13"}, 1,
+                  "want at most 512 positions, had 513");
 }
 
 TEST_CASE("cli: tokens that are out of range") {
@@ -113,8 +117,10 @@ TEST_CASE("cli: tokens that are out of range") {
     check_refused({"logits", model, "--tokens", "1,-2"}, 2, "--tokens, want a whole number");
     check_refused({"logits", model, "--tokens", ""}, 2, "--tokens, want a whole number");
     check_refused({"logits", model, "--tokens", "0-256"}, 1, "tokens, want 1 to 256 of them in a sequence, had 257");
-    check_refused({"logits", model, "--tokens", written(folder, "a.npy", "\x93NUMPX")}, 1, "first bytes, want an .npy file's");
-    check_refused({"logits", model, "--tokens", "1", "-o", (folder / "no/such/folder.npy").string()}, 1, "No such file");
+    check_refused({"logits", model, "--tokens", written(folder, "a.npy", "\x93NUMPX")}, 1,
+                  "first bytes, want an .npy file's");
+    check_refused({"logits", model, "--tokens", "1", "-o", (folder / "no/such/folder.npy").string()}, 1,
+                  "No such file");
 }
 
 TEST_CASE("cli: memory that is not there") {

@@ -22,8 +22,8 @@ struct Ran {
 };
 
 struct RunSettings {
-    std::string out_path;         ///< where standard output goes; empty: into Ran::out
-    bool open_input = false;      ///< standard input is a pipe that stays open and says nothing; else empty
+    std::string out_path;            ///< where standard output goes; empty: into Ran::out
+    bool open_input = false;         ///< standard input is a pipe that stays open and says nothing; else empty
     std::uint64_t memory_bytes = 0;  ///< limit of the address space; 0: none
 };
 

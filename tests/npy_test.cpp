@@ -55,8 +55,7 @@ TEST_CASE("npy: what is written is read, and nothing is left of what is not fini
 TEST_CASE("npy: ids of every integer type") {
     const TemporaryFolder folder;
     const auto ids = [&](const char* type, const std::string& data, char version = 1) {
-        const std::string header =
-            std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': (2,), }\n";
+        const std::string header = std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': (2,), }\n";
         write_text(folder / "ids.npy", npy(header, data, version));
         return read_ids(read_npy((folder / "ids.npy").string()));
     };
@@ -91,10 +90,12 @@ TEST_CASE("npy: files that are not what they should be") {
     CHECK(contains(refused(folder, npy(header("'<f2'", "False", "(1,)"), "ab")), "want whole numbers, had f2"));
     CHECK(contains(refused(folder, npy(header("'|i1'", "False", "(-1,)"), "")), "whole numbers"));
     CHECK(contains(refused(folder, npy(header("'<i2'", "False", "(1,)"), "\xff\xff")), "had -1"));
-    CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1,)"), "\1\1\1\1\1\1\1\1")), "token ids, want whole numbers from 0 to"));
+    CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1,)"), "\1\1\1\1\1\1\1\1")),
+                   "token ids, want whole numbers from 0 to"));
     const std::string huge = "(18446744073709551615, 18446744073709551615)";
     CHECK(contains(refused(folder, npy(header("'|u1'", "False", huge.c_str()), "ab")), "smaller 'shape'"));
-    CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1125899906842624, 1125899906842624)"), "ab")), "no more"));
+    CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1125899906842624, 1125899906842624)"), "ab")),
+                   "no more"));
     CHECK(contains(refused(folder, npy("{}", "")), "'descr'"));
 }
 

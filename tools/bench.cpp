@@ -1,4 +1,5 @@
 // fovea bench: speed, beside what the machine could do at best in the same minute.
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -7,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 #include "ceilings.h"
 #include "convert/random_model.h"
@@ -62,8 +62,8 @@ OpenedModel open_random(const std::string& preset, Type type) {
 
 /// What must be computed and read, by the model's shape alone.
 struct Work {
-    double prefill_operations = 0;      // 2 a multiply-add; the output head for the last token only
-    double decode_bytes = 0;            // read for one token, halfway through the new ones
+    double prefill_operations = 0;  // 2 a multiply-add; the output head for the last token only
+    double decode_bytes = 0;        // read for one token, halfway through the new ones
 };
 
 /// Positions that token `pos` sees in a block.
@@ -93,16 +93,20 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
 
 /// One repetition's figures.
 struct Sample {
-    double fma_peak = 0, read_peak = 0;     // operations, bytes per second
-    double prefill = 0, decode = 0;         // tokens per second
+    double fma_peak = 0, read_peak = 0;  // operations, bytes per second
+    double prefill = 0, decode = 0;      // tokens per second
     double prefill_share = 0, decode_share = 0;
 };
 
 class Bench {
 public:
     Bench(const OpenedModel& opened, Running& running, const BenchOptions& options)
-        : opened_(opened), running_(running), options_(options), work_(count_work(opened, options)),
-          tokens_(std::size_t{options.n_prompt} + options.n_new), logits_(opened.model.config().decoder.vocab_size) {
+        : opened_(opened),
+          running_(running),
+          options_(options),
+          work_(count_work(opened, options)),
+          tokens_(std::size_t{options.n_prompt} + options.n_new),
+          logits_(opened.model.config().decoder.vocab_size) {
         std::uint64_t state = 1;  // any spread of ids will do (Knuth's MMIX generator)
         for (Token& token : tokens_) {
             state = state * 6364136223846793005u + 1442695040888963407u;

@@ -1,12 +1,12 @@
 // fovea certify: the first promise, seen. A prompt goes through every instruction set, several numbers of threads and
 // several splits into pieces; the bits of all its logits must come out the same.
+#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "opened.h"
 #include "options.h"
@@ -18,9 +18,9 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kAll = 0xffffffffu;                    // a piece as long as the prompt
+constexpr std::uint32_t kAll = 0xffffffffu;  // a piece as long as the prompt
 constexpr std::uint32_t kPieces[] = {1, 7, 64, kAll};
-constexpr std::size_t kDefaultTokens = 80;                     // longer than the longest piece, and not a multiple of 7
+constexpr std::size_t kDefaultTokens = 80;  // longer than the longest piece, and not a multiple of 7
 
 constexpr char kDefaultText[] =
     "set a timer for twenty five minutes, then turn off the ceiling light in the living room and close the blinds. "
@@ -117,13 +117,11 @@ std::vector<Way> ways(const CommonOptions& common, std::uint32_t asked_threads) 
     return all;
 }
 
-void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vector<Way>& all, const std::string& parted) {
-    nlohmann::ordered_json object{{"model", opened.name},
-                                  {"hash", hex(all.front().hash)},
-                                  {"equal", parted.empty()},
-                                  {"n_tokens", n_tokens},
-                                  {"numerics_version", kNumericsVersion},
-                                  {"runs", nlohmann::ordered_json::array()}};
+void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vector<Way>& all,
+                const std::string& parted) {
+    nlohmann::ordered_json object{
+        {"model", opened.name}, {"hash", hex(all.front().hash)},        {"equal", parted.empty()},
+        {"n_tokens", n_tokens}, {"numerics_version", kNumericsVersion}, {"runs", nlohmann::ordered_json::array()}};
     for (const Way& way : all)
         object["runs"].push_back({{"isa", way.isa},
                                   {"n_threads", way.n_threads},
@@ -147,7 +145,8 @@ void certify(CertifyOptions& options) {
     Certifier certifier(opened, tokens);
     std::vector<Way> all = ways(options.common, asked_threads);
     if (!options.common.json)
-        std::printf("%s: %zu tokens, numerics version %u\n", one_line(opened.name).c_str(), tokens.size(), kNumericsVersion);
+        std::printf("%s: %zu tokens, numerics version %u\n", one_line(opened.name).c_str(), tokens.size(),
+                    kNumericsVersion);
     const Way* other = nullptr;
     for (Way& way : all) {
         way.hash = certifier.run(way);
@@ -173,8 +172,8 @@ void certify(CertifyOptions& options) {
 
 void add_certify(CLI::App& app) {
     auto options = std::make_shared<CertifyOptions>();
-    CLI::App& verb = *app.add_subcommand(
-        "certify", "The same bits on every instruction set, thread count and split of the prompt");
+    CLI::App& verb =
+        *app.add_subcommand("certify", "The same bits on every instruction set, thread count and split of the prompt");
     add_model(verb, options->model, "a Fovea file (default: the built-in model)");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
     add_text(verb, "--expect", options->expected, "fail unless this is the hash")->type_name("HASH");

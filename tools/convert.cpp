@@ -1,10 +1,10 @@
 // fovea convert: a model in another format becomes one flat file.
+#include <unistd.h>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unistd.h>
 
 #include "convert/convert.h"
 #include "options.h"
@@ -44,13 +44,16 @@ void convert_as_asked(Arguments& arguments) {
 
 void add_convert(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App& verb = *app.add_subcommand("convert", "Turn a Hugging Face folder or a llama2.c checkpoint into a Fovea file");
-    verb.add_option("SOURCE", arguments->source, "a folder with config.json, a .safetensors, a llama2.c or a Fovea file")
+    CLI::App& verb =
+        *app.add_subcommand("convert", "Turn a Hugging Face folder or a llama2.c checkpoint into a Fovea file");
+    verb.add_option("SOURCE", arguments->source,
+                    "a folder with config.json, a .safetensors, a llama2.c or a Fovea file")
         ->type_name("")
         ->option_text(" ");
     add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");
-    CLI::Option* type = add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
-                                 "of the weights (default: the source's)");
+    CLI::Option* type =
+        add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
+                 "of the weights (default: the source's)");
     add_text(verb, "--tokenizer", arguments->tokenizer, "a tokenizer.json or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");

@@ -20,10 +20,10 @@ struct GenerateOptions {
 
 struct Generated {
     std::uint32_t n_prompt_tokens = 0;
-    std::uint32_t n_tokens = 0;          ///< new ones, without the token that ended the text
+    std::uint32_t n_tokens = 0;  ///< new ones, without the token that ended the text
     double prefill_seconds = 0;
     double decode_seconds = 0;
-    std::uint32_t n_decoded = 0;         ///< forward passes in decode_seconds
+    std::uint32_t n_decoded = 0;  ///< forward passes in decode_seconds
 
     [[nodiscard]] double tokens_per_second() const { return decode_seconds > 0 ? n_decoded / decode_seconds : 0; }
     [[nodiscard]] double prefill_tokens_per_second() const {
@@ -46,7 +46,7 @@ private:
     Session& session_;
     std::vector<float> logits_;
     std::vector<Candidate> candidates_;
-    std::vector<Token> history_;   // prompt and new tokens: what a repetition is measured against
+    std::vector<Token> history_;  // prompt and new tokens: what a repetition is measured against
     std::vector<char> piece_;
 };
 

@@ -26,11 +26,11 @@ PartBytes count_bytes(const Model& model) {
     for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
         const TensorInfo tensor = model.tensor(i);
         const std::string_view role = tensor.role, layout = tensor.layout;
-        std::uint64_t& part = role == "output"                            ? bytes.output
-                              : role.ends_with("_embedding")              ? bytes.embedding
-                              : layout != "panels"                        ? bytes.rest
-                              : role == "up" || role == "down"            ? bytes.feed_forward
-                                                                          : bytes.attention;
+        std::uint64_t& part = role == "output"                 ? bytes.output
+                              : role.ends_with("_embedding")   ? bytes.embedding
+                              : layout != "panels"             ? bytes.rest
+                              : role == "up" || role == "down" ? bytes.feed_forward
+                                                               : bytes.attention;
         part += tensor.bytes;
         bytes.total += tensor.bytes;
     }
@@ -54,12 +54,13 @@ Json to_json(const ParameterCount& count) {
 }
 
 Json to_json(const PartBytes& bytes) {
-    return {{"attention", bytes.attention}, {"feed_forward", bytes.feed_forward}, {"embedding", bytes.embedding},
-            {"output", bytes.output},       {"rest", bytes.rest},                 {"total", bytes.total}};
+    return {{"attention", bytes.attention}, {"feed_forward", bytes.feed_forward},
+            {"embedding", bytes.embedding}, {"output", bytes.output},
+            {"rest", bytes.rest},           {"total", bytes.total}};
 }
 
 Json stack_to_json(const Stack& s) {
-    Json object{{"n_layers", s.n_layers},         {"d_model", s.d_model},   {"vocab_size", s.vocab_size},
+    Json object{{"n_layers", s.n_layers},           {"d_model", s.d_model},   {"vocab_size", s.vocab_size},
                 {"max_positions", s.max_positions}, {"n_blocks", s.n_blocks}, {"tied_output", s.tied_output},
                 {"blocks", Json::array()}};
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
@@ -134,7 +135,8 @@ void print_sections(const Model& model) {
 }
 
 void print_tensors(const Model& model) {
-    std::printf("\n%-5s %-26s %-7s %-5s %20s %16s %16s\n", "layer", "tensor", "layout", "type", "shape", "offset", "bytes");
+    std::printf("\n%-5s %-26s %-7s %-5s %20s %16s %16s\n", "layer", "tensor", "layout", "type", "shape", "offset",
+                "bytes");
     for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
         const TensorInfo t = model.tensor(i);
         const std::string shape = std::to_string(t.n_rows) + " x " + std::to_string(t.n_cols);

@@ -29,8 +29,8 @@ struct LogitsOptions {
 
 /// One or several sequences of the same length.
 struct Input {
-    std::vector<Token> tokens;                    // [n_sequences, seq_len]
-    std::vector<std::uint64_t> shape;             // of the ids: one or two dimensions
+    std::vector<Token> tokens;         // [n_sequences, seq_len]
+    std::vector<std::uint64_t> shape;  // of the ids: one or two dimensions
     [[nodiscard]] std::uint64_t seq_len() const { return shape.back(); }
 };
 
@@ -60,7 +60,7 @@ Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
 struct Sink {
     std::optional<NpyWriter> file;
     std::uint64_t hash = kHashSeed;
-    std::vector<float> last;   // the last row
+    std::vector<float> last;  // the last row
     std::uint32_t n_vocab = 0;
 
     void take(std::span<const float> rows) {
@@ -92,9 +92,8 @@ std::vector<Token> likeliest(const std::vector<float>& logits, std::size_t n) {
     n = std::min(n, ids.size());
     // NaN orders as the lowest, for a comparison must be an order.
     const auto rank = [&](Token id) { return logits[id] == logits[id] ? logits[id] : -__builtin_inff(); };
-    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(), [&](Token a, Token b) {
-        return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
-    });
+    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(),
+                      [&](Token a, Token b) { return rank(a) != rank(b) ? rank(a) > rank(b) : a < b; });
     ids.resize(n);
     return ids;
 }
@@ -129,7 +128,8 @@ void print_text(const OpenedModel& opened, const LogitsOptions& options, const S
 void logits(LogitsOptions& options) {
     need_model(options.model);
     if (options.has_text == options.has_tokens)
-        throw Refusal(std::string("--tokens or -p, want one of them, had ") + (options.has_text ? "both" : "neither"), 2);
+        throw Refusal(std::string("--tokens or -p, want one of them, had ") + (options.has_text ? "both" : "neither"),
+                      2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     const Input input = read_input(options, opened);
@@ -162,9 +162,9 @@ void add_logits(CLI::App& app) {
     auto options = std::make_shared<LogitsOptions>();
     CLI::App& verb = *app.add_subcommand("logits", "The logits after every token, or what comes next");
     add_model(verb, options->model);
-    CLI::Option* tokens =
-        add_text(verb, "--tokens", options->tokens, "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids")
-            ->type_name("IDS");
+    CLI::Option* tokens = add_text(verb, "--tokens", options->tokens,
+                                   "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids")
+                              ->type_name("IDS");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
     add_text(verb, "-o,--output", options->output, "an .npy file for float32 logits, the ids' shape by vocab_size")
         ->type_name("FILE");

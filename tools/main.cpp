@@ -45,8 +45,9 @@ std::string missing_value(const CLI::ArgumentMismatch& error) {
 }
 
 int run_command_line(int argc, char** argv) {
-    CLI::App app{"Runs attention models from one flat file on this machine's CPU, with the same bits on every CPU.\n"
-                 "With no model, `fovea run` shows the one that is built in."};
+    CLI::App app{
+        "Runs attention models from one flat file on this machine's CPU, with the same bits on every CPU.\n"
+        "With no model, `fovea run` shows the one that is built in."};
     app.name("fovea");
     app.set_version_flag("--version", kVersion);
     add_verbs(app);
@@ -62,7 +63,8 @@ int run_command_line(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         throw Refusal(error.what(), 2);
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Refusal("standard output, want to write all of the result, had an error");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw Refusal("standard output, want to write all of the result, had an error");
     return 0;
 }
 

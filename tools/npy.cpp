@@ -117,7 +117,8 @@ NpyArray read_npy(const std::string& path) {
         if (n && wanted > had / n) header.refuse("no more elements than the file holds");
         wanted *= n;
     }
-    if (wanted != had) throw Refusal(path + ": data bytes, want " + std::to_string(wanted) + ", had " + std::to_string(had));
+    if (wanted != had)
+        throw Refusal(path + ": data bytes, want " + std::to_string(wanted) + ", had " + std::to_string(had));
     array.data = bytes.subspan(data_begin);
     return array;
 }

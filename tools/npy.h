@@ -15,7 +15,7 @@ namespace fovea {
 /// A mapped array, row-major. `data` holds exactly the elements that `shape` calls for.
 struct NpyArray {
     std::string path;
-    std::string type;                  ///< NumPy's spelling without the byte order: "f4", "i8", "b1"
+    std::string type;  ///< NumPy's spelling without the byte order: "f4", "i8", "b1"
     std::vector<std::uint64_t> shape;
     std::span<const std::byte> data;
     Mapping mapping;

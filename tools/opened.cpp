@@ -65,7 +65,7 @@ Running start_session(const OpenedModel& opened, const Limits& limits, const cha
     const std::uint64_t bytes = running.plan.arena_bytes;
     void* arena = nullptr;
     if (bytes <= std::numeric_limits<std::size_t>::max() / 2)
-        arena = ::operator new(static_cast<std::size_t>(bytes), std::align_val_t{kArenaAlignment}, std::nothrow);
+        arena = ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kArenaAlignment}, std::nothrow);
     if (!arena)
         throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
                       " bytes for the arena, had fewer (--context makes it smaller)");

@@ -16,8 +16,8 @@ namespace fovea {
 
 /// A mapped file with its model, and its tokenizer where it has one. Movable.
 struct OpenedModel {
-    std::string name;     ///< the path, or "demo" for the built-in model
-    Mapping mapping;      ///< empty for the built-in model
+    std::string name;  ///< the path, or "demo" for the built-in model
+    Mapping mapping;   ///< empty for the built-in model
     Model model;
     Tokenizer tokenizer;  ///< not valid() where the file has none
 };
@@ -33,7 +33,7 @@ struct OpenedModel {
 [[nodiscard]] std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special);
 
 struct ArenaDelete {
-    void operator()(std::byte* arena) const noexcept { ::operator delete(arena, std::align_val_t{kArenaAlignment}); }
+    void operator()(std::byte* arena) const noexcept { ::operator delete (arena, std::align_val_t{kArenaAlignment}); }
 };
 
 /// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.

@@ -117,7 +117,8 @@ void need_model(const std::string& path) {
 void add_common(CLI::App& verb, CommonOptions& common) {
     add_count(verb, "--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
     add_text(verb, "--cpus", common.cpus, "run on these CPUs only, such as 0,2-3")->type_name("LIST");
-    add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))->type_name("NAME");
+    add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))
+        ->type_name("NAME");
     verb.add_flag("--json", common.json, "print one JSON object on standard output");
 }
 
@@ -133,7 +134,8 @@ void settle(CommonOptions& common) {
         if (sched_setaffinity(0, sizeof set, &set) != 0)
             throw Refusal("--cpus, want to run on " + common.cpus + ", had " + std::strerror(errno));
         if (sched_getaffinity(0, sizeof had, &had) != 0 || !CPU_EQUAL(&set, &had))
-            throw Refusal("--cpus, want all of " + common.cpus + ", had " + std::to_string(CPU_COUNT(&had)) + " of them");
+            throw Refusal("--cpus, want all of " + common.cpus + ", had " + std::to_string(CPU_COUNT(&had)) +
+                          " of them");
 #else
         throw Refusal("--cpus, want a system that can pin threads, had one that cannot");
 #endif

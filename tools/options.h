@@ -34,7 +34,7 @@ void need_model(const std::string& path);
 struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
-    std::string isa;              ///< empty: the best
+    std::string isa;  ///< empty: the best
     bool json = false;
 
     [[nodiscard]] const char* isa_or_best() const { return isa.empty() ? nullptr : isa.c_str(); }

@@ -82,7 +82,8 @@ void add_plan(CLI::App& app) {
     add_model(verb, options->model);
     add_text(verb, "--preset", options->preset, "instead of a file: " + joined(preset_names()))->type_name("NAME");
     add_count(verb, "--context", options->limits.max_kv_len, 1, kAny, "positions to hold (default: all the model has)");
-    add_count(verb, "--batch", options->limits.max_batch, 1, kAny, "tokens computed together (default: chosen by the plan)");
+    add_count(verb, "--batch", options->limits.max_batch, 1, kAny,
+              "tokens computed together (default: chosen by the plan)");
     add_type(verb, "--kv", options->limits.kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
     add_common(verb, options->common);
     verb.callback([options] { make_and_print(*options); });

@@ -1,11 +1,11 @@
 // fovea run: a prompt in, its continuation out.
+#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unistd.h>
 
 #include "generate.h"
 #include "opened.h"
@@ -143,11 +143,15 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
 
 /// A few commands with their answers, and what else the built-in model understands.
 void show_demo(RunOptions& options, const OpenedModel& opened) {
-    static constexpr const char* kCommands[] = {
-        "turn on the reading lamp in the living room", "set the heating in the bedroom to twenty one degrees",
-        "close the blinds in the office at half past seven in the evening", "is the front door locked",
-        "set a timer for twenty five minutes", "remind me to water the plants at 6 pm", "add olive oil to the shopping list",
-        "wake me up at 7 am", "play jazz in the kitchen"};
+    static constexpr const char* kCommands[] = {"turn on the reading lamp in the living room",
+                                                "set the heating in the bedroom to twenty one degrees",
+                                                "close the blinds in the office at half past seven in the evening",
+                                                "is the front door locked",
+                                                "set a timer for twenty five minutes",
+                                                "remind me to water the plants at 6 pm",
+                                                "add olive oil to the shopping list",
+                                                "wake me up at 7 am",
+                                                "play jazz in the kitchen"};
     Running running = start(options, opened, context_of(options, opened));
     Generator generator(opened, running.session);
     Generated all;
@@ -195,13 +199,15 @@ void add_run(CLI::App& app) {
     add_count(verb, "--top-k", options->top_k, 0, kUnlimited, "sample among the K likeliest (0: all)");
     add_real(verb, "--top-p", options->top_p, 0, 1, "sample among the fewest that reach this probability");
     add_real(verb, "--min-p", options->min_p, 0, 1, "leave out what is less than this times as likely as the first");
-    add_real(verb, "--repeat-penalty", options->repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");
+    add_real(verb, "--repeat-penalty", options->repeat_penalty, 0.01f, 100,
+             "above 1: recent tokens become less likely");
     verb.add_option_function<std::string>(
             "--seed", [options](const std::string& text) { options->seed = read_count("--seed", text, 0, ~0ull); },
             "of the random numbers (default 0); the same seed gives the same text")
         ->type_name("N")
         ->take_last();
-    add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the prompt and -n need)");
+    add_count(verb, "--context", options->context, 1, kUnlimited,
+              "positions to hold (default: what the prompt and -n need)");
     add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     add_common(verb, options->common);
