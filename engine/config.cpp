@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// With these, a matrix has at most 2^42 elements, a model 2^58, and the largest cache (2^12 layers of 2^24 positions,
-// keys and values of 2^22 floats each) 2^62 bytes.
+// With these, a matrix has at most 2^42 elements, a model 2^58, and the largest cache (2^12 layers of 2^22 positions,
+// keys and values of 2^22 floats each) 2^59 bytes.
 constexpr std::uint32_t kMaxWidth = 1u << 20;   // d_model, a head, d_ff
 constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer side by side
 constexpr std::uint32_t kMaxHeads = 1u << 16;
