@@ -5,8 +5,6 @@
 
 namespace fovea {
 
-/// "query_bias" for Role::query_bias; "unknown" for others.
-[[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
 /// "weights" for SectionKind::weights; "unknown" for others.
 [[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;
 
