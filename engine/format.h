@@ -82,6 +82,38 @@ struct BlockRecord {
 };
 static_assert(sizeof(BlockRecord) == 88);
 
+/// Calls field(x, y) for every field of a configuration and its place in the record: the one list for whoever reads or
+/// writes records. S is Stack or const Stack, R is StackRecord or const StackRecord.
+template <class S, class R, class Field>
+void for_each_stack_field(S& s, R& r, Field&& field) {
+    field(s.n_layers, r.n_layers), field(s.d_model, r.d_model), field(s.vocab_size, r.vocab_size),
+    field(s.max_positions, r.max_positions), field(s.n_token_types, r.n_token_types), field(s.n_blocks, r.n_blocks),
+    field(s.position, r.position), field(s.embedding_norm, r.embedding_norm), field(s.final_norm, r.final_norm),
+    field(s.pooling, r.pooling), field(s.embedding_norm_bias, r.embedding_norm_bias),
+    field(s.final_norm_bias, r.final_norm_bias), field(s.tied_output, r.tied_output),
+    field(s.has_output_head, r.has_output_head), field(s.output_bias, r.output_bias),
+    field(s.normalize_pooled, r.normalize_pooled), field(s.embedding_scale, r.embedding_scale),
+    field(s.final_norm_epsilon, r.final_norm_epsilon), field(s.logit_softcap, r.logit_softcap),
+    field(s.logit_scale, r.logit_scale);
+}
+
+template <class B, class R, class Field>
+void for_each_block_field(B& b, R& r, Field&& field) {
+    field(b.n_heads, r.n_heads), field(b.n_kv_heads, r.n_kv_heads), field(b.head_dim, r.head_dim),
+    field(b.value_head_dim, r.value_head_dim), field(b.query_width, r.query_width), field(b.key_width, r.key_width),
+    field(b.value_width, r.value_width), field(b.output_width, r.output_width), field(b.d_ff, r.d_ff),
+    field(b.window, r.window), field(b.rotary_dim, r.rotary_dim), field(b.relative_buckets, r.relative_buckets),
+    field(b.relative_max_distance, r.relative_max_distance), field(b.norm_epsilon, r.norm_epsilon),
+    field(b.softmax_scale, r.softmax_scale), field(b.score_softcap, r.score_softcap),
+    field(b.rope_scale, r.rope_scale), field(b.norm, r.norm), field(b.norm_place, r.norm_place),
+    field(b.query_key_norm, r.query_key_norm), field(b.position, r.position), field(b.activation, r.activation),
+    field(b.gated, r.gated), field(b.causal, r.causal), field(b.cross_attention, r.cross_attention),
+    field(b.has_output_map, r.has_output_map), field(b.query_bias, r.query_bias), field(b.key_bias, r.key_bias),
+    field(b.value_bias, r.value_bias), field(b.output_bias, r.output_bias), field(b.up_bias, r.up_bias),
+    field(b.gate_bias, r.gate_bias), field(b.down_bias, r.down_bias), field(b.norm_bias, r.norm_bias),
+    field(b.bias_kv, r.bias_kv), field(b.zero_attn, r.zero_attn);
+}
+
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
 
 // ---- tensors -------------------------------------------------------------------------------------------------------
@@ -304,6 +336,9 @@ enum TokenizerFlag : std::uint32_t {
     kDropFirstSpaces = 32,  // decoding drops every space of the first token
     kTokenizerFlags = 63,
 };
+
+// What a text may grow to is bounded, so that a file cannot make its reader ask for more memory than the text justifies.
+inline constexpr std::uint32_t kMaxTextGrowth = 64, kMaxTokenGrowth = 16;
 
 struct TokenizerHeader {
     std::uint32_t model;            // TokenizerModel

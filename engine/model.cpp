@@ -3,6 +3,7 @@
 #include "model.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "fovea/checksum.h"
 
@@ -37,82 +38,23 @@ template<class T>
     return {};
 }
 
-/// Booleans are bytes that must be 0 or 1: collects the largest so that one comparison checks a whole record.
-struct Flags {
-    std::uint8_t largest = 0;
-    [[nodiscard]] bool operator()(std::uint8_t byte) noexcept {
-        if (byte > largest) largest = byte;
-        return byte != 0;
+/// Copies a record's fields. Numbers, floats and enumerations are checked with the whole configuration (see check);
+/// booleans are bytes that must be 0 or 1, and their largest is kept so that one comparison checks them all.
+struct FieldReader {
+    std::uint8_t largest_flag = 0;
+
+    template<class To, class From>
+    void operator()(To& to, From from) noexcept {
+        if constexpr (std::is_same_v<To, bool>) {
+            if (from > largest_flag) largest_flag = from;
+        }
+        to = static_cast<To>(from);
+    }
+    [[nodiscard]] Status status() const noexcept {
+        if (largest_flag > 1) return {Code::config_invalid, "as the largest flag", 1, largest_flag};
+        return {};
     }
 };
-
-[[nodiscard]] Status to_stack(const StackRecord& r, Stack& s) noexcept {
-    Flags flag;
-    s.n_layers = r.n_layers;
-    s.d_model = r.d_model;
-    s.vocab_size = r.vocab_size;
-    s.max_positions = r.max_positions;
-    s.n_token_types = r.n_token_types;
-    s.n_blocks = r.n_blocks;
-    s.position = static_cast<Position>(r.position);
-    s.embedding_norm = static_cast<Norm>(r.embedding_norm);
-    s.final_norm = static_cast<Norm>(r.final_norm);
-    s.pooling = static_cast<Pooling>(r.pooling);
-    s.embedding_norm_bias = flag(r.embedding_norm_bias);
-    s.final_norm_bias = flag(r.final_norm_bias);
-    s.tied_output = flag(r.tied_output);
-    s.has_output_head = flag(r.has_output_head);
-    s.output_bias = flag(r.output_bias);
-    s.normalize_pooled = flag(r.normalize_pooled);
-    s.embedding_scale = r.embedding_scale;
-    s.final_norm_epsilon = r.final_norm_epsilon;
-    s.logit_softcap = r.logit_softcap;
-    s.logit_scale = r.logit_scale;
-    if (flag.largest > 1) return {Code::config_invalid, "as the largest flag of a stack", 1, flag.largest};
-    return {};
-}
-
-[[nodiscard]] Status to_block(const BlockRecord& r, Block& b) noexcept {
-    Flags flag;
-    b.n_heads = r.n_heads;
-    b.n_kv_heads = r.n_kv_heads;
-    b.head_dim = r.head_dim;
-    b.value_head_dim = r.value_head_dim;
-    b.query_width = r.query_width;
-    b.key_width = r.key_width;
-    b.value_width = r.value_width;
-    b.output_width = r.output_width;
-    b.d_ff = r.d_ff;
-    b.window = r.window;
-    b.rotary_dim = r.rotary_dim;
-    b.relative_buckets = r.relative_buckets;
-    b.relative_max_distance = r.relative_max_distance;
-    b.norm_epsilon = r.norm_epsilon;
-    b.softmax_scale = r.softmax_scale;
-    b.score_softcap = r.score_softcap;
-    b.rope_scale = r.rope_scale;
-    b.norm = static_cast<Norm>(r.norm);
-    b.norm_place = static_cast<NormPlace>(r.norm_place);
-    b.query_key_norm = static_cast<Norm>(r.query_key_norm);
-    b.position = static_cast<Position>(r.position);
-    b.activation = static_cast<Activation>(r.activation);
-    b.gated = flag(r.gated);
-    b.causal = flag(r.causal);
-    b.cross_attention = flag(r.cross_attention);
-    b.has_output_map = flag(r.has_output_map);
-    b.query_bias = flag(r.query_bias);
-    b.key_bias = flag(r.key_bias);
-    b.value_bias = flag(r.value_bias);
-    b.output_bias = flag(r.output_bias);
-    b.up_bias = flag(r.up_bias);
-    b.gate_bias = flag(r.gate_bias);
-    b.down_bias = flag(r.down_bias);
-    b.norm_bias = flag(r.norm_bias);
-    b.bias_kv = flag(r.bias_kv);
-    b.zero_attn = flag(r.zero_attn);
-    if (flag.largest > 1) return {Code::config_invalid, "as the largest flag of a block", 1, flag.largest};
-    return {};
-}
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
@@ -127,14 +69,18 @@ struct Flags {
         case RecordTag::stack: {
             StackRecord record;
             if (Status status = load_record(payload, "bytes of a stack record", record); !status.ok()) return status;
-            return to_stack(record, stack);
+            FieldReader reader;
+            for_each_stack_field(stack, record, reader);
+            return reader.status();
         }
         case RecordTag::block: {
             if (header.index >= kMaxBlocks)
                 return invalid("block shapes at most", kMaxBlocks, header.index + std::uint64_t{1});
             BlockRecord record;
             if (Status status = load_record(payload, "bytes of a block record", record); !status.ok()) return status;
-            return to_block(record, stack.blocks[header.index]);
+            FieldReader reader;
+            for_each_block_field(stack.blocks[header.index], record, reader);
+            return reader.status();
         }
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};

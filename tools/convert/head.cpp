@@ -23,72 +23,6 @@ void pad_to(Bytes& bytes, std::uint64_t multiple) { bytes.resize(round_up(bytes.
 
 std::uint8_t u8(auto value) { return static_cast<std::uint8_t>(value); }
 
-StackRecord to_record(const Stack& s) {
-    StackRecord r{};
-    r.n_layers = s.n_layers;
-    r.d_model = s.d_model;
-    r.vocab_size = s.vocab_size;
-    r.max_positions = s.max_positions;
-    r.n_token_types = s.n_token_types;
-    r.n_blocks = s.n_blocks;
-    r.position = u8(s.position);
-    r.embedding_norm = u8(s.embedding_norm);
-    r.final_norm = u8(s.final_norm);
-    r.pooling = u8(s.pooling);
-    r.embedding_norm_bias = s.embedding_norm_bias;
-    r.final_norm_bias = s.final_norm_bias;
-    r.tied_output = s.tied_output;
-    r.has_output_head = s.has_output_head;
-    r.output_bias = s.output_bias;
-    r.normalize_pooled = s.normalize_pooled;
-    r.embedding_scale = s.embedding_scale;
-    r.final_norm_epsilon = s.final_norm_epsilon;
-    r.logit_softcap = s.logit_softcap;
-    r.logit_scale = s.logit_scale;
-    return r;
-}
-
-BlockRecord to_record(const Block& b) {
-    BlockRecord r{};
-    r.n_heads = b.n_heads;
-    r.n_kv_heads = b.n_kv_heads;
-    r.head_dim = b.head_dim;
-    r.value_head_dim = b.value_head_dim;
-    r.query_width = b.query_width;
-    r.key_width = b.key_width;
-    r.value_width = b.value_width;
-    r.output_width = b.output_width;
-    r.d_ff = b.d_ff;
-    r.window = b.window;
-    r.rotary_dim = b.rotary_dim;
-    r.relative_buckets = b.relative_buckets;
-    r.relative_max_distance = b.relative_max_distance;
-    r.norm_epsilon = b.norm_epsilon;
-    r.softmax_scale = b.softmax_scale;
-    r.score_softcap = b.score_softcap;
-    r.rope_scale = b.rope_scale;
-    r.norm = u8(b.norm);
-    r.norm_place = u8(b.norm_place);
-    r.query_key_norm = u8(b.query_key_norm);
-    r.position = u8(b.position);
-    r.activation = u8(b.activation);
-    r.gated = b.gated;
-    r.causal = b.causal;
-    r.cross_attention = b.cross_attention;
-    r.has_output_map = b.has_output_map;
-    r.query_bias = b.query_bias;
-    r.key_bias = b.key_bias;
-    r.value_bias = b.value_bias;
-    r.output_bias = b.output_bias;
-    r.up_bias = b.up_bias;
-    r.gate_bias = b.gate_bias;
-    r.down_bias = b.down_bias;
-    r.norm_bias = b.norm_bias;
-    r.bias_kv = b.bias_kv;
-    r.zero_attn = b.zero_attn;
-    return r;
-}
-
 void append_record(Bytes& bytes, RecordTag tag, StackIndex stack, std::uint32_t index, const void* payload,
                    std::size_t n) {
     const RecordHeader header{static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(n), 0,
@@ -100,10 +34,13 @@ void append_record(Bytes& bytes, RecordTag tag, StackIndex stack, std::uint32_t 
 
 void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
     if (s.n_layers == 0) return;
-    const StackRecord stack = to_record(s);
+    const auto put = [](const auto& from, auto& to) { to = static_cast<std::remove_reference_t<decltype(to)>>(from); };
+    StackRecord stack{};
+    for_each_stack_field(s, stack, put);
     append_record(bytes, RecordTag::stack, index, 0, &stack, sizeof stack);
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
-        const BlockRecord block = to_record(s.blocks[i]);
+        BlockRecord block{};
+        for_each_block_field(s.blocks[i], block, put);
         append_record(bytes, RecordTag::block, index, i, &block, sizeof block);
     }
     if (!s.layer_blocks.empty())
