@@ -11,6 +11,10 @@ namespace {
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
 
+// Few rows, so those of a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions.
+// Whole blocks of rows, those of a prompt, find their tiles in the cache.
+inline constexpr std::size_t kAheadRows = 16;
+
 /// A tile's scores, then weights, and the running state that is not kept in Attend.
 struct Tile {
     alignas(64) float score[kRowBlock * kTile];  // [row][position]; weights after weigh
@@ -49,10 +53,12 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .total = t.score + row * kTile + panel * kLanes,
                                 .total_stride = kTile,
                                 .ahead = {},
-                                .ahead_step = 0};
-            for (std::uint32_t p = 0; p < kPanels; ++p)
+                                .ahead_step = kLanes * sizeof(W)};
+            for (std::uint32_t p = 0; p < kPanels; ++p) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + std::size_t{col} * kLanes;
-            block_product<kRows, Fetch::nothing>(b);
+                b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadBytes;
+            }
+            block_product < kRows, kRows<Tiling::kRows ? Fetch::first : Fetch::nothing>(b);
         }
 }
 
@@ -137,7 +143,13 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
             }
         }
         accumulate<kTile>(sum, value, a.value_stride, t.score + row * kTile + (t.begin - t.base), 1, t.end - t.begin,
-                          [](std::size_t) {});
+                          [&](std::size_t pos) {
+                              if constexpr (kRows < Tiling::kRows) {
+                                  FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                                      __builtin_prefetch(value[p] + (pos + kAheadRows) * a.value_stride, 0, 3);
+                                  }
+                              }
+                          });
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             if (panel + p >= n_panels) break;
             FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {

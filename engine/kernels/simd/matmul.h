@@ -9,10 +9,6 @@ namespace {
 // Rows whose totals are kept on the stack while two panels pass over them: a multiple of kRowBlock.
 inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 
-// How far ahead of its reading a stream of weights is fetched. Without, converting f16 fills the window in which the
-// CPU looks for loads by itself, and a fifth of the bandwidth is lost; from 512 to 2048 bytes all do.
-inline constexpr std::size_t kAheadBytes = 1024;
-
 /// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
 struct Totals {
     const float* at;
