@@ -28,9 +28,15 @@ function(fovea_find_xsimd)
   # xsimd's own CMake package links a library that is not there in some releases and is not found when
   # cross-compiling; the headers are all we need.
   find_path(FOVEA_XSIMD_INCLUDE xsimd/xsimd.hpp DOC "The directory that holds xsimd/xsimd.hpp")
-  set(include ${FOVEA_XSIMD_INCLUDE})
+  set(include "")
+  if(FOVEA_XSIMD_INCLUDE)
+    file(STRINGS ${FOVEA_XSIMD_INCLUDE}/xsimd/config/xsimd_config.hpp version REGEX "define XSIMD_VERSION_MAJOR")
+    if(version MATCHES "([0-9]+)" AND CMAKE_MATCH_1 GREATER_EQUAL 8)  # Ubuntu 22.04 has 7, another interface
+      set(include ${FOVEA_XSIMD_INCLUDE})
+    endif()
+  endif()
   if(NOT include)
-    fovea_fetch(source xsimd "xsimd" libxsimd-dev https://github.com/xtensor-stack/xsimd/archive/8.1.0.tar.gz
+    fovea_fetch(source xsimd "xsimd 8 or newer" libxsimd-dev https://github.com/xtensor-stack/xsimd/archive/8.1.0.tar.gz
                 d52551360d37709675237d2a0418e28f70995b5b7cdad7c674626bcfbbf48328)
     set(include ${source}/include)
   endif()
