@@ -3,11 +3,16 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "ceilings.h"
 #include "convert/random_model.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
@@ -70,6 +75,16 @@ double prefill_operations(const Config& config) {
            2.0 * stack.d_model * stack.vocab_size + 4.0 * block.head_dim * block.n_heads * n_pairs * stack.n_layers;
 }
 
+/// One CPU for each thread of the session's team, which OpenMP gives to every region of this size.
+void pin_team([[maybe_unused]] std::uint32_t n_threads) {
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(static_cast<int>(n_threads))
+    pin_thread(static_cast<std::uint32_t>(omp_get_thread_num()), n_threads);
+#else
+    pin_thread(0, 1);
+#endif
+}
+
 class Runner {
 public:
     Runner(const Model& model, std::uint32_t n_threads) : logits_(model.config().decoder.vocab_size) {
@@ -77,7 +92,9 @@ public:
         Plan plan;
         require(make_plan(model.config(), limits, plan));
         arena_.resize(plan.arena_bytes);
+        unpin_thread();  // a team that has one CPU to run on does not spin
         require(make_session(model, limits, arena_, session_));
+        pin_team(n_threads);
         Numbers numbers;
         for (Token& token : tokens_) token = numbers.next() % model.config().decoder.vocab_size;
     }

@@ -16,7 +16,7 @@ struct Ceiling {
     std::function<double()> measure;
 };
 
-/// Calls `once`, which does `amount` operations or bytes, in rounds of some 60 ms or one call, with the ceiling
+/// Calls `once`, which does `amount` operations or bytes, in rounds of some half a second or one call, with the ceiling
 /// measured before and after each; the larger of the two is the round's ceiling. Five rounds whose ceilings are within
 /// a tenth of the highest are wanted, fifteen at most are run, and only those within that tenth count.
 ///

@@ -8,6 +8,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -40,11 +44,29 @@ void keep(const T& value) {
     asm volatile("" : : "m"(value) : "memory");
 }
 
-/// n_threads threads, the caller among them, that run the same thing together again and again.
+#if defined(__linux__)
+/// Gives the thread that made it back the CPUs it could use then.
+class Place {
+public:
+    Place() { sched_getaffinity(0, sizeof before_, &before_); }
+    ~Place() { sched_setaffinity(0, sizeof before_, &before_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+private:
+    cpu_set_t before_{};
+};
+#else
+struct Place {};
+#endif
+
+/// n_threads threads, the caller among them, that run the same thing together again and again, each on a CPU of its own:
+/// a scheduler that sees all CPUs busy may leave two threads on one of them for as long as this takes.
 class Racers {
 public:
     explicit Racers(std::uint32_t n_threads) : starts_(n_threads), ends_(n_threads) {
         for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { follow(i); });
+        pin_thread(0, n_threads);
     }
     ~Racers() {
         work_ = nullptr;
@@ -79,6 +101,7 @@ private:
     }
 
     void follow(std::uint32_t thread) {
+        pin_thread(thread, static_cast<std::uint32_t>(starts_.size()));
         for (std::uint32_t lap = 1;; ++lap) {
             while (lap_ != lap) std::this_thread::yield();
             if (!work_) return;
@@ -86,6 +109,7 @@ private:
         }
     }
 
+    Place place_;  // the caller's
     std::vector<Clock::time_point> starts_, ends_;
     std::vector<std::thread> threads_;
     void (*work_)(const void* context, std::uint32_t thread) = nullptr;
@@ -242,6 +266,44 @@ ReadLoop read_loop([[maybe_unused]] std::string_view isa) {
 }
 
 }  // namespace
+
+#if defined(__linux__)
+
+namespace {
+const std::vector<int>& all_cpus() {
+    static const std::vector<int> cpus = [] {
+        cpu_set_t mask;
+        std::vector<int> allowed;
+        if (sched_getaffinity(0, sizeof mask, &mask) == 0)
+            for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+                if (CPU_ISSET(cpu, &mask)) allowed.push_back(cpu);
+        return allowed;
+    }();
+    return cpus;
+}
+}  // namespace
+
+void pin_thread(std::uint32_t thread, std::uint32_t n_threads) {
+    if (n_threads > all_cpus().size()) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(all_cpus()[thread], &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+void unpin_thread() {
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (const int cpu : all_cpus()) CPU_SET(cpu, &all);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+#else
+
+void pin_thread(std::uint32_t, std::uint32_t) {}
+void unpin_thread() {}
+
+#endif
 
 double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
     const FmaLoop loop = fma_loop(isa);

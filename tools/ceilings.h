@@ -23,4 +23,10 @@ struct ReadRate {
 [[nodiscard]] ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes,
                                          std::uint32_t n_threads);
 
+/// Lets the calling thread, the thread-th of n_threads, run on one CPU only: the thread-th of those that whoever called
+/// either function first could use then. Nothing where those are fewer than n_threads, or on systems other than Linux.
+void pin_thread(std::uint32_t thread, std::uint32_t n_threads);
+/// Lets it run on all of them.
+void unpin_thread();
+
 }  // namespace fovea
