@@ -13,7 +13,7 @@ struct Tiling {
     static constexpr std::uint32_t kSums = 6;                // rows·panels at once
     static constexpr std::uint32_t kStreams = 4;             // panels at once with a single row
     static constexpr std::uint32_t kHeld = 7;                // sums and columns that are kept in registers together
-    static constexpr std::size_t kOperandBytes = 256 << 10;  // of rows taken together: half of a common L2
+    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together, in the L2
 };
 
 using Floats8 = xsimd::batch<float, xsimd::avx2>;

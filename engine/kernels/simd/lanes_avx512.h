@@ -14,7 +14,7 @@ struct Tiling {
     static constexpr std::uint32_t kSums = 24;               // rows·panels at once
     static constexpr std::uint32_t kStreams = 8;             // panels at once with a single row
     static constexpr std::uint32_t kHeld = 32;               // sums and columns that are kept in registers together
-    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together: half of a common L2
+    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together, in the L2
 };
 
 struct F32x16 {
