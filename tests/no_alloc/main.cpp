@@ -23,7 +23,7 @@
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
 #include "opened.h"
-#include "small_models.h"
+#include "../small_models.h"
 
 // ---- the allocator -------------------------------------------------------------------------------------------------
 
