@@ -9,6 +9,9 @@ namespace {
 // Rows whose totals are kept on the stack while two panels pass over them: a multiple of kRowBlock.
 inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 
+// A tiny model's f32 matrices are in the cache since the last token, and there fetching them again only takes time.
+inline constexpr std::size_t kCachedBytes = 256 << 10;
+
 /// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
 struct Totals {
     const float* at;
@@ -62,7 +65,7 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
 
 /// Up to Tiling::kRows rows: the weights are read once, several panels side by side. What decoding waits for is memory,
 /// or for small matrices the latency of one chain of fma; both want many panels at once.
-template<std::uint32_t kRows, class W>
+template<std::uint32_t kRows, Fetch kFetch, class W>
 void few_rows(const Matmul& m) {
     constexpr std::uint32_t kPanels = panels_for(kRows);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
@@ -82,7 +85,7 @@ void few_rows(const Matmul& m) {
                 point(b.weight, m, panel + p, col);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadBytes;
-                block_product<kRows, Fetch::first>(b);
+                block_product<kRows, kFetch>(b);
             }
         }
         finish(m, {total, kTogether * kLanes, 0, kRows, panel, smaller(kTogether, m.panel_end - panel)});
@@ -92,7 +95,7 @@ void few_rows(const Matmul& m) {
 /// few_rows for a number of rows that is only known now, 1 to kRows.
 template<std::uint32_t kRows, class W>
 void few_rows_of(const Matmul& m) {
-    if (m.seq_len == kRows) return few_rows<kRows, W>(m);
+    if (m.seq_len == kRows) return few_rows<kRows, Fetch::first, W>(m);
     if constexpr (kRows > 1) few_rows_of<kRows - 1, W>(m);
 }
 
@@ -194,10 +197,12 @@ void many_rows(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len <= Tiling::kRows)
-        few_rows_of<Tiling::kRows, W>(m);
-    else
-        many_rows<W>(m);
+    if (m.seq_len > Tiling::kRows) return many_rows<W>(m);
+    if constexpr (sizeof(W) == sizeof(float)) {
+        const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
+        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return few_rows<1, Fetch::nothing, W>(m);
+    }
+    few_rows_of<Tiling::kRows, W>(m);
 }
 
 }  // namespace
