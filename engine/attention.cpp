@@ -33,7 +33,14 @@ struct Heads {
     }
 };
 
-/// Queries, keys and values of every row, side by side in `projected`.
+/// Whether `b` lies right behind `a` in the file, as more rows of one matrix.
+[[nodiscard]] bool continues(const Matrix& a, const Matrix& b) noexcept {
+    return a.n_rows % kLanes == 0 && b.offset == a.offset + a.n_panels() * a.panel_stride &&
+           b.panel_stride == a.panel_stride && b.n_cols == a.n_cols && b.type == a.type;
+}
+
+/// Queries, keys and values of every row, side by side in `projected`. Without biases between them their maps are side by
+/// side in the file too: one product then, with longer streams and no short ends.
 void project(const Pass& pass, const Layer& layer, const Heads& heads) noexcept {
     const Block& b = heads.block;
     const NormWeights norm{b.norm, layer.attention_norm, layer.attention_norm_bias, b.norm_epsilon};
@@ -41,9 +48,17 @@ void project(const Pass& pass, const Layer& layer, const Heads& heads) noexcept 
     const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at) {
         return Product{.matrix = matrix, .bias = bias, .out = {out.data + at, out.stride}, .n_stored = matrix.n_rows};
     };
+    const float* operand = pass.operand(pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
+    if (continues(layer.query, layer.key) && continues(layer.key, layer.value) && !layer.query_bias &&
+        !layer.key_bias && !layer.value_bias) {
+        Matrix all = layer.query;
+        all.n_rows += layer.key.n_rows + layer.value.n_rows;
+        const Product product = part(all, 0, 0);
+        return pass.multiply({&product, 1}, operand, pass.seq_len);
+    }
     const Product products[] = {part(layer.query, layer.query_bias, 0), part(layer.key, layer.key_bias, heads.key_at),
                                 part(layer.value, layer.value_bias, heads.value_at)};
-    pass.multiply(products, pass.operand(pass.hidden(), pass.seq_len, pass.stack().d_model, norm), pass.seq_len);
+    pass.multiply(products, operand, pass.seq_len);
 }
 
 /// A query or key head's norm and rotation, in place.
