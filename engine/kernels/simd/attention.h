@@ -224,10 +224,10 @@ void attend(const Attend& a) noexcept {
     store(splat(0.0f), t.m_old);
     store(splat(0.0f), t.m_new);
     attend_tiles<W>(a, t, begin, end, false);
-    F32x16 difference = splat(0.0f);  // x − x is 0 where x is finite, else NaN
+    F32x16 zeros = splat(0.0f);  // x·0 is 0 where x is finite, else NaN
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes)
-        difference = difference + (load(a.o + i) - load(a.o + i));
-    if (fold_sum(difference) != 0.0f) attend_tiles<W>(a, t, begin, end, true);
+        zeros = fma(load(a.o + i), splat(0.0f), zeros);
+    if (fold_sum(zeros) != 0.0f) attend_tiles<W>(a, t, begin, end, true);
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes) store(load(a.o + i) + splat(0.0f), a.o + i);
     for (std::uint32_t r = 0; r < a.n_rows; ++r) a.l[r] = fold_sum(load(t.l + r * kLanes));
 }
