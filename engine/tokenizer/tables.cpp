@@ -5,7 +5,6 @@ namespace {
 
 constexpr std::uint32_t kMaxTables = 64;
 constexpr std::uint32_t kMaxSteps = 16;      // their nesting is the depth of encode's recursion
-constexpr std::uint32_t kMaxGrowth = 1024;   // keeps sizes for texts of many gigabytes within 64 bits
 
 /// Whether the table's extent fits in the section, and `out` then views it as whole elements of T.
 template <class T>
@@ -50,10 +49,10 @@ Status check_header(const TokenizerHeader& header) noexcept {
     if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
         return {Code::section_invalid, "tokens", kSpecialToken - 1, header.n_tokens};
     if (header.n_tables > kMaxTables) return {Code::section_invalid, "tokenizer tables", kMaxTables, header.n_tables};
-    if (header.text_growth > kMaxGrowth)
-        return {Code::section_invalid, "tokenizer text growth", kMaxGrowth, header.text_growth};
-    if (header.token_growth == 0 || header.token_growth > kMaxGrowth)
-        return {Code::section_invalid, "tokenizer token growth", kMaxGrowth, header.token_growth};
+    if (header.text_growth > kMaxTextGrowth)
+        return {Code::section_invalid, "tokenizer text growth", kMaxTextGrowth, header.text_growth};
+    if (header.token_growth == 0 || header.token_growth > kMaxTokenGrowth)
+        return {Code::section_invalid, "tokenizer token growth", kMaxTokenGrowth, header.token_growth};
     return {};
 }
 
@@ -75,6 +74,8 @@ Status check_tables(const Tables& t) noexcept {
     const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
     if (t.token_offsets.size() != n_offsets)
         return {Code::section_invalid, "token offsets", n_offsets, t.token_offsets.size()};
+    if (t.header->max_token_bytes > t.token_text.size())
+        return {Code::section_invalid, "longest token's bytes", t.token_text.size(), t.header->max_token_bytes};
     if (!t.byte_ids.empty() && t.byte_ids.size() != 256)
         return {Code::section_invalid, "byte ids", 256, t.byte_ids.size()};
     if (t.merges.size() % kMergeBucket) return {Code::section_invalid, "merges in whole buckets", 0, t.merges.size()};

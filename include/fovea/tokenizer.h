@@ -37,17 +37,19 @@ private:
 
 struct EncodeOptions {
     bool add_special = true;     ///< add the tokens the model wants around a text: most often its start token, if any
-    bool parse_special = false;  ///< read "<|name|>" in the text as that token; else it is plain text
+    bool parse_special = false;  ///< read "<|name|>" in the text as that special token; else it is plain text
 };
 
-/// Bytes of scratch that encode needs for a text of `text_bytes` bytes; grows linearly. Saturates at 2^64 - 1.
+/// Bytes of scratch that encode needs for a text of `text_bytes` bytes: 16 to 320 for each byte, by the tokenizer.
+/// Saturates at 2^64 - 1.
 [[nodiscard]] std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
 ///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte where it can't
-///   scratch  at least encode_scratch_bytes(text.size()), 16-byte aligned
-/// Errors, n_tokens 0: buffer_too_small, `what` naming "scratch bytes" or "tokens" (then `wanted` is their exact number
-/// and `tokens` is as it was up to its end: max_tokens is always enough); misaligned; section_invalid.
+///   scratch  at least encode_scratch_bytes(text.size()), 4-byte aligned
+/// Errors, n_tokens 0: buffer_too_small, `what` naming "scratch bytes" or "tokens" (then `wanted` is how many the text
+/// gives; max_tokens is always enough); misaligned; bad_argument (a text of gigabytes); section_missing (a Tokenizer that
+/// was not opened); section_invalid.
 [[nodiscard]] Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
                             std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
 
@@ -55,7 +57,7 @@ struct EncodeOptions {
 [[nodiscard]] std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Turns ids into text one at a time, holding back the bytes of an unfinished UTF-8 character.
-/// Value type; keep one per text.
+/// Value type; keep one per text, and give it the prompt's ids too where the answer's first space matters.
 struct Decoder {
     std::uint8_t held[4] = {};   ///< bytes of an unfinished character
     std::uint8_t n_held = 0;
@@ -63,16 +65,17 @@ struct Decoder {
 };
 
 /// The bytes that `id` adds to the text after the tokens given to `decoder` before. Special tokens give nothing unless
-/// `show_special`. Never ends within a character unless the ids spell none: then the bytes come out as U+FFFD.
-///   out   at least max_piece_bytes(tokenizer); the view returned points into it
+/// `show_special`. Always whole UTF-8 characters: bytes that are none come out as U+FFFD, one for each maximal subpart
+/// (Unicode Standard, section 3.9).
+///   out   at least max_piece_bytes(tokenizer), else characters are missing; the view returned points into it
 [[nodiscard]] std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, bool show_special,
                                       std::span<char> out) noexcept;
-/// What is still held, as U+FFFD, when no more tokens come.
+/// What is still held, as U+FFFD, when no more tokens come. `out` as in decode.
 [[nodiscard]] std::string_view finish(Decoder& decoder, std::span<char> out) noexcept;
 
 [[nodiscard]] std::size_t max_piece_bytes(const Tokenizer& tokenizer) noexcept;
 
-/// The bytes token `id` stands for, as they are in the vocabulary; empty for an id out of range. A view of the file.
+/// The bytes token `id` stands for in a text; empty for an id out of range. A view of the file.
 [[nodiscard]] std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept;
 
 }  // namespace fovea

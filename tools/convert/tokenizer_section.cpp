@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
 #include "convert/unicode_data.h"
+#include "refusal.h"
 
 namespace fovea {
 namespace {
@@ -19,7 +19,7 @@ public:
     void add(TokenizerTableKind kind, std::span<const T> elements) {
         const std::size_t offset = bytes_.size();
         bytes_.resize(round_up(offset + elements.size_bytes(), kSectionAlignment));
-        if (bytes_.size() > kNoId) throw std::length_error("a tokenizer section of 4 GiB or more");
+        if (bytes_.size() > kNoId) throw Refusal("tokenizer: wanted a section below 4 GiB, had more");
         if (!elements.empty()) std::memcpy(bytes_.data() + offset, elements.data(), elements.size_bytes());
         const TokenizerTable table{static_cast<std::uint32_t>(kind), 0, static_cast<std::uint32_t>(offset),
                                    static_cast<std::uint32_t>(elements.size_bytes())};
@@ -42,7 +42,7 @@ template <class T, class Hash, class Used>
 std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, const T& unused, Hash hash, Used used) {
     if (elements.empty()) return {};
     for (std::uint64_t n = elements.size() * 5 / (4 * bucket) + 1;; n += n / 8 + 1) {
-        if (n > kNoId / bucket) throw std::length_error("too many tokens with the same hash");
+        if (n > kNoId / bucket) throw Refusal("tokenizer: wanted tokens that a hash tells apart, had too many alike");
         const auto n_buckets = static_cast<std::uint32_t>(n);
         std::vector<T> table(n * bucket, unused);
         const bool fits = std::all_of(elements.begin(), elements.end(), [&](const T& element) {
@@ -91,7 +91,7 @@ void add_tokens(SectionWriter& writer, const TokenizerSource& source, std::uint3
         text += source.tokens.at(id);
         max_bytes = std::max(max_bytes, static_cast<std::uint32_t>(source.tokens.at(id).size()));
     }
-    if (text.size() >= kSpecialToken) throw std::length_error("tokens of 2 GiB or more");
+    if (text.size() >= kSpecialToken) throw Refusal("tokenizer: wanted tokens below 2 GiB, had more");
     offsets[n] = static_cast<std::uint32_t>(text.size());
     for (const std::uint32_t id : source.special) offsets.at(id) |= kSpecialToken;
     writer.add<std::uint32_t>(TokenizerTableKind::token_offsets, offsets);
@@ -129,16 +129,19 @@ void add_normalization(SectionWriter& writer) {
 /// How much a text can grow on its way through the steps: a piece of one byte is the worst, since what is put before a
 /// piece then weighs most.
 void set_growth(TokenizerHeader& header, const std::vector<TokenizerStep>& steps) {
-    std::uint32_t bytes = 1;
+    std::uint64_t bytes = 1, rewritten = 0;
     for (const TokenizerStep& step : steps) {
         const auto kind = static_cast<StepKind>(step.kind);
         if (kind == StepKind::nfc) bytes *= 3;  // Unicode Standard Annex 15, table 10
         else if (kind == StepKind::prepend) bytes += step.n_to;
         else if (kind == StepKind::replace) bytes *= std::max(1, (step.n_to + step.n_from - 1) / step.n_from);
         else continue;
-        header.text_growth += bytes;
+        rewritten += bytes;
+        if (bytes > kMaxTokenGrowth || rewritten > kMaxTextGrowth)
+            throw Refusal("tokenizer: wanted steps that grow a text at most 16 times, had more");
     }
-    header.token_growth = bytes;
+    header.text_growth = static_cast<std::uint32_t>(rewritten);
+    header.token_growth = static_cast<std::uint32_t>(bytes);
 }
 
 }  // namespace
@@ -165,7 +168,7 @@ int byte_of_token(std::string_view spelling) {
 TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from, std::string_view to,
                         std::uint32_t limit) {
     TokenizerStep step{};
-    if (from.size() > sizeof step.from || to.size() > sizeof step.to) throw std::length_error("a step's string");
+    if (from.size() > sizeof step.from || to.size() > sizeof step.to) throw Refusal("tokenizer: wanted strings of at most 12 bytes in a step, had more");
     step.kind = static_cast<std::uint8_t>(kind);
     step.mode = mode;
     step.n_from = static_cast<std::uint8_t>(from.size());

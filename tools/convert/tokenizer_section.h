@@ -55,11 +55,12 @@ struct TokenizerSource {
 /// The byte that a token such as "<0x41>" stands for, as SentencePiece spells it, or -1.
 [[nodiscard]] int byte_of_token(std::string_view spelling);
 
-/// A step with its strings. Throws std::length_error where they are longer than a step holds.
+/// A step with its strings. Throws Refusal where they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);
 
-/// The section's bytes: the same source gives the same bytes everywhere.
+/// The section's bytes: the same source gives the same bytes everywhere. Throws Refusal where a limit of the format is
+/// passed.
 [[nodiscard]] std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source);
 
 }  // namespace fovea
