@@ -122,21 +122,22 @@ TEST_CASE("rewind: what is computed again has the same bits as what was never co
 }
 
 TEST_CASE("a host that flushes denormals or rounds otherwise gets the same bits, and keeps its own mode") {
-    // Weights far below 1 make subnormal products, which a flushing machine would lose.
+    // Squares of the first norm's input are subnormal, and a machine that flushes them divides by zero.
     Config config = llama_config(2, 768, 6, 2, 128, 1024, 300);
-    config.decoder.embedding_scale = 1e-38f;
+    config.decoder.embedding_scale = 1e-19f;
     config.decoder.final_norm_epsilon = 0.0f;
     config.decoder.blocks[0].norm_epsilon = 0.0f;
     const SmallModel small(config, Type::f32);
-    const auto tokens = some_tokens(40, small.model.config().decoder.vocab_size);
+    const auto tokens = some_tokens(6, small.model.config().decoder.vocab_size);
     for (const char* isa : isa_names())
         for (const std::uint32_t n_threads : {1u, 2u}) {
             CAPTURE(isa);
             CAPTURE(n_threads);
             const Limits limits{.n_threads = n_threads};
-            const auto want = logits_of(small.model, tokens, 20, limits, isa);
+            const auto want = logits_of(small.model, tokens, 3, limits, isa);
+            CHECK(want.front() == want.front());  // no NaN, which would be equal whatever happened
             std::fesetround(FE_UPWARD);
-            const auto upward = logits_of(small.model, tokens, 20, limits, isa);
+            const auto upward = logits_of(small.model, tokens, 3, limits, isa);
             const bool kept = std::fegetround() == FE_UPWARD;
             std::fesetround(FE_TONEAREST);
             CHECK(kept);
@@ -144,7 +145,7 @@ TEST_CASE("a host that flushes denormals or rounds otherwise gets the same bits,
 #if defined(__x86_64__)
             const unsigned control = _mm_getcsr();
             _mm_setcsr(control | 0x8040);  // flush to zero, denormals are zero
-            const auto flushed = logits_of(small.model, tokens, 20, limits, isa);
+            const auto flushed = logits_of(small.model, tokens, 3, limits, isa);
             const unsigned after = _mm_getcsr();
             _mm_setcsr(control);
             CHECK((after & 0xffc0) == ((control | 0x8040) & 0xffc0));
