@@ -48,7 +48,8 @@ void project(const Pass& pass, const Layer& layer, const Heads& heads) noexcept 
     const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at) {
         return Product{.matrix = matrix, .bias = bias, .out = {out.data + at, out.stride}, .n_stored = matrix.n_rows};
     };
-    const float* operand = pass.operand(pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
+    const void* operand =
+        pass.operand(layer.query.type, pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
     if (continues(layer.query, layer.key) && continues(layer.key, layer.value) && !layer.query_bias &&
         !layer.key_bias && !layer.value_bias) {
         Matrix all = layer.query;
@@ -267,7 +268,7 @@ void attention(const Pass& pass, const Layer& layer, const Block& block) noexcep
                          .out = pass.hidden(),
                          .n_stored = pass.stack().d_model,
                          .finish = Finish::add};
-    pass.multiply({&output, 1}, pass.operand(pass.attended(), n, merged), n);
+    pass.multiply({&output, 1}, pass.operand(layer.output.type, pass.attended(), n, merged), n);
     pass.sync();
     pass.trace("attention", pass.hidden(), n, pass.stack().d_model, pass.pos);
 }

@@ -16,7 +16,7 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
                      .n_stored = block.d_ff,
                      .finish = block.gated ? Finish::gate : Finish::store,
                      .activation = block.activation};
-    pass.multiply({&up, 1}, pass.operand(pass.hidden(), n, d_model, norm), n);
+    pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, norm), n);
     pass.sync();
     pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
 
@@ -25,7 +25,7 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
                        .out = pass.hidden(),
                        .n_stored = d_model,
                        .finish = Finish::add};
-    pass.multiply({&down, 1}, pass.operand(pass.inner(), n, block.d_ff), n);
+    pass.multiply({&down, 1}, pass.operand(layer.down.type, pass.inner(), n, block.d_ff), n);
     pass.sync();
 }
 

@@ -16,15 +16,24 @@ void Pass::norm(const NormWeights& norm, const float* x, float* y) const noexcep
     if (x != y) std::memcpy(y, x, n * sizeof(float));
 }
 
-const float* Pass::operand(const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
-                           const NormWeights& weights) const noexcept {
+const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+                          const NormWeights& weights) const noexcept {
     const bool normed = weights.kind != Norm::none;
-    if (n_rows == 1) {  // one packed row is the row itself
-        if (!normed) return rows[0];
-        norm(weights, rows[0], scratch());
-        return scratch();
+    const auto pack = [&](const float* x, std::uint64_t stride, std::uint32_t n, std::byte* packed) {
+        if (is_quantized(type))
+            session.kernels->pack_q8(x, stride, n, width, packed);
+        else
+            session.kernels->pack(x, stride, n, width, reinterpret_cast<float*>(packed));
+    };
+    if (n_rows == 1) {
+        if (normed) norm(weights, rows[0], scratch());
+        const float* row = normed ? scratch() : rows[0];
+        if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
+        auto* packed = reinterpret_cast<std::byte*>(scratch() + session.map.hidden_stride);
+        pack(row, 0, 1, packed);
+        return packed;
     }
-    float* packed = session.floats(session.map.operand);
+    std::byte* operand = session.arena + session.map.operand.offset;
     const Share blocks = share((n_rows + kRowBlock - 1) / kRowBlock);
     for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
         const std::uint32_t first = block * kRowBlock;
@@ -37,13 +46,13 @@ const float* Pass::operand(const Rows& rows, std::uint32_t n_rows, std::uint32_t
             source = scratch();
             stride = session.map.hidden_stride;
         }
-        session.kernels->pack(source, stride, n, width, packed + std::uint64_t{first} * width);
+        pack(source, stride, n, operand + operand_bytes(type, first, width));
     }
     sync();
-    return packed;
+    return operand;
 }
 
-void Pass::multiply(std::span<const Product> products, const float* operand, std::uint32_t n_rows) const noexcept {
+void Pass::multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept {
     // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
     constexpr std::uint32_t kPair = 2;
     const auto n_pairs = [](const Product& p) { return (p.matrix.n_panels() + kPair - 1) / kPair; };
@@ -101,7 +110,7 @@ void head(const Pass& pass) noexcept {
     const Rows out{pass.logits.data(), stack.vocab_size};
     const Product product{
         .matrix = s.output, .bias = s.output_bias, .out = out, .n_stored = stack.vocab_size, .canonical = true};
-    pass.multiply({&product, 1}, pass.operand(hidden, n_rows, stack.d_model, norm), n_rows);
+    pass.multiply({&product, 1}, pass.operand(s.output.type, hidden, n_rows, stack.d_model, norm), n_rows);
     if (stack.logit_softcap != 0.0f) {
         pass.sync();
         const Pass::Share rows = pass.share(n_rows);

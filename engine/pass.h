@@ -75,13 +75,14 @@ struct Pass {
     /// y = norm(x) over d_model elements; a copy where there is no norm.
     void norm(const NormWeights& norm, const float* x, float* y) const noexcept;
 
-    /// Rows as a matmul's operand, normed first where `weights` asks for it. For one row each member makes its own, so
-    /// nothing waits; for more they share the work and meet. Valid until the next call.
-    [[nodiscard]] const float* operand(const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
-                                       const NormWeights& weights = {}) const noexcept;
+    /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
+    /// each member makes its own, so nothing waits; for more they share the work and meet. Valid until the next call.
+    [[nodiscard]] const void* operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+                                      const NormWeights& weights = {}) const noexcept;
 
     /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix.
-    void multiply(std::span<const Product> products, const float* operand, std::uint32_t n_rows) const noexcept;
+    /// Their types differ by no more than their operands allow, see session.cpp.
+    void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept;
 
     /// Shows the tap, if there is one, n_rows finished rows from position `first` on. Meets before and after.
     void trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,

@@ -23,7 +23,7 @@ struct ArenaMap {
     Stretch projected;  // [max_batch][projected_stride]  query, key, value rows side by side
     Stretch attended;   // [max_batch][attended_stride]   merged heads
     Stretch inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
-    Stretch operand;    // [max_batch][operand_width]     rows packed for a matmul, shared by the team
+    Stretch operand;    // max_batch·operand_row_bytes    rows packed for a matmul, shared by the team
     Stretch rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
     Stretch partials;   // [n_heads][n_chunks][partial_stride]        one token's attention, chunk by chunk
     Stretch scratch;    // [n_threads][scratch_stride]    each member's own rows
@@ -32,7 +32,7 @@ struct ArenaMap {
     std::uint64_t total = 0;
 
     std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
-    std::uint64_t operand_width = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
+    std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
     std::uint64_t capacity = 0;  // max_kv_len rounded up to panels
     std::uint32_t n_chunks = 0;
 };

@@ -85,7 +85,12 @@ void resolve(SessionState& s) noexcept {
     }
 }
 
-/// Every matrix must be of a type the kernels multiply by.
+/// Whether matrices of both types take the same operand.
+[[nodiscard]] bool has_operand_of(std::uint8_t type, std::uint8_t other) noexcept {
+    return is_quantized(static_cast<Type>(type)) == is_quantized(static_cast<Type>(other));
+}
+
+/// Every matrix must be of a type the kernels multiply by, and those that share an operand of types that allow it.
 [[nodiscard]] Status check_types(const Model& model, const Kernels& kernels) noexcept {
     const Stack& stack = model.config().decoder;
     Status status;
@@ -94,7 +99,11 @@ void resolve(SessionState& s) noexcept {
         const TensorRecord* t = ModelAccess::find(model, spec.stack, spec.layer, spec.role);
         if (!t || !kernels.matmul[t->type])
             status = {Code::unsupported, "as the largest matrix type this version multiplies by",
-                      static_cast<std::uint64_t>(Type::bf16), t ? t->type : 0u};
+                      static_cast<std::uint64_t>(Type::q4), t ? t->type : 0u};
+        if (!status.ok() || (spec.role != Role::key && spec.role != Role::value)) return;
+        const TensorRecord* query = ModelAccess::find(model, spec.stack, spec.layer, Role::query);
+        if (query && !has_operand_of(query->type, t->type))
+            status = {Code::unsupported, "as the type of keys and values beside such queries", query->type, t->type};
     });
     return status;
 }

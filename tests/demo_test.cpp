@@ -4,20 +4,22 @@
 #include <fstream>
 #include <string>
 
+#include "convert/convert.h"
+#include "convert_fixtures.h"
 #include "generate.h"
 #include "opened.h"
 
 namespace fovea::testing {
 namespace {
 
-TEST_CASE("demo: 1,000 held-out commands are answered as its training measured") {
+/// How many of 1,000 held-out commands are answered to the letter.
+int n_exact(const OpenedModel& opened) {
     // Lines of `commands.py 1000 --test --seed 99`: command, tab, answer.
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     REQUIRE(file.good());
-    const OpenedModel opened = open_path_or_demo("");
     Running running = start_session(opened, {.n_threads = 1}, nullptr);
     Generator generator(opened, running.session);
-    int n_commands = 0, n_exact = 0;
+    int n_commands = 0, n = 0;
     std::string answer;
     for (std::string line; std::getline(file, line); ++n_commands) {
         const std::size_t tab = line.find('\t');
@@ -26,10 +28,24 @@ TEST_CASE("demo: 1,000 held-out commands are answered as its training measured")
         answer.clear();
         (void)generator.generate(encode_text(opened, command, false), {.n_new = 100},
                                  [&](std::string_view piece) { answer += piece; });
-        n_exact += answer == line.substr(tab + 1);
+        n += answer == line.substr(tab + 1);
     }
     CHECK(n_commands == 1000);
-    CHECK(n_exact >= 997);  // all of 1,000, to within 3
+    return n;
+}
+
+TEST_CASE("demo: 1,000 held-out commands are answered as its training measured") {
+    CHECK(n_exact(open_path_or_demo("")) >= 997);  // all of 1,000, to within 3
+}
+
+TEST_CASE("demo: converted to q8 it answers as many, to within 3") {
+    const TemporaryFolder folder;
+    ConvertOptions options;
+    options.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
+    options.output = folder / "q8.fovea";
+    options.type = Type::q8;
+    convert(options);
+    CHECK(n_exact(open_path((folder / "q8.fovea").string())) >= 997);
 }
 
 }  // namespace

@@ -66,6 +66,13 @@ public:
         }
     }
 
+    /// The superblocks of a q8 or q4 panel: quants of any bits, scales of the kind.
+    void fill_superblocks(std::byte* at, std::size_t n_bytes, Type type, Fill kind) {
+        const auto superblock = static_cast<std::size_t>(panel_bytes(static_cast<std::uint8_t>(type), kSuperblock));
+        for (std::size_t i = 0; i < n_bytes; ++i) at[i] = static_cast<std::byte>(engine_() >> 13);
+        for (std::size_t i = 0; i < n_bytes; i += superblock) fill(at + i, 2 * kLanes, Type::f16, kind);
+    }
+
 private:
     std::mt19937 engine_;
 };
@@ -113,13 +120,22 @@ public:
           n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
           stride_(round_up(panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), 64) + (seed % 2 ? 64 : 0)),
           panels_((n_panels_ - 1) * stride_ + panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), Flush::end, 64),
-          operand_(std::size_t{c.seq_len} * c.n_cols),
+          operand_(static_cast<std::size_t>(operand_bytes(type, c.seq_len, c.n_cols)), Flush::end, 4),
           bias_(std::size_t{n_panels_} * kLanes),
           before_(std::size_t{c.seq_len - 1} * out_stride() + c.n_rows) {
         Random random(seed);
-        for (std::uint32_t p = 0; p < n_panels_; ++p)
-            random.fill(panels_.data() + p * stride_, std::size_t{c.n_cols} * kLanes, type, c.fill);
-        random.fill(operand_, c.fill);
+        for (std::uint32_t p = 0; p < n_panels_; ++p) {
+            std::byte* const panel = panels_.data() + p * stride_;
+            const std::uint64_t n_bytes = panel_bytes(static_cast<std::uint8_t>(type), c.n_cols);
+            if (is_quantized(type))
+                random.fill_superblocks(panel, static_cast<std::size_t>(n_bytes), type, c.fill);
+            else
+                random.fill(panel, std::size_t{c.n_cols} * kLanes, type, c.fill);
+        }
+        if (is_quantized(type))
+            quantize_operand(random);
+        else
+            random.fill(operand_.data(), std::size_t{c.seq_len} * c.n_cols, Type::f32, c.fill);
         random.fill(bias_, c.fill);
         if (c.finish == Finish::add) random.fill(before_, c.fill);
     }
@@ -137,7 +153,10 @@ public:
     [[nodiscard]] float input(std::uint32_t row, std::uint32_t col) const {
         const std::uint32_t first = row / kRowBlock * kRowBlock;
         const std::uint32_t n = c_.seq_len - first < kRowBlock ? c_.seq_len - first : kRowBlock;
-        return operand_[std::size_t{first} * c_.n_cols + std::size_t{col} * n + (row - first)];
+        const std::size_t at = std::size_t{first} * c_.n_cols + std::size_t{col} * n + (row - first);
+        float x;
+        std::memcpy(&x, operand_.data() + 4 * at, 4);
+        return x;
     }
 
     [[nodiscard]] Guarded<float> run(const Kernels& k, Flush flush = Flush::end) const {
@@ -161,12 +180,21 @@ public:
     }
 
 private:
+    void quantize_operand(Random& random) {
+        Guarded<float> rows(std::size_t{c_.seq_len} * c_.n_cols);
+        random.fill(rows, c_.fill);
+        for (std::uint32_t row = 0; row < c_.seq_len; row += kRowBlock)
+            kernels_scalar.pack_q8(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
+                                   c_.seq_len - row < kRowBlock ? c_.seq_len - row : kRowBlock, c_.n_cols,
+                                   operand_.data() + operand_bytes(type_, row, c_.n_cols));
+    }
+
     MatmulCase c_;
     Type type_;
     std::uint32_t step_, n_panels_;
     std::size_t stride_;
-    Guarded<std::byte> panels_;
-    Guarded<float> operand_, bias_, before_;
+    Guarded<std::byte> panels_, operand_;
+    Guarded<float> bias_, before_;
 };
 
 // ---- attention -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ constexpr Flush kFlushes[] = {Flush::begin, Flush::end};
 constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
                                        Activation::silu};
-constexpr Type kFloatTypes[] = {Type::f32, Type::f16, Type::bf16};
+constexpr Type kMatrixTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4};
 constexpr Type kCacheTypes[] = {Type::f32, Type::f16};
 
 std::vector<const Kernels*> tables() {
@@ -65,7 +65,7 @@ void check_matmul(const Kernels& k, const MatmulCase& c, Type type, std::uint32_
 void check_matmul(const Kernels& k) {
     REQUIRE(has_same_types(k.matmul, kernels_scalar.matmul));
     std::uint32_t seed = 0;
-    for (const Type type : kFloatTypes) {
+    for (const Type type : kMatrixTypes) {
         REQUIRE((k.matmul[static_cast<int>(type)] != nullptr));
         // Widths around the column block; heights around panels and groups of panels; every count of operand rows.
         for (const std::uint32_t n_cols : {1u, 2u, 3u, 15u, 64u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 1600u})
@@ -127,6 +127,31 @@ void check_pack(const Kernels& k) {
                 k.pack(x.data(), stride, n_rows, n_cols, got.data());
                 CHECK(same_bits(want, got));
             }
+}
+
+/// Rows of ordinary numbers, of odd ones, and groups that are all tiny, all zero, or hold one infinity or NaN.
+void check_pack_q8(const Kernels& k) {
+    for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
+        for (const std::uint32_t n_cols : {1u, 3u, 15u, 16u, 17u, 31u, 32u, 33u, 48u, 63u, 64u, 65u, 100u, 515u})
+            for (const Fill fill : kFills)
+                for (const Flush flush : kFlushes) {
+                    CAPTURE(n_rows);
+                    CAPTURE(n_cols);
+                    const std::size_t stride = round_up(n_cols, kLanes);
+                    Guarded<float> x = random_floats((n_rows - 1) * stride + n_cols, fill, n_cols, flush);
+                    for (std::size_t i = 0; i < n_cols; ++i) {
+                        if (n_rows > 1) x[stride + i] = 0x1p-101f * static_cast<float>(i % 3);
+                        if (n_rows > 2) x[2 * stride + i] = 1.0f;
+                        if (n_rows > 3) x[3 * stride + i] = 0x1p-100f * static_cast<float>(i % 2);
+                        if (n_rows > 4) x[4 * stride + i] = static_cast<float>(i) + 0.5f;  // ties
+                    }
+                    if (n_rows > 2) x[2 * stride + n_cols / 2] = n_rows % 2 ? kInfinity : kNanFloat;
+                    const auto n_bytes = static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols));
+                    Guarded<std::byte> want(n_bytes, flush, 4), got(n_bytes, flush, 4);
+                    kernels_scalar.pack_q8(x.data(), stride, n_rows, n_cols, want.data());
+                    k.pack_q8(x.data(), stride, n_rows, n_cols, got.data());
+                    CHECK(same_bits(want, got));
+                }
 }
 
 // ---- norms and positions -------------------------------------------------------------------------------------------
@@ -376,15 +401,17 @@ void check_unary_sizes(const Kernels& k) {
 
 /// A kernel that is added to the struct does not compile here until it has a line of its own.
 void check_table(const Kernels& k) {
-    const auto& [isa, needs, matmul, pack, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend,
-                 attend_merge, attend_finish, unary, softcap] = k;
+    const auto& [isa, needs, matmul, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value,
+                 attend, attend_merge, attend_finish, unary, softcap] = k;
     const std::string name = isa;
     CAPTURE(name);
     CHECK(covers(detect_features(), needs));
-    REQUIRE((matmul[0] && pack && rms_norm && layer_norm && rope_table && rotate && write_key[0] && write_value[0]));
+    REQUIRE((matmul[0] && pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
+    REQUIRE((write_key[0] && write_value[0]));
     REQUIRE((attend[0] && attend_merge && attend_finish && unary[0] && softcap));
     check_matmul(k);
     check_pack(k);
+    check_pack_q8(k);
     check_norms(k);
     check_rope_table(k);
     check_rotate(k);

@@ -38,9 +38,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST_CASE("logits have the same bits on every instruction set, thread count, prompt split and batch") {
     for (const NamedConfig& named : decoder_configs())
-        for (const Type type : {Type::f32, Type::f16, Type::bf16})
+        for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4})
             for (const Type kv_type : {Type::f32, Type::f16}) {
-                if (type == Type::bf16 && kv_type == Type::f16) continue;  // says nothing new
+                if (type >= Type::bf16 && kv_type == Type::f16) continue;  // says nothing new
                 CAPTURE(named.name);
                 CAPTURE(static_cast<int>(type));
                 CAPTURE(static_cast<int>(kv_type));

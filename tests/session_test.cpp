@@ -26,7 +26,7 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
         b.rotary_dim = 2 * pick(1, head_dim / 2);
         b.window = pick(0, 1) ? pick(1, 300) : 0;
         b.gated = pick(0, 1);
-        const SmallModel small(config, pick(0, 1) ? Type::f32 : Type::f16, random());
+        const SmallModel small(config, static_cast<Type>(pick(0, kTypeCount - 1)), random());
         const std::uint32_t max_kv_len = pick(1, config.decoder.max_positions);
         const Limits limits{.max_kv_len = max_kv_len,
                             .max_batch = pick(1, max_kv_len),

@@ -31,6 +31,7 @@ void convert_as_asked(Arguments& arguments) {
     options.tokenizer = arguments.tokenizer;
     options.config = arguments.config;
     if (arguments.has_type) options.type = arguments.type;
+    options.report_loss = true;
     options.show_progress = isatty(STDERR_FILENO);
     convert(options);
     if (arguments.common.json)

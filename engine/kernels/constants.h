@@ -61,6 +61,8 @@ namespace fovea {
 
 inline constexpr float kRound = 0x1.8p+23f;  // 1.5·2²³: adding it rounds |x| < 2²² to an integer, in the low bits
 
+inline constexpr float kQuantMin = 0x1p-100f;  // a group whose magnitudes are all below is quantized as zeros
+
 inline constexpr float kExpMin = -80.0f;  // below: 0, well above where float32 underflows
 inline constexpr float kExpMax = 89.0f;   // e^89 > 2^128: infinity
 inline constexpr float kLog2E = 0x1.715476p+0f;

@@ -24,6 +24,22 @@ inline constexpr std::uint32_t kRowBlock = 12;      // rows of an operand that a
 inline constexpr std::uint32_t kTile = 64;          // positions of an attention tile, at multiples of 64
 inline constexpr std::uint32_t kChunk = 512;        // positions after which attention's state restarts
 
+/// Bytes per row of 32 quantized columns: see pack_q8.
+inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
+
+[[nodiscard]] constexpr bool is_quantized(Type type) noexcept { return type == Type::q8 || type == Type::q4; }
+
+/// Groups of a quantized row: whole superblocks of two, as in panels.
+[[nodiscard]] constexpr std::uint64_t quant_groups(std::uint64_t n_cols) noexcept {
+    return round_up(n_cols, kSuperblock) / kGroup;
+}
+
+/// Bytes of n_rows rows packed as a matmul with weights of that type wants them, see pack and pack_q8. Linear in the
+/// rows: the block of rows that starts with row r starts at operand_bytes(type, r, n_cols).
+[[nodiscard]] constexpr std::uint64_t operand_bytes(Type type, std::uint64_t n_rows, std::uint64_t n_cols) noexcept {
+    return n_rows * (is_quantized(type) ? quant_groups(n_cols) * kQuantGroupBytes : n_cols * 4);
+}
+
 /// What happens to y = W·x + bias before it is stored.
 enum class Finish : std::uint8_t {
     store,  ///< out = act(y)
@@ -38,7 +54,7 @@ struct Matmul {
     std::uint32_t n_rows;          // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const float* operand;          // packed rows, see pack
+    const void* operand;           // packed rows: see pack; for q8 and q4 pack_q8
     std::uint32_t seq_len;
     const float* bias;             // [panels·16] or null
     float* out;                    // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
@@ -89,11 +105,23 @@ struct Kernels {
     CpuFeatures needs;
 
     /// Indexed by Type. out = W·x with the epilogue of Matmul. Null where this build has none for the type.
+    /// In a dot product of q8 and q4 a group of 32 columns is one step: the int32 sum of the quants' products, exact,
+    /// then sum = fma(float(that), w_scale·x_scale, sum). All groups of the panel count, padding too.
     void (*matmul[kTypeCount])(const Matmul&) noexcept;
 
     /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding, so that block b
     /// of an operand starts at b·kRowBlock·n_cols.
     void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept;
+
+    /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns: amax = largest magnitude; infinite
+    /// or NaN: quants 0, scale NaN; below 2^-100: quants and scale 0; else scale = amax/127, quant = x·(127/amax)
+    /// rounded to nearest even. Columns from n_cols on are 0. packed is 4-byte aligned, a group after another:
+    ///   int8 quants [8][n_rows][4]   four columns of a row together
+    ///   float scales [n_rows]
+    ///   int32 [n_rows] −128·(sum of quants), int32 [n_rows] −8·(sum of quants): where a dot product starts whose
+    ///   weights are unsigned, with 128 or 8 for zero
+    void (*pack_q8)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                    std::byte* packed) noexcept;
 
     /// y[i] = x[i]·(1/sqrt(mean(x²) + epsilon))·weight[i] (Zhang and Sennrich 2019, eq. 4). x, y [n]; weight [n].
     /// mean = sum·(1/n) with the sum across a row of x² by fma; order of products as written. y may be x.
@@ -140,8 +168,10 @@ struct Kernels {
 };
 
 extern const Kernels kernels_scalar;
-extern const Kernels kernels_avx2;    // defined where the build has them: FOVEA_HAVE_AVX2, FOVEA_HAVE_AVX512
+extern const Kernels kernels_avx2;    // each defined where the build has it: FOVEA_HAVE_AVX2, ...
+extern const Kernels kernels_avxvnni;
 extern const Kernels kernels_avx512;
+extern const Kernels kernels_avx512vnni;
 
 /// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;

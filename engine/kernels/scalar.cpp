@@ -10,20 +10,41 @@ namespace {
 // ---- how elements are stored ---------------------------------------------------------------------------------------
 
 struct F32 {
+    static constexpr Type kType = Type::f32;
     using Element = float;
     static float load(float x) { return x; }
     static float store(float x) { return canonical(x); }
 };
 
 struct F16 {
+    static constexpr Type kType = Type::f16;
     using Element = std::uint16_t;
     static float load(std::uint16_t x) { return from_f16(x); }
     static std::uint16_t store(float x) { return to_f16(x); }
 };
 
 struct Bf16 {
+    static constexpr Type kType = Type::bf16;
     using Element = std::uint16_t;
     static float load(std::uint16_t x) { return from_bf16(x); }
+};
+
+/// Quants as panel_bytes tells: that of row `lane` in column `col` of a group.
+struct Q8 {
+    static constexpr Type kType = Type::q8;
+    static constexpr std::size_t kGroupBytes = kGroup * kLanes;
+    static std::int32_t load(const std::byte* group, std::size_t col, std::size_t lane) {
+        return static_cast<std::int8_t>(group[col / 4 * 64 + lane * 4 + col % 4]);
+    }
+};
+
+struct Q4 {
+    static constexpr Type kType = Type::q4;
+    static constexpr std::size_t kGroupBytes = kGroup * kLanes / 2;
+    static std::int32_t load(const std::byte* group, std::size_t col, std::size_t lane) {
+        const auto two = static_cast<std::int32_t>(group[col / 8 * 64 + lane * 4 + col % 4]);
+        return (col % 8 < 4 ? two & 15 : two >> 4) - 8;
+    }
 };
 
 // ---- sums ----------------------------------------------------------------------------------------------------------
@@ -63,6 +84,60 @@ void dot_panel(const typename Storage::Element* panel, const float* operand, std
     }
 }
 
+/// A packed row's groups, see Kernels::pack_q8.
+struct QuantGroup {
+    const std::byte* data;
+    std::uint32_t n_rows;
+
+    std::int32_t quant(std::uint32_t row, std::size_t col) const {
+        return static_cast<std::int8_t>(data[(col / 4 * n_rows + row) * 4 + col % 4]);
+    }
+    float scale(std::uint32_t row) const {
+        float x;
+        __builtin_memcpy(&x, data + kGroup * n_rows + row * sizeof x, sizeof x);
+        return x;
+    }
+};
+
+/// sum[row][lane] = fma(dot, w_scale·x_scale, sum) for one group.
+template<class Storage>
+void add_group(const std::byte* scales, const std::byte* quants, const QuantGroup& x,
+               float (&sum)[kRowBlock][kLanes]) {
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        std::uint16_t half;
+        __builtin_memcpy(&half, scales + lane * sizeof half, sizeof half);
+        std::int32_t weight[kGroup];
+        for (std::size_t col = 0; col < kGroup; ++col) weight[col] = Storage::load(quants, col, lane);
+        for (std::uint32_t row = 0; row < x.n_rows; ++row) {
+            std::int32_t dot = 0;
+            for (std::size_t col = 0; col < kGroup; ++col) dot += weight[col] * x.quant(row, col);
+            sum[row][lane] = fma_f32(static_cast<float>(dot), from_f16(half) * x.scale(row), sum[row][lane]);
+        }
+    }
+}
+
+/// dot_panel for quantized panels and operands.
+template<class Storage>
+void dot_quant_panel(const std::byte* panel, const std::byte* operand, std::uint32_t n_cols, std::uint32_t n_rows,
+                     float (&total)[kRowBlock][kLanes]) {
+    constexpr std::size_t kScaleBytes = kLanes * 2, kSuperblockBytes = 2 * (kScaleBytes + Storage::kGroupBytes);
+    constexpr std::size_t kGroupsPerBlock = kColumnBlock / kGroup;
+    const std::size_t n_groups = static_cast<std::size_t>(quant_groups(n_cols));
+    for (std::size_t begin = 0; begin < n_groups; begin += kGroupsPerBlock) {
+        const std::size_t end = n_groups - begin < kGroupsPerBlock ? n_groups : begin + kGroupsPerBlock;
+        float sum[kRowBlock][kLanes] = {};
+        for (std::size_t group = begin; group < end; ++group) {
+            const std::byte* superblock = panel + group / 2 * kSuperblockBytes;
+            add_group<Storage>(superblock + group % 2 * kScaleBytes,
+                               superblock + 2 * kScaleBytes + group % 2 * Storage::kGroupBytes,
+                               {operand + group * kQuantGroupBytes * n_rows, n_rows}, sum);
+        }
+        for (std::uint32_t row = 0; row < n_rows; ++row)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                total[row][lane] = begin == 0 ? sum[row][lane] : total[row][lane] + sum[row][lane];
+    }
+}
+
 // ---- matrices ------------------------------------------------------------------------------------------------------
 
 float activate(Activation activation, float x) {
@@ -78,10 +153,14 @@ float activate(Activation activation, float x) {
 
 /// y[row][lane] = W·x + bias for one panel and one block of operand rows.
 template<class Storage>
-void apply_panel(const Matmul& m, std::uint32_t panel, const float* operand, std::uint32_t n_rows,
+void apply_panel(const Matmul& m, std::uint32_t panel, const std::byte* operand, std::uint32_t n_rows,
                  float (&y)[kRowBlock][kLanes]) {
     const std::byte* bytes = m.panels + panel * m.panel_stride;
-    dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(bytes), operand, m.n_cols, n_rows, y);
+    if constexpr (is_quantized(Storage::kType))
+        dot_quant_panel<Storage>(bytes, operand, m.n_cols, n_rows, y);
+    else
+        dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(bytes),
+                           reinterpret_cast<const float*>(operand), m.n_cols, n_rows, y);
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
     for (std::uint32_t row = 0; row < n_rows; ++row)
@@ -114,7 +193,8 @@ void matmul(const Matmul& m) noexcept {
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step) {
         for (std::uint32_t first_row = 0; first_row < m.seq_len; first_row += kRowBlock) {
             const std::uint32_t n_rows = m.seq_len - first_row < kRowBlock ? m.seq_len - first_row : kRowBlock;
-            const float* operand = m.operand + std::size_t{first_row} * m.n_cols;
+            const std::byte* operand = static_cast<const std::byte*>(m.operand) +
+                                       static_cast<std::size_t>(operand_bytes(Storage::kType, first_row, m.n_cols));
             float y[kRowBlock][kLanes], up[kRowBlock][kLanes];
             apply_panel<Storage>(m, panel, operand, n_rows, y);
             if (gate) apply_panel<Storage>(m, panel + 1, operand, n_rows, up);
@@ -126,6 +206,43 @@ void matmul(const Matmul& m) noexcept {
 void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept {
     for (std::size_t col = 0; col < n_cols; ++col)
         for (std::uint32_t row = 0; row < n_rows; ++row) packed[col * n_rows + row] = x[row * x_stride + col];
+}
+
+/// One row's group of up to 32 columns; what is missing counts as 0.
+void quantize(const float* x, std::size_t n, std::int8_t (&quants)[kGroup], float& scale) {
+    std::uint32_t top = 0;
+    for (std::size_t i = 0; i < n; ++i) top = bits(magnitude(x[i])) > top ? bits(magnitude(x[i])) : top;
+    const float amax = float_of(top);
+    const bool finite = top < 0x7f800000u;
+    for (std::int8_t& quant : quants) quant = 0;
+    scale = finite ? 0.0f : float_of(kNan);
+    if (!finite || amax < kQuantMin) return;
+    scale = amax / 127.0f;
+    const float inverse = 127.0f / amax;
+    for (std::size_t i = 0; i < n; ++i) quants[i] = static_cast<std::int8_t>(bits(x[i] * inverse + kRound) & 0xffu);
+}
+
+void pack_q8(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+             std::byte* packed) noexcept {
+    const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
+    for (std::size_t col = 0; col < n_padded; col += kGroup, packed += kQuantGroupBytes * n_rows) {
+        const std::size_t left = col < n_cols ? n_cols - col : 0, n = left < kGroup ? left : kGroup;
+        std::byte* const scales = packed + kGroup * n_rows;
+        std::byte* const starts = scales + 4 * n_rows;
+        for (std::uint32_t row = 0; row < n_rows; ++row) {
+            std::int8_t quants[kGroup];
+            float scale;
+            quantize(x + row * x_stride + (n ? col : 0), n, quants, scale);
+            std::int32_t sum = 0;
+            for (const std::int8_t quant : quants) sum += quant;
+            const std::int32_t start8 = -128 * sum, start4 = -8 * sum;
+            for (std::size_t cell = 0; cell < kGroup / 4; ++cell)
+                __builtin_memcpy(packed + (cell * n_rows + row) * 4, quants + cell * 4, 4);
+            __builtin_memcpy(scales + row * 4, &scale, 4);
+            __builtin_memcpy(starts + row * 4, &start8, 4);
+            __builtin_memcpy(starts + (n_rows + row) * 4, &start4, 4);
+        }
+    }
 }
 
 // ---- norms ---------------------------------------------------------------------------------------------------------
@@ -328,8 +445,9 @@ void softcap(float* x, std::size_t n, float cap) noexcept {
 constinit const Kernels kernels_scalar = {
     .isa = "scalar",
     .needs = {},
-    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, nullptr, nullptr},
+    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, matmul<Q8>, matmul<Q4>},
     .pack = pack,
+    .pack_q8 = pack_q8,
     .rms_norm = rms_norm,
     .layer_norm = layer_norm,
     .rope_table = rope_table,

@@ -13,8 +13,14 @@ struct Entry {
     const Kernels* kernels;
 };
 constexpr Entry kTables[] = {
+#if defined(FOVEA_HAVE_AVX512VNNI)
+    {"avx512vnni", &kernels_avx512vnni},
+#endif
 #if defined(FOVEA_HAVE_AVX512)
     {"avx512", &kernels_avx512},
+#endif
+#if defined(FOVEA_HAVE_AVXVNNI)
+    {"avxvnni", &kernels_avxvnni},
 #endif
 #if defined(FOVEA_HAVE_AVX2)
     {"avx2", &kernels_avx2},

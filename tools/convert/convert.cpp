@@ -113,6 +113,12 @@ Progress progress_line() {
     };
 }
 
+/// One line on stderr for each quantized tensor.
+void report_loss(const TensorSpec& spec, Type type, double relative_error) {
+    std::fprintf(stderr, "%s %s of layer %u: relative error %.5f\n", type_name(type),
+                 role_name(static_cast<std::uint16_t>(spec.role)), static_cast<unsigned>(spec.layer), relative_error);
+}
+
 }  // namespace
 
 ModelSource read_source(const ConvertOptions& options) {
@@ -134,6 +140,7 @@ void convert(const ConvertOptions& options) {
     WriteOptions write;
     write.type = options.type.value_or(source.type);
     if (options.show_progress) write.progress = progress_line();
+    if (options.report_loss) write.quantized = report_loss;
     write_file(source, options.output, write);
 }
 

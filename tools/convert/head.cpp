@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "convert/quantize.h"
 #include "fovea/checksum.h"
 #include "refusal.h"
 
@@ -63,8 +64,7 @@ Bytes info_bytes(const ModelSource& source) {
 void place_tensors(const ModelSource& source, Type weight_type, FileHead& head) {
     const auto place = [&](const TensorSpec& spec) {
         const bool panels = spec.layout == Layout::panels;
-        const bool f32 = spec.layout == Layout::vector || spec.role == Role::relative_bias;
-        const Type type = f32 ? Type::f32 : weight_type;
+        const Type type = stored_type(spec, weight_type);
         TensorRecord r{};
         r.role = static_cast<std::uint16_t>(spec.role);
         r.stack = static_cast<std::uint16_t>(spec.stack);
@@ -101,9 +101,6 @@ std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
 }
 
 FileHead make_head(const ModelSource& source, const WriteOptions& options) {
-    if (options.type == Type::q8 || options.type == Type::q4)
-        throw Refusal(std::string("weights of type ") + type_name(options.type) +
-                      " are not written by this version: want f32, f16 or bf16");
     if (const Status status = check(source.config); !status.ok()) {
         char line[160];
         throw Refusal(std::string(describe(status, line)));

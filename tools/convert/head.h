@@ -15,7 +15,7 @@ struct FileHead {
     std::uint64_t weights_bytes = 0;
 };
 
-/// Throws Refusal where the configuration is invalid or the type is one this version does not write.
+/// Throws Refusal where the configuration is invalid.
 [[nodiscard]] FileHead make_head(const ModelSource& source, const WriteOptions& options);
 
 /// Puts the weights' checksum in, and with it those of the directory and the header.

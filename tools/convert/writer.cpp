@@ -13,6 +13,7 @@
 
 #include "convert/elements.h"
 #include "convert/head.h"
+#include "convert/quantize.h"
 #include "fovea/checksum.h"
 #include "refusal.h"
 
@@ -26,14 +27,16 @@ constexpr std::uint64_t kChunkElements = 1u << 18;  // of a table or vector that
 /// Makes the bytes of one tensor after another and hands them on in pieces, with their checksum.
 class WeightStream {
 public:
-    WeightStream(const ModelSource& source, const Progress& progress, std::uint64_t total, const Sink& sink)
-        : source_(source), progress_(progress), total_(total), sink_(sink) {}
+    WeightStream(const ModelSource& source, const WriteOptions& options, std::uint64_t total, const Sink& sink)
+        : source_(source), options_(options), total_(total), sink_(sink) {}
 
     void write(const TensorSpec& spec, const TensorRecord& record) {
         piece_.assign(record.offset - done_, std::byte{0});
         hand_on();
         const auto type = static_cast<Type>(record.type);
-        if (spec.layout == Layout::panels)
+        if (type == Type::q8 || type == Type::q4)
+            write_quantized_panels(spec, type, record.panel_stride);
+        else if (spec.layout == Layout::panels)
             write_panels(spec, type, record.panel_stride);
         else
             write_rows(spec, type, record.bytes);
@@ -56,6 +59,27 @@ private:
             store(spec, type, panel_, piece_.data());
             hand_on();
         }
+    }
+
+    void write_quantized_panels(const TensorSpec& spec, Type type, std::uint64_t stride) {
+        QuantLoss all;
+        for (std::uint32_t row = 0; row < spec.n_rows; row += kLanes) {
+            rows_.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
+            source_.read_rows(spec, row, std::min(kLanes, spec.n_rows - row), rows_.data());
+            piece_.assign(stride, std::byte{0});
+            const QuantLoss loss = quantize_panel(type, rows_.data(), spec.n_cols, piece_.data());
+            if (loss.overflow)
+                throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
+                              "'s range: want --type bf16 or f32");
+            all.error += loss.error;
+            all.total += loss.total;
+            hand_on();
+        }
+        if (options_.quantized) options_.quantized(spec, type, all.total > 0 ? std::sqrt(all.error / all.total) : 0);
+    }
+
+    static std::string place_of(const TensorSpec& spec) {
+        return role_name(static_cast<std::uint16_t>(spec.role)) + std::string(" in layer ") + std::to_string(spec.layer);
     }
 
     void write_rows(const TensorSpec& spec, Type type, std::uint64_t bytes) {
@@ -81,8 +105,7 @@ private:
         for (const float value : from) {
             const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
             if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
-                throw Refusal("a weight of tensor " + std::string(role_name(static_cast<std::uint16_t>(spec.role))) +
-                              " in layer " + std::to_string(spec.layer) + " is " + std::to_string(value) + ", beyond " +
+                throw Refusal("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
                               type_name(type) + "'s range: want --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
             std::memcpy(to, &half, sizeof half);
             to += sizeof half;
@@ -94,11 +117,11 @@ private:
         crc_ = crc32c(piece_, crc_);
         done_ += piece_.size();
         sink_(piece_);
-        if (progress_) progress_(done_, total_);
+        if (options_.progress) options_.progress(done_, total_);
     }
 
     const ModelSource& source_;
-    const Progress& progress_;
+    const WriteOptions& options_;
     const std::uint64_t total_;
     const Sink& sink_;
     std::vector<float> rows_, panel_;
@@ -109,7 +132,7 @@ private:
 
 /// Gives the weights to `sink`, in order, and completes `head`.
 void stream_weights(const ModelSource& source, const WriteOptions& options, FileHead& head, const Sink& sink) {
-    WeightStream stream(source, options.progress, head.weights_bytes, sink);
+    WeightStream stream(source, options, head.weights_bytes, sink);
     for (std::size_t i = 0; i < head.specs.size(); ++i) stream.write(head.specs[i], head.records[i]);
     seal(head, stream.crc());
 }

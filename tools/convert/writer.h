@@ -14,10 +14,14 @@ namespace fovea {
 /// Called as the weights are written, with bytes done and in all.
 using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
+/// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)).
+using QuantReport = std::function<void(const TensorSpec& spec, Type type, double relative_error)>;
+
 struct WriteOptions {
-    Type type = Type::f32;  ///< of matrices and tables; vectors are always f32
+    Type type = Type::f32;  ///< of matrices and tables, but see stored_type in convert/quantize.h
     std::uint64_t weights_alignment = kWeightsAlignment;
     Progress progress = {};
+    QuantReport quantized = {};
 };
 
 /// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on

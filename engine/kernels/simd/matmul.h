@@ -12,6 +12,8 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 // A tiny model's f32 matrices are in the cache since the last token, and there fetching them again only takes time.
 inline constexpr std::size_t kCachedBytes = 256 << 10;
 
+FOVEA_LANES const float* float_operand(const Matmul& m) { return static_cast<const float*>(m.operand); }
+
 /// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
 struct Totals {
     const float* at;
@@ -74,7 +76,7 @@ void few_rows(const Matmul& m) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
             for (std::uint32_t col = 0; col < m.n_cols; col += kColumnBlock) {
                 Block<W, kPanels> b{.weight = {},
-                                    .operand = m.operand + std::size_t{col} * kRows,
+                                    .operand = float_operand(m) + std::size_t{col} * kRows,
                                     .operand_stride = kRows,
                                     .n_cols = smaller(kColumnBlock, m.n_cols - col),
                                     .first = col == 0,
@@ -124,7 +126,7 @@ void two_panels(const Matmul& m, const Pair& pair, std::uint32_t row, std::uint3
     std::size_t fetched = 0;
     for (std::uint32_t start = row; start < row_end; start += kRowBlock) {
         const std::uint32_t packed = smaller(kRowBlock, m.seq_len - start);
-        const float* operand = m.operand + std::size_t{start} * m.n_cols + std::size_t{pair.col} * packed;
+        const float* operand = float_operand(m) + std::size_t{start} * m.n_cols + std::size_t{pair.col} * packed;
         for (std::uint32_t r = 0; r < packed; r += Tiling::kRows, fetched += step * pair.n_cols)
             for (std::uint32_t p = 0; p < 2; p += kPanels) {
                 Block<float, kPanels> b{.weight = {},

@@ -2,6 +2,8 @@
 #pragma once
 #include "attention.h"
 #include "matmul.h"
+#include "matmul_q.h"
+#include "quantize.h"
 #include "rows.h"
 
 namespace fovea {
@@ -10,8 +12,9 @@ namespace {
 constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
     return {.isa = isa,
             .needs = needs,
-            .matmul = {matmul<float>, matmul<Half>, matmul<Bfloat>, nullptr, nullptr},
+            .matmul = {matmul<float>, matmul<Half>, matmul<Bfloat>, matmul_q<Type::q8>, matmul_q<Type::q4>},
             .pack = pack,
+            .pack_q8 = pack_q8,
             .rms_norm = rms_norm,
             .layer_norm = layer_norm,
             .rope_table = rope_table,

@@ -1,0 +1,132 @@
+#include "convert/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "convert/elements.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint16_t kHalfNan = 0x7e00, kHalfInfinity = 0x7c00;
+
+/// Nearest integer within [least, most]; halves go away from zero.
+int rounded(double x, int least, int most) noexcept {
+    if (!(x > least)) return least;
+    if (!(x < most)) return most;
+    return static_cast<int>(x < 0 ? x - 0.5 : x + 0.5);
+}
+
+/// The element of largest magnitude, the first of several.
+float extreme(const float (&x)[kGroup]) noexcept {
+    float most = 0.0f;
+    for (const float value : x)
+        if (std::fabs(value) > std::fabs(most)) most = value;
+    return most;
+}
+
+bool is_finite(const float (&x)[kGroup]) noexcept {
+    return std::all_of(std::begin(x), std::end(x), [](float value) { return std::isfinite(value); });
+}
+
+/// The group's quants with a scale that is given.
+QuantizedGroup with_scale(const float (&x)[kGroup], std::uint16_t scale, int least, int most) noexcept {
+    QuantizedGroup group{scale, {}};
+    const double step = from_f16(scale);
+    if (step != 0 && std::isfinite(step))
+        for (std::size_t i = 0; i < kGroup; ++i)
+            group.quants[i] = static_cast<std::int8_t>(rounded(x[i] / step, least, most));
+    return group;
+}
+
+double squared_error(const float (&x)[kGroup], const QuantizedGroup& group) noexcept {
+    double sum = 0;
+    for (std::size_t i = 0; i < kGroup; ++i) {
+        const double difference = x[i] - static_cast<double>(group.quants[i]) * from_f16(group.scale);
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+/// For quants q the best scale is Σxq / Σq², and (Σxq)² / Σq² what it takes off the squared error Σx². Tries to bring
+/// the extreme to 6, 6.25, ... 10 on either side and returns the best scale found.
+double best_q4_scale(const float (&x)[kGroup], double most) noexcept {
+    double best = 0, best_gain = 0;
+    for (int side = -1; side <= 1; side += 2)
+        for (int quarters = 24; quarters <= 40; ++quarters) {
+            const double inverse = side * (0.25 * quarters) / most;
+            double products = 0, squares = 0;
+            for (const float value : x) {
+                const double quant = rounded(value * inverse, -8, 7);
+                products += value * quant;
+                squares += quant * quant;
+            }
+            const double gain = products * products / squares;  // some quant is at least 6 away from 0
+            if (gain > best_gain) {
+                best_gain = gain;
+                best = products / squares;
+            }
+        }
+    return best;
+}
+
+void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index, std::byte* panel) {
+    const bool q8 = type == Type::q8;
+    panel += index / 2 * panel_bytes(static_cast<std::uint8_t>(type), kSuperblock);
+    std::memcpy(panel + (index % 2 * kLanes + lane) * sizeof group.scale, &group.scale, sizeof group.scale);
+    std::byte* quants = panel + 4 * kLanes + index % 2 * kLanes * (q8 ? kGroup : kGroup / 2);
+    for (std::uint32_t col = 0; col < kGroup; ++col) {
+        const int quant = group.quants[col];
+        if (q8)
+            quants[col / 4 * 64 + lane * 4 + col % 4] = static_cast<std::byte>(quant);
+        else
+            quants[col / 8 * 64 + lane * 4 + col % 4] |= static_cast<std::byte>((quant + 8) << (col % 8 < 4 ? 0 : 4));
+    }
+}
+
+}  // namespace
+
+Type stored_type(const TensorSpec& spec, Type wanted) noexcept {
+    if (spec.layout == Layout::vector || spec.role == Role::relative_bias) return Type::f32;
+    const bool quantized = wanted == Type::q8 || wanted == Type::q4;
+    if (spec.layout == Layout::rows && quantized) return Type::f16;
+    const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
+    return wanted == Type::q4 && output ? Type::q8 : wanted;
+}
+
+QuantizedGroup quantize_q8(const float (&x)[kGroup]) noexcept {
+    if (!is_finite(x)) return {kHalfNan, {}};
+    const float most = std::fabs(extreme(x));
+    std::uint16_t scale = to_f16(most / 127.0f);
+    // Where float16 is coarse (below 2^-14) the nearest scale may be too small for the extreme; the next is not.
+    if (scale < kHalfInfinity && most > 127.5f * from_f16(scale)) ++scale;
+    return with_scale(x, scale, -127, 127);
+}
+
+QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept {
+    if (!is_finite(x)) return {kHalfNan, {}};
+    const double most = extreme(x);
+    if (most == 0) return {};
+    const QuantizedGroup plain = with_scale(x, to_f16(static_cast<float>(most / -8)), -8, 7);
+    const QuantizedGroup best = with_scale(x, to_f16(static_cast<float>(best_q4_scale(x, most))), -8, 7);
+    if (!std::isfinite(from_f16(plain.scale))) return plain;
+    return squared_error(x, best) < squared_error(x, plain) ? best : plain;
+}
+
+QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
+    QuantLoss loss;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+        for (std::uint32_t col = 0; col < n_cols; col += kGroup) {
+            float x[kGroup] = {};
+            std::copy_n(rows + std::size_t{lane} * n_cols + col, std::min(kGroup, n_cols - col), x);
+            const QuantizedGroup group = type == Type::q8 ? quantize_q8(x) : quantize_q4(x);
+            loss.overflow |= (group.scale & 0x7fff) == kHalfInfinity;
+            loss.error += squared_error(x, group);
+            for (const float value : x) loss.total += static_cast<double>(value) * value;
+            put_group(type, group, lane, col / kGroup, panel);
+        }
+    return loss;
+}
+
+}  // namespace fovea
