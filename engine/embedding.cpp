@@ -20,18 +20,6 @@ namespace {
     return type == Type::f16 ? from_f16(half) : from_bf16(half);
 }
 
-/// A quantized weight of a panel, in the layout of panel_bytes: its quant times its group's scale, exactly.
-[[nodiscard]] float quantized(const std::byte* panel, Type type, std::uint64_t lane, std::uint64_t col) noexcept {
-    const bool q8 = type == Type::q8;
-    panel += col / kSuperblock * panel_bytes(static_cast<std::uint8_t>(type), kSuperblock);
-    const std::uint64_t group = col % kSuperblock / kGroup, i = col % kGroup;
-    const std::byte* quants = panel + 4 * kLanes + group * kLanes * (q8 ? kGroup : kGroup / 2);
-    const float scale = element(panel, Type::f16, group * kLanes + lane);
-    const auto byte = static_cast<std::uint8_t>(quants[(q8 ? i / 4 : i / 8) * 64 + lane * 4 + i % 4]);
-    const int quant = q8 ? static_cast<std::int8_t>(byte) : (i % 8 < 4 ? byte & 15 : byte >> 4) - 8;
-    return static_cast<float>(quant) * scale;
-}
-
 /// One row of a table, out[i] = row[i]·scale. A table of panels keeps a row's elements 16 apart.
 void load_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, float scale, float* out) noexcept {
     const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
@@ -39,11 +27,13 @@ void load_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, f
     std::uint64_t at = std::uint64_t{row} * t.n_cols, step = 1;
     if (t.layout == static_cast<std::uint8_t>(Layout::panels)) {
         data += row / kLanes * t.panel_stride;
+        at = row % kLanes;
         if (is_quantized(type)) {
-            for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = quantized(data, type, row % kLanes, i) * scale;
+            const QuantPanel panel{data, type == Type::q8};
+            for (std::uint32_t i = 0; i < t.n_cols; ++i)
+                out[i] = static_cast<float>(panel.quant(i, at)) * panel.scale(i, at) * scale;
             return;
         }
-        at = row % kLanes;
         step = kLanes;
     }
     for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = element(data, type, at + i * step) * scale;

@@ -1,7 +1,9 @@
-// Half-precision numbers without the instructions for them: exact, so that every machine agrees.
+// Half-precision numbers and quantized ones without the instructions for them: exact, so that every machine agrees.
 #pragma once
 #include <bit>
 #include <cstdint>
+
+#include "format.h"
 
 namespace fovea {
 
@@ -19,5 +21,30 @@ namespace fovea {
 [[nodiscard]] constexpr float from_bf16(std::uint16_t half) noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
 }
+
+/// One weight at a time of a q8 or q4 panel, which is scale·quant; for its layout see panel_bytes.
+struct QuantPanel {
+    const std::byte* data;
+    bool q8;  // otherwise q4
+
+    [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
+        std::uint16_t half;
+        __builtin_memcpy(&half, group(col, 2 * kLanes, 0) + lane * sizeof half, sizeof half);
+        return from_f16(half);
+    }
+    [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
+        const std::uint64_t i = col % kGroup;
+        const std::byte* cell = group(col, kLanes * kGroup / (q8 ? 1 : 2), 4 * kLanes) + i / (q8 ? 4 : 8) * 64;
+        const auto byte = static_cast<std::uint8_t>(cell[lane * 4 + i % 4]);
+        return q8 ? static_cast<std::int8_t>(byte) : (i % 8 < 4 ? byte & 15 : byte >> 4) - 8;
+    }
+
+private:
+    /// Of a superblock's two parts from `at` on, of `bytes` each, that of the column's group.
+    [[nodiscard]] const std::byte* group(std::uint64_t col, std::uint64_t bytes, std::uint64_t at) const noexcept {
+        const auto type = static_cast<std::uint8_t>(q8 ? Type::q8 : Type::q4);
+        return data + col / kSuperblock * panel_bytes(type, kSuperblock) + at + col % kSuperblock / kGroup * bytes;
+    }
+};
 
 }  // namespace fovea

@@ -72,13 +72,7 @@ Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
     map.capacity = round_up(limits.max_kv_len, kLanes);
     map.n_chunks = static_cast<std::uint32_t>((map.capacity + kChunk - 1) / kChunk);
     map.hidden_stride = pad(s.d_model);
-    std::uint64_t quant_row_bytes = 0;
-    const auto takes_operand = [&](std::uint64_t width) {  // of weights of any type
-        quant_row_bytes = at_least(quant_row_bytes, operand_bytes(Type::q8, 1, width));
-        map.operand_row_bytes = at_least(map.operand_row_bytes, operand_bytes(Type::f32, 1, width));
-        map.operand_row_bytes = at_least(map.operand_row_bytes, quant_row_bytes);
-    };
-    takes_operand(s.d_model);
+    std::uint64_t operand_width = s.d_model;
     std::uint64_t n_heads = 0, head_dim = 0, value_stride = 0, n_rotated = 0, keys = 0, values = 0;
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
@@ -89,8 +83,7 @@ Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
         map.projected_stride = at_least(map.projected_stride, queries + key_values);
         map.attended_stride = at_least(map.attended_stride, pad(merged));
         map.inner_stride = at_least(map.inner_stride, pad(b.d_ff));
-        takes_operand(merged);
-        takes_operand(b.d_ff);
+        operand_width = at_least(operand_width, at_least(merged, b.d_ff));
         if (b.position == Position::rope) map.rotation_stride = at_least(map.rotation_stride, pad(b.rotary_dim));
         n_rotated += b.position == Position::rope;
         n_heads = at_least(n_heads, b.n_heads);
@@ -102,10 +95,12 @@ Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
         values += value_cache_bytes(s.block(layer), map, limits.kv_type);
     }
     map.partial_stride = value_stride + kLanes;  // o, then m and l
+    const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, operand_width);
+    map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, operand_width), quant_row_bytes);
     // A member's own rows: kRowBlock of d_model on their way into an operand, or one and its operand, or one attention
     // task's query and states.
-    const std::uint64_t norm_rows = at_least(kRowBlock * map.hidden_stride,
-                                             map.hidden_stride + pad(quant_row_bytes / 4));
+    const std::uint64_t norm_rows =
+        at_least(kRowBlock * map.hidden_stride, map.hidden_stride + pad(quant_row_bytes / 4));
     const std::uint64_t attention_rows = kRowBlock * (pad(head_dim) + 2 * value_stride) + 4 * kLanes;
     map.scratch_stride = at_least(norm_rows, attention_rows);
 

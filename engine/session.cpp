@@ -85,27 +85,16 @@ void resolve(SessionState& s) noexcept {
     }
 }
 
-/// Whether matrices of both types take the same operand.
-[[nodiscard]] bool has_operand_of(std::uint8_t type, std::uint8_t other) noexcept {
-    return is_quantized(static_cast<Type>(type)) == is_quantized(static_cast<Type>(other));
-}
-
-/// Every matrix must be of a type the kernels multiply by, and those that share an operand of types that allow it.
-[[nodiscard]] Status check_types(const Model& model, const Kernels& kernels) noexcept {
-    const Stack& stack = model.config().decoder;
-    Status status;
-    for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) {
-        if (!status.ok() || spec.layout != Layout::panels) return;
-        const TensorRecord* t = ModelAccess::find(model, spec.stack, spec.layer, spec.role);
-        if (!t || !kernels.matmul[t->type])
-            status = {Code::unsupported, "as the largest matrix type this version multiplies by",
-                      static_cast<std::uint64_t>(Type::q4), t ? t->type : 0u};
-        if (!status.ok() || (spec.role != Role::key && spec.role != Role::value)) return;
-        const TensorRecord* query = ModelAccess::find(model, spec.stack, spec.layer, Role::query);
-        if (query && !has_operand_of(query->type, t->type))
-            status = {Code::unsupported, "as the type of keys and values beside such queries", query->type, t->type};
-    });
-    return status;
+/// Queries, keys and values share an operand, so that their types must too, but for q8 and q4.
+[[nodiscard]] Status check_types(const Model& model) noexcept {
+    for (std::uint32_t i = 0; i < model.config().decoder.n_layers; ++i) {
+        const Layer layer = find_layer(model, i);
+        for (const Type type : {layer.key.type, layer.value.type})
+            if (is_quantized(type) != is_quantized(layer.query.type))
+                return {Code::unsupported, "as the type of keys and values beside such queries",
+                        static_cast<std::uint64_t>(layer.query.type), static_cast<std::uint64_t>(type)};
+    }
+    return {};
 }
 
 struct Work {
@@ -149,7 +138,7 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     if (Status status = lay_out(model.config(), complete, map); !status.ok()) return status;
     const Kernels* kernels = find_kernels(isa);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (Status status = check_types(model, *kernels); !status.ok()) return status;
+    if (Status status = check_types(model); !status.ok()) return status;
     if (arena.size() < map.total) return {Code::arena_too_small, "arena bytes", map.total, arena.size()};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};

@@ -48,7 +48,7 @@ TEST_CASE("cli: usage errors") {
     check_refused({"convert", "a"}, 2, "-o, want the file to write, had none");
     check_refused({"convert", "-o", "a"}, 2, "SOURCE, want a model to convert, had none");
     check_refused({"bench"}, 2, "MODEL or --preset NAME");
-    check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2, "--type, want one of f32, f16, bf16, had f31");
+    check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2, "--type, want one of f32, f16, bf16, q8, q4, had f31");
 }
 
 TEST_CASE("cli: what this machine does not have") {

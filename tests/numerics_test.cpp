@@ -34,8 +34,8 @@ Guarded<float> random_floats(std::size_t n, std::uint32_t seed) {
     return x;
 }
 
-void hash_matmul(Hash& h) {
-    for (const Type type : {Type::f32, Type::f16, Type::bf16})
+void hash_types(Hash& h, std::initializer_list<Type> types) {
+    for (const Type type : types)
         for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
             for (const Activation f :
                  {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
@@ -48,6 +48,21 @@ void hash_matmul(Hash& h) {
                                    .fill = Fill::wide};
                 h.add(MatmulRun(c, type).run(kernels_scalar));
             }
+}
+
+void hash_matmul(Hash& h) { hash_types(h, {Type::f32, Type::f16, Type::bf16}); }
+
+void hash_matmul_q(Hash& h) { hash_types(h, {Type::q8, Type::q4}); }
+
+/// The packed bytes: quants, scales, and where sums start.
+void hash_pack_q8(Hash& h) {
+    for (const std::uint32_t n_cols : {7u, 64u, 172u, 1100u}) {
+        const std::uint32_t n_rows = 1 + n_cols % kRowBlock;
+        const Guarded<float> x = random_floats(std::size_t{n_rows} * n_cols, n_cols);
+        Guarded<float> packed(static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols)) / sizeof(float));
+        kernels_scalar.pack_q8(x.data(), n_cols, n_rows, n_cols, reinterpret_cast<std::byte*>(packed.data()));
+        h.add(packed);
+    }
 }
 
 void hash_norms(Hash& h) {
@@ -109,7 +124,8 @@ constexpr std::uint32_t kGoldenVersion = 1;  // the kNumericsVersion that these 
 constexpr Golden kGolden[] = {
     {"matmul", hash_matmul, 9691826245724270609u},        {"norms", hash_norms, 16606440433378860096u},
     {"positions", hash_positions, 16029263975363803177u}, {"attention", hash_attention, 15564050459558108838u},
-    {"unary", hash_unary, 13602548799849657278u},
+    {"unary", hash_unary, 13602548799849657278u},         {"matmul_q", hash_matmul_q, 11998844870652915138u},
+    {"pack_q8", hash_pack_q8, 9072107090720295866u},
 };
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "convert/head.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -19,8 +21,8 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
     };
     for (int i = 0; i < 200; ++i) {
         const std::uint32_t n_kv_heads = pick(1, 3), head_dim = 2 * pick(1, 20);
-        Config config = llama_config(pick(1, 3), pick(1, 70), n_kv_heads * pick(1, 4), n_kv_heads, head_dim, pick(1, 90),
-                                     pick(1, 1200));
+        Config config = llama_config(pick(1, 3), pick(1, 70), n_kv_heads * pick(1, 4), n_kv_heads, head_dim,
+                                     pick(1, 90), pick(1, 1200));
         Block& b = config.decoder.blocks[0];
         b.value_head_dim = pick(1, head_dim);
         b.rotary_dim = 2 * pick(1, head_dim / 2);
@@ -91,7 +93,8 @@ TEST_CASE("forward refuses what it cannot do and leaves the session as it was") 
     REQUIRE(forward(s.session, std::span(tokens).first(5), {}).ok());
 
     CHECK(forward(s.session, {}, logits).code == Code::bad_shape);
-    CHECK(forward(s.session, std::span(tokens).first(3), std::span(logits).first(vocab_size - 1)).code == Code::bad_shape);
+    CHECK(forward(s.session, std::span(tokens).first(3), std::span(logits).first(vocab_size - 1)).code ==
+          Code::bad_shape);
     const Status full = forward(s.session, std::span(tokens).first(16), logits);
     CHECK(full.code == Code::context_full);
     CHECK(full.wanted == 21);
@@ -117,6 +120,38 @@ TEST_CASE("make_session: unknown instruction sets and misaligned arenas") {
     CHECK(make_session(small.model, {}, arena, session, "z80").code == Code::isa_unavailable);
     CHECK(make_session(small.model, {}, std::span(arena).subspan(4), session).code == Code::misaligned);
     CHECK_FALSE(session.valid());
+}
+
+TEST_CASE("make_session: keys and values beside queries that take another operand are refused") {
+    const Config config = llama_config(2, 64, 4, 2, 16, 96);
+    for (const Role role : {Role::query, Role::key, Role::value, Role::attention_output, Role::down}) {
+        CAPTURE(static_cast<int>(role));
+        FileHead head = make_head(random_model(config, 1), {.type = Type::f16});
+        for (const TensorRecord& record : head.records) {
+            if (record.role != static_cast<std::uint16_t>(role) || record.layer != 1) continue;
+            TensorRecord quantized = record;  // its panels are longer than q8 wants, which the format allows
+            quantized.type = static_cast<std::uint8_t>(Type::q8);
+            const auto* bytes = reinterpret_cast<const std::byte*>(&record);
+            const auto at = std::search(head.bytes.begin(), head.bytes.end(), bytes, bytes + sizeof record);
+            REQUIRE(at != head.bytes.end());
+            std::memcpy(&*at, &quantized, sizeof quantized);
+        }
+        seal(head, 0);
+        AlignedBytes file(head.bytes.begin(), head.bytes.end());
+        file.resize(file.size() + head.weights_bytes);
+        Model model;
+        REQUIRE(open_model(file, model).ok());
+        Plan plan;
+        REQUIRE(make_plan(model.config(), {}, plan).ok());
+        AlignedBytes arena(plan.arena_bytes);
+        Session session;
+        const Status status = make_session(model, {}, arena, session);
+        const bool shares = role == Role::query || role == Role::key || role == Role::value;
+        CHECK(status.code == (shares ? Code::unsupported : Code::ok));
+        if (shares) continue;
+        std::vector<float> logits(config.decoder.vocab_size);
+        CHECK(forward(session, some_tokens(20, config.decoder.vocab_size), logits).ok());
+    }
 }
 
 TEST_CASE("two sessions share a model and do not disturb each other") {

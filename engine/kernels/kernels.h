@@ -104,7 +104,7 @@ struct Kernels {
     const char* isa;
     CpuFeatures needs;
 
-    /// Indexed by Type. out = W·x with the epilogue of Matmul. Null where this build has none for the type.
+    /// Indexed by Type. out = W·x with the epilogue of Matmul.
     /// In a dot product of q8 and q4 a group of 32 columns is one step: the int32 sum of the quants' products, exact,
     /// then sum = fma(float(that), w_scale·x_scale, sum). All groups of the panel count, padding too.
     void (*matmul[kTypeCount])(const Matmul&) noexcept;

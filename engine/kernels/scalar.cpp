@@ -29,22 +29,9 @@ struct Bf16 {
     static float load(std::uint16_t x) { return from_bf16(x); }
 };
 
-/// Quants as panel_bytes tells: that of row `lane` in column `col` of a group.
-struct Q8 {
-    static constexpr Type kType = Type::q8;
-    static constexpr std::size_t kGroupBytes = kGroup * kLanes;
-    static std::int32_t load(const std::byte* group, std::size_t col, std::size_t lane) {
-        return static_cast<std::int8_t>(group[col / 4 * 64 + lane * 4 + col % 4]);
-    }
-};
-
-struct Q4 {
-    static constexpr Type kType = Type::q4;
-    static constexpr std::size_t kGroupBytes = kGroup * kLanes / 2;
-    static std::int32_t load(const std::byte* group, std::size_t col, std::size_t lane) {
-        const auto two = static_cast<std::int32_t>(group[col / 8 * 64 + lane * 4 + col % 4]);
-        return (col % 8 < 4 ? two & 15 : two >> 4) - 8;
-    }
+template<Type kQuantized>
+struct Quants {
+    static constexpr Type kType = kQuantized;
 };
 
 // ---- sums ----------------------------------------------------------------------------------------------------------
@@ -58,13 +45,18 @@ float fold(const float (&lanes)[kLanes]) {
     return sum[0];
 }
 
+void add_block(const float (&sum)[kRowBlock][kLanes], bool first, std::uint32_t n_rows,
+               float (&total)[kRowBlock][kLanes]) {
+    for (std::uint32_t row = 0; row < n_rows; ++row)
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            total[row][lane] = first ? sum[row][lane] : total[row][lane] + sum[row][lane];
+}
+
 /// total[row][lane] = dot product of a panel's row `lane` with operand row `row`.
 ///   panel [n_cols][16]; operand [n_cols][n_rows], n_rows <= kRowBlock
 template<class Storage>
 void dot_panel(const typename Storage::Element* panel, const float* operand, std::uint32_t n_cols, std::uint32_t n_rows,
                float (&total)[kRowBlock][kLanes]) {
-    for (std::uint32_t row = 0; row < n_rows; ++row)
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane) total[row][lane] = 0.0f;
     for (std::size_t begin = 0; begin < n_cols; begin += kColumnBlock) {
         const std::size_t end = n_cols - begin < kColumnBlock ? n_cols : begin + kColumnBlock;
         float sum[kRowBlock][kLanes] = {};
@@ -78,9 +70,7 @@ void dot_panel(const typename Storage::Element* panel, const float* operand, std
                     sum[row][lane] = fma_f32(weight[lane], x, sum[row][lane]);
             }
         }
-        for (std::uint32_t row = 0; row < n_rows; ++row)
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                total[row][lane] = begin == 0 ? sum[row][lane] : total[row][lane] + sum[row][lane];
+        add_block(sum, begin == 0, n_rows, total);
     }
 }
 
@@ -99,42 +89,30 @@ struct QuantGroup {
     }
 };
 
-/// sum[row][lane] = fma(dot, w_scale·x_scale, sum) for one group.
-template<class Storage>
-void add_group(const std::byte* scales, const std::byte* quants, const QuantGroup& x,
-               float (&sum)[kRowBlock][kLanes]) {
+/// sum[row][lane] = fma(dot, w_scale·x_scale, sum) for the group that starts with column `begin`.
+void add_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, float (&sum)[kRowBlock][kLanes]) {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-        std::uint16_t half;
-        __builtin_memcpy(&half, scales + lane * sizeof half, sizeof half);
         std::int32_t weight[kGroup];
-        for (std::size_t col = 0; col < kGroup; ++col) weight[col] = Storage::load(quants, col, lane);
+        for (std::size_t col = 0; col < kGroup; ++col) weight[col] = panel.quant(begin + col, lane);
+        const float scale = panel.scale(begin, lane);
         for (std::uint32_t row = 0; row < x.n_rows; ++row) {
             std::int32_t dot = 0;
             for (std::size_t col = 0; col < kGroup; ++col) dot += weight[col] * x.quant(row, col);
-            sum[row][lane] = fma_f32(static_cast<float>(dot), from_f16(half) * x.scale(row), sum[row][lane]);
+            sum[row][lane] = fma_f32(static_cast<float>(dot), scale * x.scale(row), sum[row][lane]);
         }
     }
 }
 
-/// dot_panel for quantized panels and operands.
-template<class Storage>
-void dot_quant_panel(const std::byte* panel, const std::byte* operand, std::uint32_t n_cols, std::uint32_t n_rows,
+/// dot_panel for quantized panels and operands: padding counts too.
+void dot_quant_panel(const QuantPanel& panel, const std::byte* operand, std::uint32_t n_cols, std::uint32_t n_rows,
                      float (&total)[kRowBlock][kLanes]) {
-    constexpr std::size_t kScaleBytes = kLanes * 2, kSuperblockBytes = 2 * (kScaleBytes + Storage::kGroupBytes);
-    constexpr std::size_t kGroupsPerBlock = kColumnBlock / kGroup;
-    const std::size_t n_groups = static_cast<std::size_t>(quant_groups(n_cols));
-    for (std::size_t begin = 0; begin < n_groups; begin += kGroupsPerBlock) {
-        const std::size_t end = n_groups - begin < kGroupsPerBlock ? n_groups : begin + kGroupsPerBlock;
+    const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
+    for (std::size_t begin = 0; begin < n_padded; begin += kColumnBlock) {
+        const std::size_t end = n_padded - begin < kColumnBlock ? n_padded : begin + kColumnBlock;
         float sum[kRowBlock][kLanes] = {};
-        for (std::size_t group = begin; group < end; ++group) {
-            const std::byte* superblock = panel + group / 2 * kSuperblockBytes;
-            add_group<Storage>(superblock + group % 2 * kScaleBytes,
-                               superblock + 2 * kScaleBytes + group % 2 * Storage::kGroupBytes,
-                               {operand + group * kQuantGroupBytes * n_rows, n_rows}, sum);
-        }
-        for (std::uint32_t row = 0; row < n_rows; ++row)
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                total[row][lane] = begin == 0 ? sum[row][lane] : total[row][lane] + sum[row][lane];
+        for (std::size_t col = begin; col < end; col += kGroup, operand += kQuantGroupBytes * n_rows)
+            add_group(panel, col, {operand, n_rows}, sum);
+        add_block(sum, begin == 0, n_rows, total);
     }
 }
 
@@ -157,7 +135,7 @@ void apply_panel(const Matmul& m, std::uint32_t panel, const std::byte* operand,
                  float (&y)[kRowBlock][kLanes]) {
     const std::byte* bytes = m.panels + panel * m.panel_stride;
     if constexpr (is_quantized(Storage::kType))
-        dot_quant_panel<Storage>(bytes, operand, m.n_cols, n_rows, y);
+        dot_quant_panel({bytes, Storage::kType == Type::q8}, operand, m.n_cols, n_rows, y);
     else
         dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(bytes),
                            reinterpret_cast<const float*>(operand), m.n_cols, n_rows, y);
@@ -445,7 +423,7 @@ void softcap(float* x, std::size_t n, float cap) noexcept {
 constinit const Kernels kernels_scalar = {
     .isa = "scalar",
     .needs = {},
-    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, matmul<Q8>, matmul<Q4>},
+    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, matmul<Quants<Type::q8>>, matmul<Quants<Type::q4>>},
     .pack = pack,
     .pack_q8 = pack_q8,
     .rms_norm = rms_norm,

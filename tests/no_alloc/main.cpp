@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "../small_models.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
 #include "opened.h"
-#include "../small_models.h"
 
 // ---- the allocator -------------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ int run(std::uint32_t n_threads) {
         text.emplace_back(n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
-        large.emplace_back(Type::bf16, Type::f32, n_threads, isa);
+        for (const Type type : {Type::bf16, Type::q8, Type::q4}) large.emplace_back(type, Type::f32, n_threads, isa);
     }
     if (dup2(STDERR_FILENO, kReport) < 0) return 1;
 

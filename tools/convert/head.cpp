@@ -108,7 +108,11 @@ FileHead make_head(const ModelSource& source, const WriteOptions& options) {
     FileHead head;
     place_tensors(source, options.type, head);
 
-    struct Part { SectionKind kind; const void* data; std::uint64_t bytes; };
+    struct Part {
+        SectionKind kind;
+        const void* data;
+        std::uint64_t bytes;
+    };
     Bytes config;
     append_stack(config, source.config.encoder, StackIndex::encoder);
     append_stack(config, source.config.decoder, StackIndex::decoder);
@@ -134,7 +138,6 @@ FileHead make_head(const ModelSource& source, const WriteOptions& options) {
         r.offset = head.bytes.size();
         r.bytes = part.bytes;
         append(head.bytes, part.data, part.bytes);
-        r.crc = crc32c(between(head.bytes, r.offset, r.bytes));
         pad_to(head.bytes, kSectionAlignment);
         directory.push_back(r);
     }
@@ -154,8 +157,13 @@ void seal(FileHead& head, std::uint32_t weights_crc) {
     FileHeader header;
     std::memcpy(&header, head.bytes.data(), sizeof header);
     const std::uint64_t directory_bytes = header.n_sections * sizeof(SectionRecord);
-    const std::uint64_t last = sizeof header + directory_bytes - sizeof(SectionRecord);  // the weights are the last
-    std::memcpy(head.bytes.data() + last + offsetof(SectionRecord, crc), &weights_crc, sizeof weights_crc);
+    for (std::uint64_t at = sizeof header; at < sizeof header + directory_bytes; at += sizeof(SectionRecord)) {
+        SectionRecord r;
+        std::memcpy(&r, head.bytes.data() + at, sizeof r);
+        const bool weights = r.kind == static_cast<std::uint32_t>(SectionKind::weights);
+        r.crc = weights ? weights_crc : crc32c(between(head.bytes, r.offset, r.bytes));
+        std::memcpy(head.bytes.data() + at, &r, sizeof r);
+    }
     header.directory_crc = crc32c(between(head.bytes, sizeof header, directory_bytes));
     std::memcpy(head.bytes.data(), &header, sizeof header);
     header.header_crc = crc32c(between(head.bytes, 0, offsetof(FileHeader, header_crc)));

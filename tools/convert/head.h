@@ -18,7 +18,7 @@ struct FileHead {
 /// Throws Refusal where the configuration is invalid.
 [[nodiscard]] FileHead make_head(const ModelSource& source, const WriteOptions& options);
 
-/// Puts the weights' checksum in, and with it those of the directory and the header.
+/// Puts all checksums in, the weights' being given.
 void seal(FileHead& head, std::uint32_t weights_crc);
 
 }  // namespace fovea

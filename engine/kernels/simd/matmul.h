@@ -1,4 +1,5 @@
-// Matrix products for f32, f16 and bf16 panels, with the epilogues of Matmul.
+// Matrix products with the epilogues of Matmul. What one block of columns comes to is block_product's affair: that of
+// product.h for f32, f16 and bf16 panels, that of matmul_q.h for q8 and q4.
 #pragma once
 #include "math.h"
 #include "product.h"
@@ -12,7 +13,36 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 // A tiny model's f32 matrices are in the cache since the last token, and there fetching them again only takes time.
 inline constexpr std::size_t kCachedBytes = 256 << 10;
 
-FOVEA_LANES const float* float_operand(const Matmul& m) { return static_cast<const float*>(m.operand); }
+/// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
+template<class W>
+struct Unit {
+    using Shape = Tiling;
+    using Wide = float;  // to what weights are widened for many rows
+    static constexpr std::uint32_t kCols = 1;
+    static constexpr std::size_t kWeights = kLanes;  // W's
+    static constexpr std::size_t kWords = 1;         // of four bytes in one row's operand
+    static void widen(const W* from, std::uint32_t n_units, float* to) {
+        for (std::size_t i = 0; i < n_units * kWeights; i += kLanes) store(load(from + i), to + i);
+    }
+};
+template<class W>
+inline constexpr std::uint32_t kBlockUnits = kColumnBlock / Unit<W>::kCols;
+template<class W>
+inline constexpr std::size_t kUnitBytes = Unit<W>::kWeights * sizeof(W);
+
+/// Units of the matrix's panels.
+template<class W>
+FOVEA_LANES std::uint32_t n_units(const Matmul& m) {
+    return m.n_cols / Unit<W>::kCols + (m.n_cols % Unit<W>::kCols != 0);
+}
+
+/// The operand's block of `packed` rows that starts with row `row`, from a unit on. What it holds is the unit's affair:
+/// a row is four bytes after another in any case.
+template<class W>
+FOVEA_LANES const float* operand_at(const Matmul& m, std::uint32_t row, std::uint32_t packed, std::uint32_t unit) {
+    return static_cast<const float*>(m.operand) +
+           (std::size_t{row} * n_units<W>(m) + std::size_t{packed} * unit) * Unit<W>::kWords;
+}
 
 /// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
 struct Totals {
@@ -55,36 +85,37 @@ inline void finish(const Matmul& m, const Totals& t) {
     }
 }
 
-/// Points kPanels streams at column `col` of the panels from `panel` on. Past the last panel that one is repeated: its
+/// Points kPanels streams at a unit of the panels from `panel` on. Past the last panel that one is repeated: its
 /// product costs little once it is in the cache, and is not stored.
 template<class W, std::uint32_t kPanels>
-FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32_t panel, std::uint32_t col) {
+FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32_t panel, std::uint32_t unit) {
     for (std::uint32_t p = 0; p < kPanels; ++p) {
         const std::byte* start = m.panels + smaller(panel + p, m.panel_end - 1) * m.panel_stride;
-        weight[p] = reinterpret_cast<const W*>(start) + std::size_t{col} * kLanes;
+        weight[p] = reinterpret_cast<const W*>(start) + unit * Unit<W>::kWeights;
     }
 }
 
-/// Up to Tiling::kRows rows: the weights are read once, several panels side by side. What decoding waits for is memory,
+/// Up to Shape::kRows rows: the weights are read once, several panels side by side. What decoding waits for is memory,
 /// or for small matrices the latency of one chain of fma; both want many panels at once.
 template<std::uint32_t kRows, Fetch kFetch, class W>
 void few_rows(const Matmul& m) {
-    constexpr std::uint32_t kPanels = panels_for(kRows);
+    constexpr std::uint32_t kPanels = panels_for<typename Unit<W>::Shape>(kRows);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     alignas(64) float total[kRows * kTogether * kLanes];
+    const std::uint32_t n = n_units<W>(m);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
-            for (std::uint32_t col = 0; col < m.n_cols; col += kColumnBlock) {
+            for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
                 Block<W, kPanels> b{.weight = {},
-                                    .operand = float_operand(m) + std::size_t{col} * kRows,
+                                    .operand = operand_at<W>(m, 0, kRows, unit),
                                     .operand_stride = kRows,
-                                    .n_cols = smaller(kColumnBlock, m.n_cols - col),
-                                    .first = col == 0,
+                                    .n_cols = smaller(kBlockUnits<W>, n - unit),
+                                    .first = unit == 0,
                                     .total = total + p * kLanes,
                                     .total_stride = kTogether * kLanes,
                                     .ahead = {},
-                                    .ahead_step = kLanes * sizeof(W)};
-                point(b.weight, m, panel + p, col);
+                                    .ahead_step = kUnitBytes<W>};
+                point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadBytes;
                 block_product<kRows, kFetch>(b);
@@ -109,59 +140,68 @@ FOVEA_LANES void block_product_of(std::uint32_t n_rows, const Block<W, kPanels>&
 }
 
 /// Two panels and one block of their columns.
+template<class W>
 struct Pair {
-    const float* weight[2];
+    const W* weight[2];
     std::uint32_t panel;  // of the matrix: the first of the two
-    std::uint32_t col, n_cols;
+    std::uint32_t unit, n_units;
     const std::byte* ahead[2];  // the pair that comes next, of ahead_bytes a panel
     std::size_t ahead_bytes;
 };
 
 /// A pair times rows [row, row_end) of the operand, into total [row_end − row][2·16]. After its last columns a block of
 /// rows is finished at once, so that its stores drain behind the next block's product.
-void two_panels(const Matmul& m, const Pair& pair, std::uint32_t row, std::uint32_t row_end, float* total) {
-    constexpr std::uint32_t kPanels = panels_for(Tiling::kRows);
-    const std::uint32_t passes = (row_end - row + Tiling::kRows - 1) / Tiling::kRows;
-    const std::size_t step = pair.ahead_bytes / (passes * pair.n_cols) + 1;
+template<class W>
+void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total) {
+    using Shape = typename Unit<W>::Shape;
+    constexpr std::uint32_t kRows = Shape::kRows, kPanels = smaller(panels_for<Shape>(kRows), 2);
+    const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
+    const std::size_t step = pair.ahead_bytes / (passes * pair.n_units) + 1;
     std::size_t fetched = 0;
     for (std::uint32_t start = row; start < row_end; start += kRowBlock) {
         const std::uint32_t packed = smaller(kRowBlock, m.seq_len - start);
-        const float* operand = float_operand(m) + std::size_t{start} * m.n_cols + std::size_t{pair.col} * packed;
-        for (std::uint32_t r = 0; r < packed; r += Tiling::kRows, fetched += step * pair.n_cols)
+        const float* operand = operand_at<W>(m, start, packed, pair.unit);
+        for (std::uint32_t r = 0; r < packed; r += kRows, fetched += step * pair.n_units)
             for (std::uint32_t p = 0; p < 2; p += kPanels) {
-                Block<float, kPanels> b{.weight = {},
-                                        .operand = operand + r,
-                                        .operand_stride = packed,
-                                        .n_cols = pair.n_cols,
-                                        .first = pair.col == 0,
-                                        .total = total + (start - row + r) * 2 * kLanes + p * kLanes,
-                                        .total_stride = 2 * kLanes,
-                                        .ahead = {},
-                                        .ahead_step = step};
+                Block<W, kPanels> b{.weight = {},
+                                    .operand = operand + r,
+                                    .operand_stride = packed,
+                                    .n_cols = pair.n_units,
+                                    .first = pair.unit == 0,
+                                    .total = total + (start - row + r) * 2 * kLanes + p * kLanes,
+                                    .total_stride = 2 * kLanes,
+                                    .ahead = {},
+                                    .ahead_step = step};
                 for (std::uint32_t q = 0; q < kPanels; ++q) {
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
                 }
-                block_product_of<Tiling::kRows>(smaller(Tiling::kRows, packed - r), b);
+                block_product_of<kRows>(smaller(kRows, packed - r), b);
             }
-        if (pair.col + pair.n_cols == m.n_cols)
+        if (pair.unit + pair.n_units == n_units<W>(m))
             finish(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
                        smaller(2, m.panel_end - pair.panel)});
     }
 }
 
-FOVEA_LANES const float* widen(const float* weight, std::uint32_t, float*) { return weight; }
+/// Weights as they are where that is what the product wants, else widened into `wide`.
 template<class W>
-FOVEA_LANES const float* widen(const W* weight, std::uint32_t n_cols, float* wide) {
-    for (std::uint32_t col = 0; col < n_cols; ++col) store(load(weight + col * kLanes), wide + col * kLanes);
+FOVEA_LANES const W* widened(const W* weight, std::uint32_t, W*) {
+    return weight;
+}
+template<class W, class Wide>
+FOVEA_LANES const Wide* widened(const W* weight, std::uint32_t n_units, Wide* wide) {
+    Unit<W>::widen(weight, n_units, wide);
     return wide;
 }
 
 /// Rows of the operand to keep in the cache together: a multiple of kRowBlock, and evenly shared out.
-inline std::uint32_t rows_together(std::uint32_t seq_len, std::uint32_t n_cols) {
-    const std::size_t fitting = Tiling::kOperandBytes / (std::size_t{n_cols} * kRowBlock * sizeof(float));
+template<class W>
+std::uint32_t rows_together(const Matmul& m) {
+    const std::size_t row_bytes = n_units<W>(m) * Unit<W>::kWords * sizeof(float);
+    const std::size_t fitting = Unit<W>::Shape::kOperandBytes / (row_bytes * kRowBlock);
     const std::uint32_t most = fitting < 1 ? 1 : smaller(static_cast<std::uint32_t>(fitting), kMostRows / kRowBlock);
-    const std::uint32_t blocks = (seq_len + kRowBlock - 1) / kRowBlock, groups = (blocks + most - 1) / most;
+    const std::uint32_t blocks = (m.seq_len + kRowBlock - 1) / kRowBlock, groups = (blocks + most - 1) / most;
     return (blocks + groups - 1) / groups * kRowBlock;
 }
 
@@ -169,26 +209,28 @@ inline std::uint32_t rows_together(std::uint32_t seq_len, std::uint32_t n_cols) 
 /// widened once for all of them.
 template<class W>
 void many_rows(const Matmul& m) {
+    using Wide = typename Unit<W>::Wide;
+    constexpr std::uint32_t kBlock = kBlockUnits<W>;
     alignas(64) float total[kMostRows * 2 * kLanes];
-    alignas(64) float wide[2][kColumnBlock * kLanes];
-    const std::uint32_t n_rows = rows_together(m.seq_len, m.n_cols);
+    alignas(64) Wide wide[2][kBlock * Unit<Wide>::kWeights];
+    const std::uint32_t n_rows = rows_together<W>(m), n = n_units<W>(m);
     for (std::uint32_t row = 0; row < m.seq_len; row += n_rows) {
         const std::uint32_t row_end = smaller(m.seq_len, row + n_rows);
         for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += 2) {
-            for (std::uint32_t col = 0; col < m.n_cols; col += kColumnBlock) {
+            for (std::uint32_t unit = 0; unit < n; unit += kBlock) {
                 const W *weight[2], *next[2];
-                const std::uint32_t n_cols = smaller(kColumnBlock, m.n_cols - col);
-                const std::uint32_t next_col = col + n_cols < m.n_cols ? col + n_cols : 0;
-                point(weight, m, panel, col);
-                point(next, m, next_col ? panel : panel + 2, next_col);
-                Pair pair{.weight = {},
-                          .panel = panel,
-                          .col = col,
-                          .n_cols = n_cols,
-                          .ahead = {},
-                          .ahead_bytes = smaller(kColumnBlock, m.n_cols - next_col) * kLanes * sizeof(W)};
+                const std::uint32_t units = smaller(kBlock, n - unit);
+                const std::uint32_t next_unit = unit + units < n ? unit + units : 0;
+                point(weight, m, panel, unit);
+                point(next, m, next_unit ? panel : panel + 2, next_unit);
+                Pair<Wide> pair{.weight = {},
+                                .panel = panel,
+                                .unit = unit,
+                                .n_units = units,
+                                .ahead = {},
+                                .ahead_bytes = smaller(kBlock, n - next_unit) * kUnitBytes<W>};
                 for (std::uint32_t p = 0; p < 2; ++p) {
-                    pair.weight[p] = widen(weight[p], n_cols, wide[p]);
+                    pair.weight[p] = widened(weight[p], units, wide[p]);
                     pair.ahead[p] = reinterpret_cast<const std::byte*>(next[p]);
                 }
                 two_panels(m, pair, row, row_end, total);
@@ -199,12 +241,13 @@ void many_rows(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len > Tiling::kRows) return many_rows<W>(m);
+    constexpr std::uint32_t kRows = Unit<W>::Shape::kRows;
+    if (m.seq_len > kRows) return many_rows<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
         if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return few_rows<1, Fetch::nothing, W>(m);
     }
-    few_rows_of<Tiling::kRows, W>(m);
+    few_rows_of<kRows, W>(m);
 }
 
 }  // namespace

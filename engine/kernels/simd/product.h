@@ -13,9 +13,10 @@ namespace {
 [[gnu::always_inline]] constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 
 /// Panels to take at once with so many rows: as many as leave every sum in a register.
+template<class Shape = Tiling>
 [[nodiscard]] constexpr std::uint32_t panels_for(std::uint32_t n_rows) {
-    std::uint32_t n = Tiling::kStreams;
-    while (n > 1 && n * n_rows > Tiling::kSums) n /= 2;
+    std::uint32_t n = Shape::kStreams;
+    while (n > 1 && n * n_rows > Shape::kSums) n /= 2;
     return n;
 }
 
@@ -63,6 +64,20 @@ struct Block {
     std::size_t ahead_step;           // so many bytes per column
 };
 
+/// A block's sums are stored, or added to the totals so far.
+template<std::uint32_t kRows, std::uint32_t kPanels, class W>
+FOVEA_LANES void store_totals(const F32x16 (&sum)[kRows][kPanels], const Block<W, kPanels>& b) {
+    float* const total = b.total;  // copies: the stores below might else change b for all the compiler knows
+    const std::size_t stride = b.total_stride;
+    const bool first = b.first;
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            float* at = total + r * stride + p * kLanes;
+            store(first ? sum[r][p] : load(at) + sum[r][p], at);
+        }
+    }
+}
+
 template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
 void block_product(const Block<W, kPanels>& b) {
     F32x16 sum[kRows][kPanels];
@@ -77,15 +92,7 @@ void block_product(const Block<W, kPanels>& b) {
         }
     };
     accumulate<1>(sum, b.weight, kLanes, b.operand, b.operand_stride, b.n_cols, fetch);
-    float* const total = b.total;  // copies: the stores below might else change b for all the compiler knows
-    const std::size_t stride = b.total_stride;
-    const bool first = b.first;
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            float* at = total + r * stride + p * kLanes;
-            store(first ? sum[r][p] : load(at) + sum[r][p], at);
-        }
-    }
+    store_totals(sum, b);
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 // Integer products of quantized weights, sixteen rows at a time, and the only place that knows their instructions.
 //
-// Per instruction set, for q8 and q4:
-//
-//   Products<type>
-//     Cell                 four columns of sixteen rows, made ready to multiply
-//     load(p, cell)        the two cells of columns 8i to 8i + 7 of a group; p is kPairBytes·i into the group's quants
-//     Sum                  sixteen sums of products
-//     begin(start)         zero, or the int32 at `start` where weights are multiplied as unsigned numbers
-//     add(sum, cell, x)    sum + the products with four int8 at x, exactly
-//     end(sum, start)      what the sum of a whole group comes to, as floats
-//
-// `start` is where a row's dot product of that type starts, see Kernels::pack_q8. Whatever the way, the sum of a group
-// is exact: |sum| <= 32·128·127 < 2^24, so that as a float it is exact too.
+//   Bytes                  64 of them: a cell (four columns of sixteen rows), or sixteen int32 sums
+//   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
+//   four(x)                the four bytes at x, sixteen times
+//   flip(w)                bit 7 of each flipped: as an unsigned number, w + 128
+//   low_nibbles(w), high_nibbles(w)
+//   dot4(sum, u, x)        sum + the products of unsigned u with signed x by fours, exactly (VNNI)
+//   pairs(u, x)            the same products by twos, as int16, saturated
+//   widened(p)             sums of int16 by twos
+//   add16, add32(a, b)     by int16, int32
+//   magnitudes(w), turned(x, w)   |w|; x·sign(w), where w is not 0
+//   to_float(sum)          sixteen int32 as floats
+//   store_bytes(x, p)      the lowest byte of each of sixteen words
 #pragma once
 #include "../kernels.h"
 #include "lanes.h"
@@ -26,92 +26,39 @@ FOVEA_LANES int word(const std::byte* p) {
     return x;
 }
 
-template<Type kType> struct Products;
-template<Type kType> inline constexpr std::size_t kPairBytes = kType == Type::q8 ? 128 : 64;
-
 #if defined(__AVX512F__)
 
 /// Tile shapes, by measurement.
 struct QuantTiling {
-    static constexpr std::uint32_t kRows = 12;     // rows of an operand at once
-    static constexpr std::uint32_t kSums = 12;     // rows·panels at once: as many integer sums, as many float sums
-    static constexpr std::uint32_t kStreams = 8;   // panels at once with a single row
-    static constexpr std::size_t kOperandBytes = 768 << 10;  // rows taken together
+    static constexpr std::uint32_t kRows = 12;    // rows of an operand at once
+    static constexpr std::uint32_t kSums = 12;    // rows·panels at once: as many integer sums, as many float sums
+    static constexpr std::uint32_t kStreams = 8;  // panels at once with a single row
+    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together
 };
 
-FOVEA_LANES __m512i line(const std::byte* p) { return _mm512_loadu_si512(p); }
-FOVEA_LANES __m512i four(const std::byte* x) { return _mm512_set1_epi32(word(x)); }
-FOVEA_LANES F32x16 to_float(__m512i x) { return {_mm512_cvtepi32_ps(x)}; }
-
-/// The low and high nibbles of 64 bytes: the cells of q4.
-FOVEA_LANES void nibbles(const std::byte* p, __m512i (&cell)[2]) {
-    const __m512i both = line(p), mask = _mm512_set1_epi8(15);
-    cell[0] = _mm512_and_si512(both, mask);
-    cell[1] = _mm512_and_si512(_mm512_srli_epi16(both, 4), mask);
+using Bytes = __m512i;
+FOVEA_LANES Bytes bytes(const std::byte* p) { return _mm512_loadu_si512(p); }
+FOVEA_LANES void store(Bytes x, std::byte* p) { _mm512_store_si512(p, x); }
+FOVEA_LANES Bytes four(const std::byte* x) { return _mm512_set1_epi32(word(x)); }
+FOVEA_LANES Bytes flip(Bytes w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
+FOVEA_LANES Bytes low_nibbles(Bytes w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
+FOVEA_LANES Bytes high_nibbles(Bytes w) { return low_nibbles(_mm512_srli_epi16(w, 4)); }
+FOVEA_LANES Bytes pairs(Bytes u, Bytes x) { return _mm512_maddubs_epi16(u, x); }
+FOVEA_LANES Bytes widened(Bytes p) { return _mm512_madd_epi16(p, _mm512_set1_epi16(1)); }
+FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return _mm512_add_epi16(a, b); }
+FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return _mm512_add_epi32(a, b); }
+FOVEA_LANES Bytes magnitudes(Bytes w) { return _mm512_abs_epi8(w); }
+FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
+    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
 }
-
-/// Sixteen bytes, the low ones of x.
+FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm512_cvtepi32_ps(sum)}; }
 FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
 }
-
 #if defined(__AVX512VNNI__)
-
-template<Type kType>
-struct Products {
-    using Cell = __m512i;
-    using Sum = __m512i;
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) {
-        if constexpr (kType == Type::q4) return nibbles(p, cell);
-        const __m512i offset = _mm512_set1_epi8(-128);  // vpdpbusd takes these as unsigned: 128 becomes the zero
-        cell[0] = _mm512_xor_si512(line(p), offset);
-        cell[1] = _mm512_xor_si512(line(p + 64), offset);
-    }
-    FOVEA_LANES static Sum begin(const std::byte* start) { return four(start); }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        return _mm512_dpbusd_epi32(sum, cell, four(x));
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte*) { return to_float(sum); }
-};
-
-#else
-
-/// |w|·(±x): a pair's int16 sum is at most 2·128·127 = 32512, so vpmaddubsw never saturates.
-template<>
-struct Products<Type::q8> {
-    struct Cell { __m512i magnitude; __mmask64 negative; };
-    using Sum = __m512i;
-    FOVEA_LANES static Cell cell_of(__m512i w) { return {_mm512_abs_epi8(w), _mm512_movepi8_mask(w)}; }
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) {
-        cell[0] = cell_of(line(p));
-        cell[1] = cell_of(line(p + 64));
-    }
-    FOVEA_LANES static Sum begin(const std::byte*) { return _mm512_setzero_si512(); }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        const __m512i plain = four(x);
-        const __m512i turned = _mm512_mask_sub_epi8(plain, cell.negative, _mm512_setzero_si512(), plain);
-        const __m512i pairs = _mm512_maddubs_epi16(cell.magnitude, turned);
-        return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte*) { return to_float(sum); }
-};
-
-/// Eight cells of pairs fit int16, 8·2·15·127 = 30480, and widen once.
-template<>
-struct Products<Type::q4> {
-    using Cell = __m512i;
-    using Sum = __m512i;
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) { nibbles(p, cell); }
-    FOVEA_LANES static Sum begin(const std::byte*) { return _mm512_setzero_si512(); }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        return _mm512_add_epi16(sum, _mm512_maddubs_epi16(cell, four(x)));
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte* start) {
-        return to_float(_mm512_add_epi32(_mm512_madd_epi16(sum, _mm512_set1_epi16(1)), four(start)));
-    }
-};
-
+FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32(sum, u, x); }
 #endif
+
 #else
 
 struct QuantTiling {
@@ -121,23 +68,42 @@ struct QuantTiling {
     static constexpr std::size_t kOperandBytes = 256 << 10;
 };
 
-struct Line { __m256i low, high; };
-
-FOVEA_LANES Line line(const std::byte* p) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+struct Bytes {
+    __m256i low, high;
+};
+FOVEA_LANES __m256i half(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+FOVEA_LANES Bytes bytes(const std::byte* p) { return {half(p), half(p + 32)}; }
+FOVEA_LANES void store(Bytes x, std::byte* p) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(p), x.low);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(p + 32), x.high);
 }
-FOVEA_LANES __m256i four(const std::byte* x) { return _mm256_set1_epi32(word(x)); }
-FOVEA_LANES F32x16 to_float(Line x) { return {_mm256_cvtepi32_ps(x.low), _mm256_cvtepi32_ps(x.high)}; }
-
-FOVEA_LANES void nibbles(const std::byte* p, Line (&cell)[2]) {
-    const Line both = line(p);
+FOVEA_LANES Bytes all(__m256i x) { return {x, x}; }
+FOVEA_LANES Bytes four(const std::byte* x) { return all(_mm256_set1_epi32(word(x))); }
+FOVEA_LANES Bytes flip(Bytes w) {
+    const __m256i sign = _mm256_set1_epi8(-128);
+    return {_mm256_xor_si256(w.low, sign), _mm256_xor_si256(w.high, sign)};
+}
+FOVEA_LANES Bytes low_nibbles(Bytes w) {
     const __m256i mask = _mm256_set1_epi8(15);
-    cell[0] = {_mm256_and_si256(both.low, mask), _mm256_and_si256(both.high, mask)};
-    cell[1] = {_mm256_and_si256(_mm256_srli_epi16(both.low, 4), mask),
-               _mm256_and_si256(_mm256_srli_epi16(both.high, 4), mask)};
+    return {_mm256_and_si256(w.low, mask), _mm256_and_si256(w.high, mask)};
 }
-
+FOVEA_LANES Bytes high_nibbles(Bytes w) {
+    return low_nibbles({_mm256_srli_epi16(w.low, 4), _mm256_srli_epi16(w.high, 4)});
+}
+FOVEA_LANES Bytes pairs(Bytes u, Bytes x) {
+    return {_mm256_maddubs_epi16(u.low, x.low), _mm256_maddubs_epi16(u.high, x.high)};
+}
+FOVEA_LANES Bytes widened(Bytes p) {
+    const __m256i one = _mm256_set1_epi16(1);
+    return {_mm256_madd_epi16(p.low, one), _mm256_madd_epi16(p.high, one)};
+}
+FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return {_mm256_add_epi16(a.low, b.low), _mm256_add_epi16(a.high, b.high)}; }
+FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
+FOVEA_LANES Bytes magnitudes(Bytes w) { return {_mm256_abs_epi8(w.low), _mm256_abs_epi8(w.high)}; }
+FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
+    return {_mm256_sign_epi8(x.low, w.low), _mm256_sign_epi8(x.high, w.high)};
+}
+FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm256_cvtepi32_ps(sum.low), _mm256_cvtepi32_ps(sum.high)}; }
 FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     const __m256i mask = _mm256_set1_epi32(255);
     const __m256i words = _mm256_packus_epi32(_mm256_and_si256(x.low, mask), _mm256_and_si256(x.high, mask));
@@ -145,69 +111,47 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(ordered));
 }
-
 #if defined(__AVXVNNI__)
+FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
+    return {_mm256_dpbusd_avx_epi32(sum.low, u.low, x.low), _mm256_dpbusd_avx_epi32(sum.high, u.high, x.high)};
+}
+#endif
 
-template<Type kType>
-struct Products {
-    using Cell = Line;
-    using Sum = Line;
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) {
-        if constexpr (kType == Type::q4) return nibbles(p, cell);
-        const __m256i offset = _mm256_set1_epi8(-128);
-        const Line w = line(p), next = line(p + 64);
-        cell[0] = {_mm256_xor_si256(w.low, offset), _mm256_xor_si256(w.high, offset)};
-        cell[1] = {_mm256_xor_si256(next.low, offset), _mm256_xor_si256(next.high, offset)};
-    }
-    FOVEA_LANES static Sum begin(const std::byte* start) { return {four(start), four(start)}; }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        return {_mm256_dpbusd_avx_epi32(sum.low, cell.low, four(x)),
-                _mm256_dpbusd_avx_epi32(sum.high, cell.high, four(x))};
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte*) { return to_float(sum); }
-};
+#endif
+
+// A row's sum over a group, from begin_sum by add_products to end_sum, is exact: |sum| <= 32·128·127 < 2^24, so that as
+// a float it is exact too. `start` is where it starts if weights are multiplied as unsigned, see Kernels::pack_q8.
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+
+FOVEA_LANES Bytes q8_cell(Bytes w) { return flip(w); }
+FOVEA_LANES Bytes begin_sum(const std::byte* start) { return four(start); }
+template<Type>
+FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
+    return dot4(sum, cell, four(x));
+}
+template<Type>
+FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte*) {
+    return to_float(sum);
+}
 
 #else
 
-/// |w|·(±x): a pair's int16 sum is at most 2·128·127 = 32512, so vpmaddubsw never saturates.
-template<>
-struct Products<Type::q8> {
-    using Cell = Line;
-    using Sum = Line;
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) {
-        cell[0] = line(p);
-        cell[1] = line(p + 64);
-    }
-    FOVEA_LANES static Sum begin(const std::byte*) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-    FOVEA_LANES static __m256i add(__m256i sum, __m256i w, __m256i x) {
-        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-        return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        return {add(sum.low, cell.low, four(x)), add(sum.high, cell.high, four(x))};
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte*) { return to_float(sum); }
-};
+FOVEA_LANES Bytes q8_cell(Bytes w) { return w; }
+FOVEA_LANES Bytes begin_sum(const std::byte*) { return Bytes{}; }
 
-/// Eight cells of pairs fit int16, 8·2·15·127 = 30480, and widen once.
-template<>
-struct Products<Type::q4> {
-    using Cell = Line;
-    using Sum = Line;
-    FOVEA_LANES static void load(const std::byte* p, Cell (&cell)[2]) { nibbles(p, cell); }
-    FOVEA_LANES static Sum begin(const std::byte*) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-    FOVEA_LANES static Sum add(Sum sum, Cell cell, const std::byte* x) {
-        return {_mm256_add_epi16(sum.low, _mm256_maddubs_epi16(cell.low, four(x))),
-                _mm256_add_epi16(sum.high, _mm256_maddubs_epi16(cell.high, four(x)))};
-    }
-    FOVEA_LANES static F32x16 end(Sum sum, const std::byte* start) {
-        const __m256i one = _mm256_set1_epi16(1);
-        return to_float({_mm256_add_epi32(_mm256_madd_epi16(sum.low, one), four(start)),
-                         _mm256_add_epi32(_mm256_madd_epi16(sum.high, one), four(start))});
-    }
-};
+/// q8: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates. q4: eight cells' pairs fit int16,
+/// 8·2·15·127 = 30480, and are widened once.
+template<Type kType>
+FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
+    if constexpr (kType == Type::q4) return add16(sum, pairs(cell, four(x)));
+    return add32(sum, widened(pairs(magnitudes(cell), turned(four(x), cell))));
+}
+template<Type kType>
+FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {
+    return to_float(kType == Type::q4 ? add32(widened(sum), four(start)) : sum);
+}
 
-#endif
 #endif
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
     return {.isa = isa,
             .needs = needs,
-            .matmul = {matmul<float>, matmul<Half>, matmul<Bfloat>, matmul_q<Type::q8>, matmul_q<Type::q4>},
+            .matmul = {matmul<float>, matmul<Half>, matmul<Bfloat>, matmul<Superblock<Type::q8>>,
+                       matmul<Superblock<Type::q4>>},
             .pack = pack,
             .pack_q8 = pack_q8,
             .rms_norm = rms_norm,
