@@ -325,7 +325,7 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
 
 inline constexpr std::uint32_t kNoId = 0xffffffffu;
 
-enum class TokenizerModel : std::uint32_t { bpe = 1 };
+enum class TokenizerModel : std::uint32_t { bpe = 1, word_piece = 2 };
 
 enum TokenizerFlag : std::uint32_t {
     kSymbolsAreBytes = 1,   // words start as bytes, else as characters
@@ -339,6 +339,7 @@ enum TokenizerFlag : std::uint32_t {
 
 // What a text may grow to is bounded, so that a file cannot make its reader ask for more memory than the text justifies.
 inline constexpr std::uint32_t kMaxTextGrowth = 64, kMaxTokenGrowth = 16;
+inline constexpr std::uint32_t kMaxWordCharacters = 1000;  // and the time a word of word_piece may take
 
 struct TokenizerHeader {
     std::uint32_t model;            // TokenizerModel
@@ -349,12 +350,13 @@ struct TokenizerHeader {
     std::uint32_t max_token_bytes;  // of the longest token
     std::uint32_t text_growth;      // at most this many bytes are rewritten by all steps, per byte of a text
     std::uint32_t token_growth;     // at most this many ids come of each byte of a text, its template's ids apart
-    std::uint32_t reserved[7];      // zero
+    std::uint32_t max_word_characters;  // word_piece: a longer word, its space counted, is unknown; else 0
+    std::uint32_t reserved[6];          // zero
 };
 static_assert(sizeof(TokenizerHeader) == 64);
 
 enum class TokenizerTableKind : std::uint32_t {
-    token_offsets = 1,  // u32 [n_tokens + 1]: where each token starts in token_text; kSpecialToken: and it is special
+    token_offsets = 1,  // u32 [n_tokens + 1]: where each token starts in token_text, and the two bits below
     token_text,         // the bytes each token stands for in a text
     end_ids,            // u32: tokens that end a text
     prefix_ids,         // u32: the template's tokens before a text
@@ -369,9 +371,12 @@ enum class TokenizerTableKind : std::uint32_t {
     combining,          // u32 likewise: canonical combining classes
     decompositions,     // u64 ascending: code point | first << 21 | second (or 0) << 42 | bit 63: composes again
     compositions,       // u16: those with bit 63, as indices into decompositions, sorted by (first, second)
+    characters,         // u32 as classes: CharacterBit
+    lower_case,         // u64 as decompositions
 };
 
-inline constexpr std::uint32_t kSpecialToken = 0x80000000u;  // an offset's bit
+// Bits of an offset. A token that joins the one before it leaves its first space out when decoded.
+inline constexpr std::uint32_t kSpecialToken = 0x80000000u, kJoinedToken = 0x40000000u;
 
 struct TokenizerTable {
     std::uint32_t kind;    // TokenizerTableKind
@@ -384,13 +389,15 @@ static_assert(sizeof(TokenizerTable) == 16);
 // A step takes a piece of text and hands on pieces of it, or a rewritten one; what leaves the last step are words.
 enum class StepKind : std::uint8_t {
     added_tokens = 1,  // takes out added tokens: mode 0 those matched in the text as given, 1 in the normalized one
-    nfc,               // Unicode's normal form C
+    normal_form,       // Unicode's: mode 0 form C, 1 form D without nonspacing marks
     replace,           // every `from` becomes `to`
     prepend,           // puts `to` first: mode 0 always, 1 unless the piece starts with it, 2 likewise and only where
                        // the piece starts the text
     words,             // contractions, letters, numbers, punctuation, space: mode WordFlag bits; `limit`
     digits,            // numbers apart from the rest: mode 0 in runs, 1 one by one
     split_before,      // a piece starts at every `from`
+    characters,        // each by its bits: mode RewriteFlag bits
+    bert_words,        // space goes, each punctuation character is a piece (Devlin et al. 2019)
 };
 
 enum WordFlag : std::uint8_t {
@@ -398,6 +405,13 @@ enum WordFlag : std::uint8_t {
     kAnyPrefix = 2,    // letters take one character before them that is no line end, letter or number; else one space
     kLineEnds = 4,     // punctuation takes the line ends after it, and a run of space ends with its last line end
     kWordFlags = 7,
+};
+
+enum RewriteFlag : std::uint8_t {
+    kClean = 1,         // dropped characters and bytes that are none go, other space becomes " "
+    kApart = 2,         // a space on both sides of an ideograph
+    kLowerCase = 4,
+    kRewriteFlags = 7,
 };
 
 struct TokenizerStep {
@@ -437,11 +451,16 @@ inline constexpr std::uint32_t kMaxProbes = 16;
     return static_cast<std::uint32_t>(h >> 32);
 }
 
-/// FNV-1a (Fowler, Noll, Vo 1991), its high bits stirred by one more multiplication.
+/// FNV-1a (Fowler, Noll, Vo 1991), its high bits stirred by one more multiplication. In steps, for growing strings.
+inline constexpr std::uint32_t kHashStart = 2166136261u;
+[[nodiscard]] constexpr std::uint32_t hash_step(std::uint32_t h, char byte) noexcept {
+    return (h ^ static_cast<std::uint8_t>(byte)) * 16777619u;
+}
+[[nodiscard]] constexpr std::uint32_t hash_end(std::uint32_t h) noexcept { return (h ^ h >> 15) * 0x85ebca6bu; }
 [[nodiscard]] constexpr std::uint32_t hash_bytes(const char* bytes, std::size_t n) noexcept {
-    std::uint32_t h = 2166136261u;
-    for (std::size_t i = 0; i < n; ++i) h = (h ^ static_cast<std::uint8_t>(bytes[i])) * 16777619u;
-    return (h ^ h >> 15) * 0x85ebca6bu;
+    std::uint32_t h = kHashStart;
+    for (std::size_t i = 0; i < n; ++i) h = hash_step(h, bytes[i]);
+    return hash_end(h);
 }
 
 struct AddedToken {
@@ -468,6 +487,14 @@ enum UnicodeClass : std::uint8_t {
     kSpace = 4,    // \s
     kNumeric = 8,  // what Digits takes for a number: \p{N} of a later Unicode
     kWord = 16,    // \w, next to added tokens
+};
+
+enum CharacterBit : std::uint8_t {
+    kDropped = 1,      // control characters and the like
+    kBlank = 2,        // space, among them some that are dropped too
+    kIdeograph = 4,    // Chinese, Japanese, Korean
+    kPunctuation = 8,
+    kMark = 16,        // nonspacing, after decomposition
 };
 
 }  // namespace fovea

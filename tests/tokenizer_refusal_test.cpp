@@ -84,7 +84,7 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, wa
     check_refused(gpt2, "/model/merges/5", json::array({"a"}), {"model.merges", "two tokens", "1"});
     check_refused(gpt2, "/model/merges/5", json::array({"q", "qqq"}), {"model.merges", "qqq", "number 5"});
     check_refused(gpt2, "/model/merges/5", 7, {"model.merges", "7"});
-    check_refused(gpt2, "/normalizer", {{"type", "Lowercase"}}, {"normalizer.type", "NFC", "Lowercase"});
+    check_refused(gpt2, "/normalizer", {{"type", "NFKC"}}, {"normalizer.type", "NFC", "NFKC"});
     check_refused(gpt2, "/pre_tokenizer/type", "Whitespace", {"pre_tokenizer.type", "ByteLevel", "Whitespace"});
     check_refused(gpt2, "/pre_tokenizer/use_regex", 1, {"pre_tokenizer.use_regex", "true or false", "1"});
     check_refused(gpt2, "/decoder/type", "Metaspace", {"decoder.type", "ByteLevel", "Metaspace"});
@@ -101,8 +101,19 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, wa
     check_refused(llama2, "/decoder", nullptr, {"decoder", "null"});
     check_refused(llama2, "/decoder", {{"type", "ByteFallback"}}, {"decoder", "made a space"});
     check_refused(llama2, "/decoder/decoders/3/start", 2, {"decoder.decoders[3]", "start 0 or 1"});
-    check_refused(llama2, "/pre_tokenizer", {{"type", "ByteLevel"}}, {"pre_tokenizer", "no ByteLevel"});
+    check_refused(llama2, "/pre_tokenizer", {{"type", "ByteLevel"}}, {"pre_tokenizer", "ByteLevel or Split where"});
     check_refused(llama2, "/normalizer/normalizers/0/prepend", "thirteen bytes", {"normalizers[0].prepend", "12 bytes"});
+    const char* const bert = "tokenizer_bert.json";
+    check_refused(bert, "/model/type", "BPE", {"model.type", "WordPiece", "BPE"});
+    check_refused(gpt2, "/model/type", "WordPiece", {"model.type", "BPE", "WordPiece"});
+    check_refused(bert, "/model/continuing_subword_prefix", "@@", {"model.continuing_subword_prefix", "##", "@@"});
+    check_refused(bert, "/model/max_input_chars_per_word", 1000, {"model.max_input_chars_per_word", "below 1000"});
+    check_refused(bert, "/model/unk_token", nullptr, {"model.unk_token", "a token", "null"});
+    check_refused(bert, "/model/unk_token", "[GONE]", {"model.unk_token", "vocabulary", "[GONE]"});
+    check_refused(bert, "/decoder/prefix", "@@", {"decoder.prefix", "##", "@@"});
+    check_refused(bert, "/decoder/type", "BPEDecoder", {"decoder.type", "WordPiece", "BPEDecoder"});
+    check_refused(bert, "/pre_tokenizer/type", "Whitespace", {"pre_tokenizer.type", "BertPreTokenizer"});
+    check_refused(bert, "/added_tokens/5/content", "\u00e9", {"added_tokens[5]", "visible ASCII"});
 }
 
 TEST_CASE("what is no tokenizer.json is refused") {
@@ -159,7 +170,7 @@ TEST_CASE("a section of any length is refused or usable") {
 
 TEST_CASE("a section with any byte of its header, directory or steps changed is refused or usable") {
     std::mt19937 random(3);
-    for (const char* name : {"tokenizer_roberta.json", "tokenizer_metaspace.json"}) {
+    for (const char* name : {"tokenizer_roberta.json", "tokenizer_metaspace.json", "tokenizer_bert.json"}) {
         const std::vector<std::byte> section = section_of(golden_text(name));
         TokenizerHeader header;
         std::memcpy(&header, section.data(), sizeof header);
@@ -183,7 +194,8 @@ TEST_CASE("a section with any byte of its header, directory or steps changed is 
 
 TEST_CASE("a section of damaged tables is refused or usable") {
     std::mt19937 random(4);
-    for (const char* name : {"tokenizer_roberta.json", "tokenizer_llama3.json", "tokenizer_metaspace.json"}) {
+    for (const char* name :
+         {"tokenizer_roberta.json", "tokenizer_llama3.json", "tokenizer_metaspace.json", "tokenizer_bert.json"}) {
         const std::vector<std::byte> section = section_of(golden_text(name));
         for (int round = 0; round < 400; ++round) {
             std::vector<std::byte> changed = section;

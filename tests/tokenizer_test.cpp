@@ -11,6 +11,7 @@
 #include <random>
 
 #include "convert/tokenizer_bin.h"
+#include "convert/vocab_txt.h"
 #include "engine/tokenizer/utf8.h"
 #include "opened_tokenizer.h"
 #include "refusal.h"
@@ -21,7 +22,8 @@ using nlohmann::json;
 
 namespace {
 
-const char* const kKinds[] = {"gpt2", "roberta", "llama3", "qwen2", "smollm", "gaps", "llama2", "mistral", "metaspace"};
+const char* const kKinds[] = {"gpt2",   "roberta", "llama3",    "qwen2", "smollm",     "gaps",
+                              "llama2", "mistral", "metaspace", "bert",  "bert_cased", "bert_accents"};
 
 /// CRC-32 as zlib computes it.
 std::uint32_t crc32(std::uint32_t crc, const std::vector<Token>& ids) {
@@ -118,7 +120,7 @@ TEST_CASE("every code point there is gives the ids that the tokenizers package g
         CHECK(crc == expected.get<std::uint32_t>());
         ++n_checked;
     }
-    CHECK(n_checked == 5);
+    CHECK(n_checked == 8);
 }
 
 TEST_CASE("decoding gives whole characters, and U+FFFD for what is none") {
@@ -207,6 +209,36 @@ TEST_CASE("a tokenizer that was never opened answers everything") {
     CHECK(n == 0);
     CHECK(decode(tokenizer, decoder, 0, true, out).empty());
     CHECK(token_bytes(tokenizer, 0).empty());
+}
+
+TEST_CASE("a vocab.txt gives the section of the tokenizer.json that says the same") {
+    constexpr std::uint32_t kLines = 900;
+    json file = json::parse(golden_text("tokenizer_bert.json"));
+    file["added_tokens"].erase(file["added_tokens"].begin() + 5, file["added_tokens"].end());
+    std::vector<std::string> lines(kLines);
+    json vocab = json::object();
+    for (const auto& [token, id] : file["model"]["vocab"].items())
+        if (id.get<std::uint32_t>() < kLines) vocab[token] = id, lines[id.get<std::uint32_t>()] = token;
+    file["model"]["vocab"] = vocab;
+    const std::filesystem::path config = std::filesystem::temp_directory_path() / "fovea_tokenizer_config.json";
+    for (const bool cased : {false, true}) {
+        std::string text;
+        for (const std::string& line : lines) text += line + (cased ? "\n" : "\r\n");
+        std::ofstream(config) << (cased ? R"({"do_lower_case": false, "unk_token": {"content": "[UNK]"},
+            "strip_accents": null})"
+                                        : "{}");
+        file["normalizer"]["lowercase"] = !cased;
+        const auto section = tokenizer_section_from_vocab_txt(text, "vocab.txt", config, {.vocab_size = kLines});
+        CHECK(section == section_of(file.dump()));
+        CHECK_THROWS_AS(tokenizer_section_from_vocab_txt(text, "vocab.txt", config, {.vocab_size = kLines - 1}),
+                        Refusal);
+    }
+    CHECK_THROWS_WITH(tokenizer_section_from_vocab_txt(std::string_view("[UNK]\na\n"), "vocab.txt", "", {}),
+                      "vocab.txt: want the token [CLS], have none");
+    CHECK_THROWS_WITH(
+        tokenizer_section_from_vocab_txt(std::string_view("[UNK]\n[CLS]\n[SEP]\n\xff"), "vocab.txt", "", {}),
+        "vocab.txt: want UTF-8, have other bytes");
+    std::filesystem::remove(config);
 }
 
 TEST_CASE("roles of ids: start, end, special") {

@@ -55,7 +55,7 @@ void add_convert(CLI::App& app) {
     CLI::Option* type =
         add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
                  "of the weights (default: the source's)");
-    add_text(verb, "--tokenizer", arguments->tokenizer, "a tokenizer.json or tokenizer.bin (default: beside the model)")
+    add_text(verb, "--tokenizer", arguments->tokenizer, "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
     add_common(verb, arguments->common);

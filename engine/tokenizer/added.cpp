@@ -38,24 +38,15 @@ const AddedToken* AddedTokens::longest(std::string_view text, bool normalized) c
     const std::span<const AddedToken> all = tables_.added_tokens;
     const AddedToken* found = nullptr;
     // The byte at `depth` as a key that puts the end of a spelling before every byte.
-    const auto key = [&](std::size_t i, std::size_t depth) -> std::uint32_t {
-        const std::string_view spelling = tables_.spelling(all[i]);
+    std::size_t low = 0, high = all.size(), depth = 0;
+    const auto key = [&](std::size_t i) -> std::uint32_t {
+        const std::string_view spelling = tables_.spelling(all[low + i]);
         return depth < spelling.size() ? static_cast<std::uint8_t>(spelling[depth]) + 1u : 0;
     };
-    const auto first_from = [&](std::size_t low, std::size_t high, std::size_t depth, std::uint32_t wanted) {
-        while (low < high) {
-            const std::size_t middle = low + (high - low) / 2;
-            if (key(middle, depth) < wanted) low = middle + 1;
-            else high = middle;
-        }
-        return low;
-    };
-    std::size_t low = 0, high = all.size();
-    for (std::size_t depth = 0; low < high && depth < kMaxAddedBytes; ++depth) {
-        if (depth == text.size()) break;
+    for (; low < high && depth < kMaxAddedBytes && depth < text.size(); ++depth) {
         const std::uint32_t wanted = static_cast<std::uint8_t>(text[depth]) + 1u;
-        low = first_from(low, high, depth, wanted);
-        high = first_from(low, high, depth, wanted + 1);
+        low += first_place(high - low, wanted, key);
+        high = low + first_place(high - low, wanted + 1, key);
         for (std::size_t i = low; i < high && i < low + 2 && all[i].bytes == depth + 1; ++i)
             if (((all[i].flags & kAddedNormalized) != 0) == normalized) found = &all[i];
     }

@@ -18,6 +18,7 @@ public:
         ++n_;
     }
     [[nodiscard]] std::uint64_t n() const noexcept { return n_; }
+    void go_back(std::uint64_t n) noexcept { n_ = n; }
     [[nodiscard]] bool overflow() const noexcept { return n_ > tokens_.size(); }
 
 private:

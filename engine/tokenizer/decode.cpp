@@ -52,13 +52,18 @@ std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, 
                         std::span<char> out) noexcept {
     const Tables tables = TokenizerReader::tables(tokenizer);
     std::string_view token = tables.token(id);
-    if (token.empty() || (tables.is_special(id) && !show_special)) return {};
+    if (token.empty() || (tables.has_bit(id, kSpecialToken) && !show_special)) return {};
     const bool first = !decoder.started;
     decoder.started = true;
     make_sound(decoder);
-    if (first && (tables.header->flags & kDropFirstSpace) && token[0] == ' ') token.remove_prefix(1);
     const bool drop_spaces = first && (tables.header->flags & kDropFirstSpaces);
     Output output(out);
+    if (token[0] == ' ') {
+        if ((first && (tables.header->flags & kDropFirstSpace)) || tables.has_bit(id, kJoinedToken))
+            token.remove_prefix(1);
+    } else if (first && tables.is_word_piece()) {
+        output.put("##");  // nothing to join, so it shows that it would
+    }
     for (const char c : token)
         if (!drop_spaces || c != ' ') push(decoder, static_cast<std::uint8_t>(c), output);
     return output.text();

@@ -1,7 +1,8 @@
 #include "engine/tokenizer/added.h"
 #include "engine/tokenizer/bpe.h"
-#include "engine/tokenizer/nfc.h"
+#include "engine/tokenizer/normal_form.h"
 #include "engine/tokenizer/tables.h"
+#include "engine/tokenizer/word_piece.h"
 #include "engine/tokenizer/words.h"
 
 namespace fovea {
@@ -35,8 +36,13 @@ class Encoder {
 public:
     Encoder(const Tables& tables, const EncodeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
             std::span<Token> tokens) noexcept
-        : tables_(tables), classes_(tables), added_(tables, classes_, options.parse_special), bpe_(tables, symbols),
-          texts_(texts), sink_(tokens) {}
+        : tables_(tables),
+          classes_(tables.classes),
+          characters_(tables.characters),
+          added_(tables, classes_, options.parse_special),
+          bpe_(tables, symbols),
+          texts_(texts),
+          sink_(tokens) {}
 
     /// False where a table's promise about sizes does not hold.
     [[nodiscard]] bool run(const Piece& piece, std::size_t step_index) noexcept;
@@ -47,9 +53,17 @@ private:
     [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept;
     [[nodiscard]] std::size_t piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept;
     [[nodiscard]] bool rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept;
+    [[nodiscard]] bool rewrite_characters(const TokenizerStep& step, std::string_view text,
+                                          std::size_t& n) const noexcept;
+    /// Adds to the n bytes rewritten so far.
+    [[nodiscard]] bool put(std::string_view text, std::size_t& n) const noexcept {
+        if (text.size() > texts_.size() - n) return false;
+        for (const char c : text) texts_[n++] = c;
+        return true;
+    }
 
     const Tables& tables_;
-    Classes classes_;
+    Classes classes_, characters_;
     AddedTokens added_;
     Bpe bpe_;
     std::span<char> texts_;  // what is free of the room for rewritten texts
@@ -58,13 +72,19 @@ private:
 
 bool Encoder::run(const Piece& piece, std::size_t step_index) noexcept {
     if (piece.text.empty()) return true;
-    if (step_index == tables_.steps.size()) return bpe_.encode(piece.text, sink_);
+    if (step_index == tables_.steps.size()) {
+        if (!tables_.is_word_piece()) return bpe_.encode(piece.text, sink_);
+        put_word_pieces(tables_, piece.text, sink_);
+        return true;
+    }
     switch (static_cast<StepKind>(tables_.steps[step_index].kind)) {
         case StepKind::added_tokens: return take_added(piece, step_index);
         case StepKind::words:
         case StepKind::digits:
-        case StepKind::split_before: return split(piece, step_index);
-        case StepKind::nfc:
+        case StepKind::split_before:
+        case StepKind::bert_words: return split(piece, step_index);
+        case StepKind::normal_form:
+        case StepKind::characters:
         case StepKind::replace:
         case StepKind::prepend: break;
     }
@@ -96,8 +116,11 @@ bool Encoder::take_added(const Piece& piece, std::size_t step_index) noexcept {
 }
 
 bool Encoder::split(const Piece& piece, std::size_t step_index) noexcept {
+    const TokenizerStep& step = tables_.steps[step_index];
+    const bool drop_blank = step.kind == static_cast<std::uint8_t>(StepKind::bert_words);
     for (std::size_t pos = 0; pos < piece.text.size();) {
-        const std::size_t end = piece_end(tables_.steps[step_index], piece.text, pos);
+        if (drop_blank) pos = characters_.run_end(piece.text, pos, kBlank);
+        const std::size_t end = piece_end(step, piece.text, pos);
         if (!run(piece.part(pos, end), step_index + 1)) return false;
         pos = end;
     }
@@ -106,6 +129,10 @@ bool Encoder::split(const Piece& piece, std::size_t step_index) noexcept {
 
 std::size_t Encoder::piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept {
     if (step.kind == static_cast<std::uint8_t>(StepKind::words)) return word_end(classes_, step, text, pos);
+    if (step.kind == static_cast<std::uint8_t>(StepKind::bert_words)) {
+        const std::size_t end = characters_.run_end(text, pos, kBlank | kPunctuation, true);
+        return end == pos ? pos + characters_.at(text, pos).bytes : end;
+    }
     if (step.kind == static_cast<std::uint8_t>(StepKind::digits)) {
         const auto first = classes_.at(text, pos);
         const bool numeric = first.bits & kNumeric;
@@ -117,25 +144,43 @@ std::size_t Encoder::piece_end(const TokenizerStep& step, std::string_view text,
 }
 
 bool Encoder::rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept {
-    if (step.kind == static_cast<std::uint8_t>(StepKind::nfc)) return nfc(tables_, piece.text, texts_, n);
-    const auto put = [&](std::string_view text) {
-        if (text.size() > texts_.size() - n) return false;
-        for (const char c : text) texts_[n++] = c;
-        return true;
-    };
-    n = 0;
+    if (step.kind == static_cast<std::uint8_t>(StepKind::normal_form))
+        return normalize(tables_, step.mode == 1, piece.text, texts_, n);
     const std::string_view to = to_of(step);
     if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
         const bool wanted = step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
-        return (!wanted || put(to)) && put(piece.text);
+        return (!wanted || put(to, n)) && put(piece.text, n);
     }
+    if (step.kind == static_cast<std::uint8_t>(StepKind::characters)) return rewrite_characters(step, piece.text, n);
     const std::string_view from = from_of(step);
     for (std::size_t pos = 0;;) {
         const std::size_t next = piece.text.find(from, pos);
-        if (next == std::string_view::npos) return put(tail(piece.text, pos));
-        if (!put(piece.part(pos, next).text) || !put(to)) return false;
+        if (next == std::string_view::npos) return put(tail(piece.text, pos), n);
+        if (!put(piece.part(pos, next).text, n) || !put(to, n)) return false;
         pos = next + from.size();
     }
+}
+
+bool Encoder::rewrite_characters(const TokenizerStep& step, std::string_view text, std::size_t& n) const noexcept {
+    for (std::size_t pos = 0; pos < text.size();) {
+        const auto c = characters_.at(text, pos);
+        std::string_view spelled{text.data() + pos, c.bytes};
+        pos += c.bytes;
+        if (step.mode & kClean) {
+            if ((c.bits & kDropped) || c.code == kNotACharacter) continue;
+            if (c.bits & kBlank) spelled = " ";
+        }
+        char lower[8];
+        if (const Change change = step.mode & kLowerCase ? change_of(tables_.lower_case, c.code) : Change{};
+            change.entry) {
+            std::uint32_t n_lower = put_character(change.first(), lower);
+            if (change.second()) n_lower += put_character(change.second(), lower + n_lower);
+            spelled = {lower, n_lower};
+        }
+        const std::string_view space(" ", (step.mode & kApart) && (c.bits & kIdeograph) ? 1 : 0);
+        if (!put(space, n) || !put(spelled, n) || !put(space, n)) return false;
+    }
+    return true;
 }
 
 constexpr std::uint64_t kMost = ~std::uint64_t{0};
@@ -143,13 +188,18 @@ constexpr std::uint64_t kMost = ~std::uint64_t{0};
 std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return b != 0 && a > kMost / b ? kMost : a * b; }
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost - b ? kMost : a + b; }
 
+/// For byte-pair encoding; a word's pieces need no room.
+std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_bytes) noexcept {
+    if (header.model != static_cast<std::uint32_t>(TokenizerModel::bpe)) return 0;
+    return times(times(text_bytes, header.token_growth), Bpe::kBytesPerSymbol);
+}
+
 }  // namespace
 
 std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
     if (!tokenizer.valid()) return 0;
     const TokenizerHeader& header = *TokenizerReader::header(tokenizer);
-    return plus(times(times(text_bytes, header.token_growth), Bpe::kBytesPerSymbol),
-                times(text_bytes, header.text_growth));
+    return plus(symbol_bytes(header, text_bytes), times(text_bytes, header.text_growth));
 }
 
 std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
@@ -171,7 +221,7 @@ Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOpt
     const std::uint64_t n_symbols = times(text.size(), tables.header->token_growth);
     if (n_symbols >= kNoId) return {Code::bad_argument, "text bytes", kNoId / tables.header->token_growth, text.size()};
 
-    const auto symbols = scratch.first(static_cast<std::size_t>(n_symbols) * Bpe::kBytesPerSymbol);
+    const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text.size())));
     const auto rest = scratch.subspan(symbols.size());
     Encoder encoder(tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens);
     TokenSink& sink = encoder.sink();

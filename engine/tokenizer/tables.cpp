@@ -32,18 +32,23 @@ bool view_table(std::span<const std::byte> section, const TokenizerTable& table,
         case TokenizerTableKind::combining: return view(section, table, out.combining);
         case TokenizerTableKind::decompositions: return view(section, table, out.decompositions);
         case TokenizerTableKind::compositions: return view(section, table, out.compositions);
+        case TokenizerTableKind::characters: return view(section, table, out.characters);
+        case TokenizerTableKind::lower_case: return view(section, table, out.lower_case);
     }
     return true;  // of a later version; its critical bit was looked at
 }
 
 bool is_known(std::uint32_t kind) noexcept {
     return kind >= static_cast<std::uint32_t>(TokenizerTableKind::token_offsets) &&
-           kind <= static_cast<std::uint32_t>(TokenizerTableKind::compositions);
+           kind <= static_cast<std::uint32_t>(TokenizerTableKind::lower_case);
 }
 
 Status check_header(const TokenizerHeader& header) noexcept {
-    if (header.model != static_cast<std::uint32_t>(TokenizerModel::bpe))
-        return {Code::unsupported, "tokenizer model", static_cast<std::uint64_t>(TokenizerModel::bpe), header.model};
+    constexpr auto kWordPiece = static_cast<std::uint32_t>(TokenizerModel::word_piece);
+    if (header.model == 0 || header.model > kWordPiece)
+        return {Code::unsupported, "tokenizer model", kWordPiece, header.model};
+    if (header.model == kWordPiece && (header.max_word_characters - 1 >= kMaxWordCharacters))
+        return {Code::section_invalid, "characters of a word", kMaxWordCharacters, header.max_word_characters};
     if (header.flags & ~std::uint32_t{kTokenizerFlags})
         return {Code::unsupported, "tokenizer flags", kTokenizerFlags, header.flags};
     if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
@@ -60,8 +65,10 @@ bool step_valid(const TokenizerStep& step) noexcept {
     if (step.n_from > sizeof step.from || step.n_to > sizeof step.to) return false;
     switch (static_cast<StepKind>(step.kind)) {
         case StepKind::added_tokens:
+        case StepKind::normal_form:
         case StepKind::digits: return step.mode <= 1;
-        case StepKind::nfc: return step.mode == 0;
+        case StepKind::characters: return (step.mode & ~kRewriteFlags) == 0;
+        case StepKind::bert_words: return step.mode == 0;
         case StepKind::replace:
         case StepKind::split_before: return step.n_from != 0;
         case StepKind::prepend: return step.mode <= 2;
@@ -83,32 +90,11 @@ Status check_tables(const Tables& t) noexcept {
         return {Code::section_invalid, "vocabulary in whole buckets", 0, t.vocabulary.size()};
     if (t.steps.size() > kMaxSteps) return {Code::section_invalid, "tokenizer steps", kMaxSteps, t.steps.size()};
     for (const TokenizerStep& step : t.steps) {
-        if (step.kind == 0 || step.kind > static_cast<std::uint8_t>(StepKind::split_before))
-            return {Code::unsupported, "tokenizer step", static_cast<std::uint64_t>(StepKind::split_before), step.kind};
+        if (step.kind == 0 || step.kind > static_cast<std::uint8_t>(StepKind::bert_words))
+            return {Code::unsupported, "tokenizer step", static_cast<std::uint64_t>(StepKind::bert_words), step.kind};
         if (!step_valid(step)) return {Code::section_invalid, "tokenizer step's mode", 0, step.mode};
     }
     return {};
-}
-
-/// Index of the last element whose key is at most `key`, or n. key_at(i) should ascend; it need not.
-template <class KeyAt>
-std::size_t last_at_most(std::size_t n, std::uint64_t key, KeyAt key_at) noexcept {
-    std::size_t first = 0, count = n;
-    while (count > 0) {
-        const std::size_t half = count / 2;
-        if (key_at(first + half) <= key) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return first == 0 ? n : first - 1;
-}
-
-std::uint8_t in_ranges(std::span<const std::uint32_t> ranges, std::uint32_t code) noexcept {
-    const std::size_t i = last_at_most(ranges.size(), code, [&](std::size_t k) { return ranges[k] >> 8; });
-    return i < ranges.size() ? static_cast<std::uint8_t>(ranges[i]) : 0;
 }
 
 }  // namespace
@@ -140,13 +126,9 @@ Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept 
 
 std::string_view Tables::token(Token id) const noexcept {
     if (std::uint64_t{id} + 1 >= token_offsets.size()) return {};
-    const std::uint32_t begin = token_offsets[id] & ~kSpecialToken, end = token_offsets[id + 1] & ~kSpecialToken;
+    const std::uint32_t begin = offset(id), end = offset(std::size_t{id} + 1);
     if (begin > end || end > token_text.size()) return {};
     return {token_text.data() + begin, end - begin};
-}
-
-bool Tables::is_special(Token id) const noexcept {
-    return std::uint64_t{id} + 1 < token_offsets.size() && (token_offsets[id] & kSpecialToken) != 0;
 }
 
 std::string_view Tables::spelling(const AddedToken& added) const noexcept {
@@ -154,10 +136,9 @@ std::string_view Tables::spelling(const AddedToken& added) const noexcept {
     return {added_text.data() + added.offset, added.bytes};
 }
 
-Token Tables::find(std::string_view bytes) const noexcept {
+Token Tables::find(std::string_view bytes, std::uint32_t hash) const noexcept {
     const auto n_buckets = static_cast<std::uint32_t>(vocabulary.size() / kEntryBucket);
     if (n_buckets == 0) return kNoId;
-    const std::uint32_t hash = hash_bytes(bytes.data(), bytes.size());
     std::uint32_t bucket = first_bucket(hash, n_buckets);
     for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
         for (const TokenizerEntry& entry : vocabulary.subspan(std::size_t{bucket} * kEntryBucket, kEntryBucket)) {
@@ -183,10 +164,6 @@ const TokenizerMerge* Tables::merge(Token left, Token right) const noexcept {
     }
     return nullptr;
 }
-
-std::uint8_t Tables::class_of(std::uint32_t code) const noexcept { return in_ranges(classes, code); }
-
-std::uint8_t Tables::combining_class(std::uint32_t code) const noexcept { return in_ranges(combining, code); }
 
 Tables TokenizerReader::tables(const Tokenizer& tokenizer) noexcept {
     Tables tables;  // stays empty for a Tokenizer that was never opened

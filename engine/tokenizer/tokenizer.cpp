@@ -24,14 +24,15 @@ bool Tokenizer::adds_bos() const noexcept {
 
 bool Tokenizer::ends_text(Token id) const noexcept { return contains(TokenizerReader::tables(*this).end_ids, id); }
 
-bool Tokenizer::is_special(Token id) const noexcept { return TokenizerReader::tables(*this).is_special(id); }
+bool Tokenizer::is_special(Token id) const noexcept {
+    return TokenizerReader::tables(*this).has_bit(id, kSpecialToken);
+}
 
 Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) noexcept {
     Tables tables;
     if (Status s = read_tables(section, tables); !s.ok()) return s;
     for (Token id = 0; id < tables.header->n_tokens; ++id) {
-        const std::uint32_t begin = tables.token_offsets[id] & ~kSpecialToken;
-        const std::uint32_t end = tables.token_offsets[id + 1] & ~kSpecialToken;
+        const std::uint32_t begin = tables.offset(id), end = tables.offset(std::size_t{id} + 1);
         if (begin > end || end > tables.token_text.size() || end - begin > tables.header->max_token_bytes)
             return {Code::section_invalid, "token's bytes", id, end};
     }

@@ -57,20 +57,13 @@ std::size_t space_end(const Classes& classes, std::string_view text, std::size_t
 
 }  // namespace
 
-Classes::Classes(const Tables& tables) noexcept : tables_(&tables) {
-    std::uint8_t bits = 0;
-    std::uint32_t code = 0;
-    for (const std::uint32_t range : tables.classes) {
-        for (; code < 128 && code < range >> 8; ++code) ascii_[code] = bits;
-        if (code == 128) return;
-        bits = static_cast<std::uint8_t>(range);
-    }
-    for (; code < 128; ++code) ascii_[code] = bits;
+Classes::Classes(std::span<const std::uint32_t> runs) noexcept : runs_(runs) {
+    for (std::uint32_t code = 0; code < ascii_.size(); ++code) ascii_[code] = value_at(runs, code);
 }
 
 std::uint8_t Classes::of(const Character& c) const noexcept {
     if (c.code == kNotACharacter) return 0;
-    return c.code < 128 ? ascii_[c.code] : tables_->class_of(c.code);
+    return c.code < ascii_.size() ? ascii_[c.code] : value_at(runs_, c.code);
 }
 
 Classes::Classified Classes::beyond_ascii(std::string_view text) const noexcept {

@@ -9,10 +9,11 @@
 
 namespace fovea {
 
-/// UnicodeClass bits of a text's characters, those of ASCII at hand. What is no UTF-8 has none.
+/// A table's bits of a text's characters, UnicodeClass or CharacterBit, those of ASCII at hand. What is no UTF-8 has
+/// none.
 class Classes {
 public:
-    explicit Classes(const Tables& tables) noexcept;
+    explicit Classes(std::span<const std::uint32_t> runs) noexcept;
 
     struct Classified {
         std::uint32_t code = kNotACharacter;
@@ -33,7 +34,7 @@ public:
 
 private:
     [[nodiscard]] Classified beyond_ascii(std::string_view text) const noexcept;
-    const Tables* tables_;
+    std::span<const std::uint32_t> runs_;
     std::array<std::uint8_t, 128> ascii_{};
 };
 

@@ -224,8 +224,42 @@ def metaspace():
     return edited(t, few_bytes)
 
 
-KINDS = [gpt2, roberta, llama3, qwen2, smollm, gaps, llama2, mistral, metaspace]
-EVERY_CODE_POINT = [roberta, llama3, qwen2, smollm, metaspace]
+def word_piece(n_tokens, cleanup, longest, **normalizer):
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=longest))
+    t.normalizer = normalizers.BertNormalizer(**normalizer)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece(cleanup=cleanup)
+    # A small alphabet, so that there are unknown characters, and what cleaning up touches.
+    extra = ["n't", "'m", "'s", "'ve", "'re", "do", "not", "!", "?", ",", "."]
+    t.train_from_iterator(corpus(random.Random(7)) + extra * 9, trainers.WordPieceTrainer(
+        vocab_size=n_tokens, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], show_progress=False,
+        limit_alphabet=340))
+    t.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+                                                     special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    t.add_tokens([AddedToken("Toolbox", normalized=True), AddedToken("box", normalized=True, single_word=True),
+                  AddedToken("<s>", normalized=False, lstrip=True)])
+
+    def with_contractions(parts):  # words as the pre-tokenizer never cuts them, but vocabularies have them
+        vocab = parts["model"]["vocab"]
+        for word in extra:
+            vocab.setdefault(word, len(vocab) + 10)
+    return edited(t, with_contractions)
+
+
+def bert():
+    return word_piece(1000, True, 100)
+
+
+def bert_cased():
+    return word_piece(900, False, 12, lowercase=False, strip_accents=None)
+
+
+def bert_accents():
+    return word_piece(900, True, 100, lowercase=True, strip_accents=False, clean_text=False, handle_chinese_chars=False)
+
+
+KINDS = [gpt2, roberta, llama3, qwen2, smollm, gaps, llama2, mistral, metaspace, bert, bert_cased, bert_accents]
+EVERY_CODE_POINT = [roberta, llama3, qwen2, smollm, metaspace, bert, bert_cased, bert_accents]
 
 
 def encode(t, text, add_special, parse_special):

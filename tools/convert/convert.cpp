@@ -13,6 +13,7 @@
 #include "convert/source_file.h"
 #include "convert/tokenizer_bin.h"
 #include "convert/tokenizer_json.h"
+#include "convert/vocab_txt.h"
 #include "convert/writer.h"
 #include "refusal.h"
 
@@ -35,13 +36,16 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     if (path.empty()) return;
     const Mapping mapping = map_source(path);
     const auto bytes = mapping.bytes();
+    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (path.extension() == ".json") {
-        const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         source.tokenizer = tokenizer_section_from_json(text, path.string(), facts);
+    } else if (path.extension() == ".txt") {
+        const fs::path config = path.parent_path() / "tokenizer_config.json";
+        source.tokenizer = tokenizer_section_from_vocab_txt(text, path.string(), config, facts);
     } else if (path.extension() == ".bin") {
         source.tokenizer = tokenizer_section_from_llama2c(bytes, path.string(), facts);
     } else {
-        throw Refusal(path.string() + ": want a tokenizer.json or a llama2.c tokenizer.bin");
+        throw Refusal(path.string() + ": want a tokenizer.json, a vocab.txt or a llama2.c tokenizer.bin");
     }
 }
 
@@ -72,7 +76,8 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& folder, bool 
     ModelSource source = join_hf_model(
         std::move(config), single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder));
     add_chat_template(folder, source);
-    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "tokenizer.bin"}, facts, source);
+    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.bin"}, facts,
+                  source);
     return source;
 }
 

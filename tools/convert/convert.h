@@ -11,7 +11,7 @@ struct ConvertOptions {
     std::filesystem::path source;      ///< a Hugging Face folder, a .safetensors, llama2.c or Fovea file
     std::filesystem::path output;
     std::optional<Type> type;          ///< of the weights; the source's by default
-    std::filesystem::path tokenizer;   ///< a tokenizer.json or tokenizer.bin; empty: the one beside the model, if any
+    std::filesystem::path tokenizer;   ///< a tokenizer.json, vocab.txt or tokenizer.bin; empty: the one beside the model, if any
     std::filesystem::path config;      ///< a config.json; empty: the one beside the model
     bool report_loss = false;          ///< on stderr, a line for each tensor that is quantized
     bool show_progress = false;        ///< on stderr, in one line that is rewritten

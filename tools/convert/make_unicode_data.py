@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes unicode_classes.cpp and unicode_normalization.cpp: what the converter copies into tokenizer sections.
+"""Writes unicode_classes.cpp, unicode_bert.cpp and unicode_normalization.cpp: what the converter copies into tokenizer sections.
 
 The reference is the behaviour of the `tokenizers` package, not a version of Unicode: its regular expressions, its
 digits and its normalizer follow different ones. So every fact is asked of the package, for every code point, and the
@@ -18,6 +18,7 @@ VERSION = "0.23.3"
 CODES = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 BATCH = 2048
 LETTER, NUMBER, SPACE, NUMERIC, WORD = 1, 2, 4, 8, 16  # UnicodeClass in engine/format.h
+DROPPED, BLANK, IDEOGRAPH, PUNCTUATION, MARK = 1, 2, 4, 8, 16  # CharacterBit there
 
 # One character of every canonical combining class the package knows (Unicode Standard, section 4.3), for comparison.
 CLASS_OF = {
@@ -66,6 +67,36 @@ def added_token_classes():
         texts = ["Q" + chr(c) for c in codes]
         spaces.update(c for c, e in zip(codes, strip.encode_batch(texts)) if len(e.ids) == 1)
     return words, spaces
+
+
+def bert(**only):
+    settings = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    return normalizers.BertNormalizer(**(settings | only)).normalize_str
+
+
+def characters():
+    """({code point: CharacterBit}, {code point: lower case}), from BERT's normalizer and pre-tokenizer."""
+    clean, apart, strip, lower = (bert(**{name: True}) for name in (
+        "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"))
+    bits, lower_case, pieces = {}, {}, pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    for c in CODES:
+        x = chr(c)
+        cut, cleaned = [piece for piece, _ in pieces("a" + x + "b")], clean("a" + x + "b")
+        blank, dropped = cut == ["a", "b"], cleaned == "ab"
+        assert cleaned == ("ab" if dropped else "a b" if blank else "a" + x + "b"), hex(c)
+        assert cut in (["a", "b"], ["a", x, "b"], ["a" + x + "b"]), hex(c)
+        mark = NFD.normalize_str(x) == x and strip(x) == ""
+        bits[c] = (dropped * DROPPED | blank * BLANK | (cut == ["a", x, "b"]) * PUNCTUATION | mark * MARK
+                   | (apart(x) == f" {x} ") * IDEOGRAPH)
+        if lower(x) != x:
+            lower_case[c] = [ord(y) for y in lower(x)] + [0]
+    both = bert(strip_accents=True, lowercase=True)
+    for c in CODES:  # what one step of the engine's for each does is what the package does in one
+        x = chr(c)
+        whole = NFD.normalize_str("".join(map(chr, lower_case.get(c, [c, 0])[:-1])))
+        stripped = "".join(y for y in whole if not bits[ord(y)] & MARK)
+        assert both(x) == stripped and len(stripped) <= len(x.encode()), hex(c)
+    return bits, lower_case
 
 
 def combining_classes():
@@ -198,6 +229,10 @@ def main():
         for c in members:
             flags[c] = flags.get(c, 0) | flag
     write("unicode_classes.cpp", array("std::uint32_t", "unicode_classes", ranges(flags), 8))
+    bits, lower_case = characters()
+    packed = [c | to[0] << 21 | to[1] << 42 for c, to in sorted(lower_case.items())]
+    write("unicode_bert.cpp", array("std::uint32_t", "unicode_characters", ranges(bits), 8) + "\n"
+          + array("std::uint64_t", "unicode_lower_case", packed, 16))
     classes, decompositions = combining_classes()
     table = pairs(decompositions)
     check(classes, table)

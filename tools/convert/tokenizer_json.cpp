@@ -70,6 +70,12 @@ std::string byte_token(std::uint32_t byte) {
     return {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
 }
 
+/// Whether WordPiece's clean-up takes the space away that `bytes` starts with.
+bool joins(std::string_view bytes) {
+    static constexpr std::string_view kStarts[] = {" .", " ?", " !", " ,", " n't", " 'm", " 's", " 've", " 're"};
+    return std::any_of(std::begin(kStarts), std::end(kStarts), [&](auto start) { return bytes.starts_with(start); });
+}
+
 /// Puts a tokenizer.json together as a section's source.
 class Conversion {
 public:
@@ -93,7 +99,15 @@ public:
 
 private:
     void check_model(const JsonField& model) const {
-        if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE");
+        if (steps_.bert) {
+            if (model["type"].text_or("WordPiece") != "WordPiece")
+                model["type"].refuse("WordPiece, as the pre_tokenizer is BertPreTokenizer");
+            const JsonField prefix = model["continuing_subword_prefix"], unknown = model["unk_token"];
+            if (prefix.text_or(std::string(kContinues)) != kContinues) prefix.refuse(std::string(kContinues));
+            if (unknown.is_null()) unknown.refuse("a token");
+            return;
+        }
+        if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE, or WordPiece with BertPreTokenizer");
         for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
             if (!model[key].text_or("").empty()) model[key].refuse("none");
         if (const JsonField dropout = model["dropout"]; !dropout.is_null() && !dropout.is_zero())
@@ -112,6 +126,14 @@ private:
             source_.unknown = vocabulary_.find(unknown.text());
             if (source_.unknown == kNoId) unknown.refuse("a token of the vocabulary");
         }
+        if (steps_.bert) {
+            const JsonField most = model["max_input_chars_per_word"];
+            const std::uint32_t n = most.is_null() ? 100 : most.id();
+            if (n >= kMaxWordCharacters) most.refuse("a number below " + std::to_string(kMaxWordCharacters));
+            source_.model = TokenizerModel::word_piece;
+            source_.max_word_characters = n + 1;  // and the space before it
+            return;
+        }
         const std::array<std::uint32_t, 256> characters = byte_characters();
         for (std::uint32_t byte = 0; byte < 256; ++byte)
             source_.byte_ids[byte] = vocabulary_.find(steps_.bytes ? spell(characters[byte]) : byte_token(byte));
@@ -120,6 +142,11 @@ private:
     /// The bytes that a spelling of the file stands for in a text; whether words can be made of it.
     bool bytes_of(std::string_view spelling, std::string& bytes) const {
         if (steps_.bytes) return spelled_bytes(spelling, bytes);
+        if (steps_.bert) {
+            const bool continues = spelling.starts_with(kContinues);
+            bytes = continues ? spelling.substr(kContinues.size()) : " " + std::string(spelling);
+            return bytes.find(' ', continues ? 0 : 1) == std::string::npos;
+        }
         if (const int byte = byte_of_token(spelling); decoding_.byte_tokens && byte >= 0) {
             bytes = static_cast<char>(byte);
             return false;
@@ -137,8 +164,10 @@ private:
             if (!vocabulary_.spellings.has(id)) continue;
             const bool in_words = bytes_of(vocabulary_.spellings.at(id), bytes);
             source_.tokens.set(id, bytes);
+            if (decoding_.clean_up && joins(bytes)) source_.joined.push_back(id);
             const bool one_character = !bytes.empty() && first_character(bytes).bytes == bytes.size();
-            if (in_words && (whole_words || (!steps_.bytes && one_character))) source_.lookup.push_back(id);
+            if (in_words && (whole_words || steps_.bert || (!steps_.bytes && one_character)))
+                source_.lookup.push_back(id);
         }
     }
 

@@ -91,9 +91,10 @@ void add_tokens(SectionWriter& writer, const TokenizerSource& source, std::uint3
         text += source.tokens.at(id);
         max_bytes = std::max(max_bytes, static_cast<std::uint32_t>(source.tokens.at(id).size()));
     }
-    if (text.size() >= kSpecialToken) throw Refusal("tokenizer: wanted tokens below 2 GiB, had more");
+    if (text.size() >= kJoinedToken) throw Refusal("tokenizer: wanted tokens below 1 GiB, had more");
     offsets[n] = static_cast<std::uint32_t>(text.size());
     for (const std::uint32_t id : source.special) offsets.at(id) |= kSpecialToken;
+    for (const std::uint32_t id : source.joined) offsets.at(id) |= kJoinedToken;
     writer.add<std::uint32_t>(TokenizerTableKind::token_offsets, offsets);
     writer.add<char>(TokenizerTableKind::token_text, text);
 }
@@ -128,11 +129,14 @@ void add_normalization(SectionWriter& writer) {
 
 /// How much a text can grow on its way through the steps: a piece of one byte is the worst, since what is put before a
 /// piece then weighs most.
-void set_growth(TokenizerHeader& header, const std::vector<TokenizerStep>& steps) {
+void set_growth(TokenizerHeader& header, const TokenizerSource& source) {
     std::uint64_t bytes = 1, rewritten = 0;
-    for (const TokenizerStep& step : steps) {
+    for (const TokenizerStep& step : source.steps) {
         const auto kind = static_cast<StepKind>(step.kind);
-        if (kind == StepKind::nfc) bytes *= 3;  // Unicode Standard Annex 15, table 10
+        if (kind == StepKind::normal_form)
+            bytes *= 3;  // Unicode Standard Annex 15, table 10
+        else if (kind == StepKind::characters)
+            bytes *= 2;  // an ideograph of 3 bytes gets two spaces
         else if (kind == StepKind::prepend) bytes += step.n_to;
         else if (kind == StepKind::replace) bytes *= std::max(1, (step.n_to + step.n_from - 1) / step.n_from);
         else continue;
@@ -141,7 +145,8 @@ void set_growth(TokenizerHeader& header, const std::vector<TokenizerStep>& steps
             throw Refusal("tokenizer: wanted steps that grow a text at most 16 times, had more");
     }
     header.text_growth = static_cast<std::uint32_t>(rewritten);
-    header.token_growth = static_cast<std::uint32_t>(bytes);
+    // A piece of a word has a character at least, and no character becomes more of them than it has bytes, marks apart.
+    header.token_growth = source.model == TokenizerModel::word_piece ? 1 : static_cast<std::uint32_t>(bytes);
 }
 
 }  // namespace
@@ -185,14 +190,15 @@ std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
                            [&](const TokenizerStep& s) { return s.kind == static_cast<std::uint8_t>(kind); });
     };
     TokenizerHeader header{};
-    header.model = static_cast<std::uint32_t>(TokenizerModel::bpe);
+    header.model = static_cast<std::uint32_t>(source.model);
+    header.max_word_characters = source.max_word_characters;
     header.flags = source.flags;
     header.n_tokens = source.tokens.size();
     header.bos = source.bos;
     header.unknown = source.unknown;
-    set_growth(header, source.steps);
+    set_growth(header, source);
 
-    SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::compositions));
+    SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::lower_case));
     add_tokens(writer, source, header.max_token_bytes);
     writer.add<std::uint32_t>(TokenizerTableKind::end_ids, source.end_ids);
     writer.add<std::uint32_t>(TokenizerTableKind::prefix_ids, source.prefix_ids);
@@ -207,7 +213,10 @@ std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
     });
     if (sees_classes || has_step(StepKind::words) || has_step(StepKind::digits))
         writer.add(TokenizerTableKind::classes, unicode_classes);
-    if (has_step(StepKind::nfc)) add_normalization(writer);
+    if (has_step(StepKind::normal_form)) add_normalization(writer);
+    if (has_step(StepKind::characters) || has_step(StepKind::bert_words))
+        writer.add(TokenizerTableKind::characters, unicode_characters);
+    if (has_step(StepKind::characters)) writer.add(TokenizerTableKind::lower_case, unicode_lower_case);
     return writer.finish(header);
 }
 

@@ -41,7 +41,15 @@ void add_normalizer(const JsonField& field, TextSteps& steps) {
     if (type == "Sequence") {
         for (const JsonField& part : field["normalizers"].elements()) add_normalizer(part, steps);
     } else if (type == "NFC") {
-        steps.normalizer.push_back(make_step(StepKind::nfc));
+        steps.normalizer.push_back(make_step(StepKind::normal_form));
+    } else if (type == "BertNormalizer") {
+        const bool lower = field["lowercase"].flag_or(true);
+        const auto mode = (field["clean_text"].flag_or(true) ? kClean : 0) |
+                          (field["handle_chinese_chars"].flag_or(true) ? kApart : 0) | (lower ? kLowerCase : 0);
+        steps.normalizer.push_back(make_step(StepKind::characters, static_cast<std::uint8_t>(mode)));
+        if (field["strip_accents"].flag_or(lower)) steps.normalizer.push_back(make_step(StepKind::normal_form, 1));
+    } else if (type == "Lowercase") {
+        steps.normalizer.push_back(make_step(StepKind::characters, kLowerCase));
     } else if (type == "Prepend") {
         const JsonField content = field["prepend"];
         steps.normalizer.push_back(string_step(content, StepKind::prepend, 0, "", content.text()));
@@ -56,7 +64,7 @@ void add_normalizer(const JsonField& field, TextSteps& steps) {
             steps.normalizer.push_back(string_step(field, StepKind::replace, 0, from, to));
         }
     } else {
-        field["type"].refuse("NFC, Prepend, Replace or a Sequence of them");
+        field["type"].refuse("BertNormalizer, Lowercase, NFC, Prepend, Replace or a Sequence of them");
     }
 }
 
@@ -90,7 +98,7 @@ void add_metaspace(const JsonField& field, TextSteps& steps) {
 
 void add_pre_tokenizer(const JsonField& field, TextSteps& steps) {
     if (field.is_null()) return;
-    if (steps.bytes) field.refuse("nothing after ByteLevel");
+    if (steps.bytes || steps.bert) field.refuse("nothing after ByteLevel or BertPreTokenizer");
     const std::string type = field["type"].text();
     if (type == "Sequence") {
         for (const JsonField& part : field["pretokenizers"].elements()) add_pre_tokenizer(part, steps);
@@ -99,6 +107,10 @@ void add_pre_tokenizer(const JsonField& field, TextSteps& steps) {
             steps.pre_tokenizer.push_back(make_step(StepKind::prepend, 1, {}, " "));
         if (field["use_regex"].flag_or(true)) steps.pre_tokenizer.push_back(make_step(StepKind::words));
         steps.bytes = true;
+    } else if (type == "BertPreTokenizer") {
+        steps.pre_tokenizer.push_back(make_step(StepKind::bert_words));
+        steps.pre_tokenizer.push_back(make_step(StepKind::prepend, 0, {}, " "));
+        steps.bert = true;
     } else if (type == "Digits") {
         const std::uint8_t each = field["individual_digits"].flag_or(false);
         steps.pre_tokenizer.push_back(make_step(StepKind::digits, each));
@@ -107,7 +119,7 @@ void add_pre_tokenizer(const JsonField& field, TextSteps& steps) {
     } else if (type == "Metaspace") {
         add_metaspace(field, steps);
     } else {
-        field["type"].refuse("ByteLevel, Digits, Metaspace, Split or a Sequence of them");
+        field["type"].refuse("BertPreTokenizer, ByteLevel, Digits, Metaspace, Split or a Sequence of them");
     }
 }
 
@@ -186,8 +198,9 @@ TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer
     add_pre_tokenizer(pre_tokenizer, steps);
     if (!steps.spaces) return steps;
     const auto is_words = [](const TokenizerStep& s) { return s.kind == static_cast<std::uint8_t>(StepKind::words); };
-    if (steps.bytes || std::any_of(steps.pre_tokenizer.begin(), steps.pre_tokenizer.end(), is_words))
-        pre_tokenizer.refuse("no ByteLevel or Split where spaces are spelled " + std::string(kMetaspace));
+    if (steps.bytes || steps.bert || std::any_of(steps.pre_tokenizer.begin(), steps.pre_tokenizer.end(), is_words))
+        pre_tokenizer.refuse("no BertPreTokenizer, ByteLevel or Split where spaces are spelled " +
+                             std::string(kMetaspace));
     for (TokenizerStep& step : steps.normalizer)
         if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
             const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
@@ -201,6 +214,13 @@ TextDecoding read_decoding(const JsonField& decoder, const TextSteps& steps) {
     if (steps.bytes) {
         const bool byte_level = decoder.is_null() || decoder["type"].text() == "ByteLevel";
         if (!byte_level) decoder["type"].refuse("ByteLevel, as the pre_tokenizer has it");
+        return decoding;
+    }
+    if (steps.bert) {
+        if (decoder["type"].text() != "WordPiece") decoder["type"].refuse("WordPiece");
+        if (decoder["prefix"].text_or(std::string(kContinues)) != kContinues) decoder["prefix"].refuse("##");
+        decoding.flags = kDropFirstSpace;
+        decoding.clean_up = decoder["cleanup"].flag_or(true);
         return decoding;
     }
     if (decoder.is_null()) decoder.refuse("a decoder, as the pre_tokenizer has no ByteLevel");
@@ -252,6 +272,12 @@ std::string normalized(const JsonField& content, const TextSteps& steps) {
         switch (static_cast<StepKind>(step.kind)) {
             case StepKind::prepend: text.insert(0, to); break;
             case StepKind::replace: text = replaced(std::move(text), from, to); break;
+            case StepKind::characters:
+                if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }))
+                    content.refuse("visible ASCII, where BertNormalizer or Lowercase applies to an added token");
+                if (step.mode & kLowerCase)
+                    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+                break;
             default:
                 // In UTF-8 every character that NFC may touch, U+0300 or above, starts with a byte of 0xcc or above.
                 if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<std::uint8_t>(c) >= 0xcc; }))

@@ -40,6 +40,7 @@ struct TextSteps {
     /// A space is spelled "▁" in the vocabulary. The section spells it " " instead, in both: the text's "▁" becomes a
     /// space, as it means one, and nothing need be put back when decoding.
     bool spaces = false;
+    bool bert = false;    ///< words are cut as WordPiece wants them, each with a space first
 };
 [[nodiscard]] TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer);
 
@@ -47,6 +48,7 @@ struct TextSteps {
 struct TextDecoding {
     std::uint32_t flags = 0;    ///< TokenizerFlag: what of the first space is dropped
     bool byte_tokens = false;   ///< "<0x41>" stands for a byte
+    bool clean_up = false;      ///< WordPiece: no space before "." and other such tokens
 };
 [[nodiscard]] TextDecoding read_decoding(const JsonField& decoder, const TextSteps& steps);
 
@@ -58,6 +60,7 @@ void read_template(const JsonField& post_processor, std::vector<std::uint32_t>& 
 [[nodiscard]] std::string normalized(const JsonField& content, const TextSteps& steps);
 
 inline constexpr std::string_view kMetaspace = "\xe2\x96\x81";  // ▁
+inline constexpr std::string_view kContinues = "##";             // how WordPiece spells what continues a word
 
 /// `text` with every `from` made `to`.
 [[nodiscard]] std::string replaced(std::string text, std::string_view from, std::string_view to);

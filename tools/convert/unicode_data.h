@@ -7,6 +7,8 @@
 namespace fovea {
 
 extern const std::span<const std::uint32_t> unicode_classes;         ///< TokenizerTable::classes
+extern const std::span<const std::uint32_t> unicode_characters;      ///< TokenizerTable::characters
+extern const std::span<const std::uint64_t> unicode_lower_case;      ///< TokenizerTable::lower_case
 extern const std::span<const std::uint32_t> unicode_combining;       ///< TokenizerTable::combining
 extern const std::span<const std::uint64_t> unicode_decompositions;  ///< TokenizerTable::decompositions
 

@@ -1,45 +1,20 @@
-#include "engine/tokenizer/nfc.h"
+#include "engine/tokenizer/normal_form.h"
 
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {
 namespace {
 
-// Below this no character combines, composes with one before it, or changes under NFC.
-constexpr std::uint32_t kFirstLively = 0x300;
-constexpr std::uint32_t kCodeBits = 21, kCodeMask = (1u << kCodeBits) - 1;
-constexpr std::uint64_t kComposes = std::uint64_t{1} << 63;
+// Below this no character combines, composes with one before it, or changes: under form C, under form D.
+constexpr std::uint32_t kFirstLively = 0x300, kFirstDecomposing = 0xc0;
 constexpr std::uint32_t kNone = kNotACharacter;
 
 // Hangul syllables are computed: index = (lead · kVowels + vowel) · kTrails + trail.
 constexpr std::uint32_t kSyllable = 0xac00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11a7;
 constexpr std::uint32_t kLeads = 19, kVowels = 21, kTrails = 28, kSyllables = kLeads * kVowels * kTrails;
 
-std::uint32_t code_of(std::uint64_t entry) noexcept { return static_cast<std::uint32_t>(entry) & kCodeMask; }
-std::uint32_t first_of(std::uint64_t entry) noexcept {
-    return static_cast<std::uint32_t>(entry >> kCodeBits) & kCodeMask;
-}
-std::uint32_t second_of(std::uint64_t entry) noexcept {
-    return static_cast<std::uint32_t>(entry >> 2 * kCodeBits) & kCodeMask;
-}
-
 /// A code point of a hostile table may be none; it is written as U+FFFD.
 bool is_character(std::uint32_t code) noexcept { return code < 0xd800 || (code >= 0xe000 && code < 0x110000); }
-
-std::uint64_t find_decomposition(const Tables& t, std::uint32_t code) noexcept {
-    std::size_t first = 0, count = t.decompositions.size();
-    while (count > 0) {
-        const std::size_t half = count / 2;
-        if (code_of(t.decompositions[first + half]) < code) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    if (first < t.decompositions.size() && code_of(t.decompositions[first]) == code) return t.decompositions[first];
-    return 0;
-}
 
 /// What `first` and `second` compose to, or kNone.
 std::uint32_t compose(const Tables& t, std::uint32_t first, std::uint32_t second) noexcept {
@@ -47,23 +22,17 @@ std::uint32_t compose(const Tables& t, std::uint32_t first, std::uint32_t second
         return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTrails;
     if (first - kSyllable < kSyllables && (first - kSyllable) % kTrails == 0 && second - kTrail - 1 < kTrails - 1)
         return first + (second - kTrail);
-    const std::uint64_t key = std::uint64_t{first} << kCodeBits | second;
-    std::size_t begin = 0, count = t.compositions.size();
-    while (count > 0) {
-        const std::size_t half = count / 2;
-        const std::size_t index = t.compositions[begin + half];
-        if (index >= t.decompositions.size()) return kNone;
-        const std::uint64_t entry = t.decompositions[index];
-        const std::uint64_t pair = std::uint64_t{first_of(entry)} << kCodeBits | second_of(entry);
-        if (pair == key) return (entry & kComposes) ? code_of(entry) : kNone;
-        if (pair < key) {
-            begin += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return kNone;
+    const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << Change::kCodeBits | b; };
+    const auto entry = [&](std::size_t i) {
+        const std::size_t index = t.compositions[i];
+        return index < t.decompositions.size() ? Change{t.decompositions[index]} : Change{};
+    };
+    const std::uint64_t key = pair(first, second);
+    const std::size_t i = first_place(t.compositions.size(), key,
+                                      [&](std::size_t k) { return pair(entry(k).first(), entry(k).second()); });
+    if (i == t.compositions.size()) return kNone;
+    const Change change = entry(i);
+    return change.composes() && pair(change.first(), change.second()) == key ? change.code() : kNone;
 }
 
 /// The fully decomposed characters of a text, in its order. A copy is a place to come back to.
@@ -94,10 +63,10 @@ private:
             return;
         }
         while (n_ < kMaxDepth) {
-            const std::uint64_t entry = find_decomposition(*tables_, code);
-            if (entry == 0) break;
-            if (second_of(entry)) codes_[n_++] = second_of(entry);
-            code = first_of(entry);
+            const Change change = change_of(tables_->decompositions, code);
+            if (change.entry == 0) break;
+            if (change.second()) codes_[n_++] = change.second();
+            code = change.first();
         }
         codes_[n_++] = code;
     }
@@ -110,9 +79,10 @@ private:
 
 class Composer {
 public:
-    Composer(const Tables& tables, std::span<char> out) noexcept : tables_(tables), out_(out) {}
+    Composer(const Tables& tables, bool strip, std::span<char> out) noexcept
+        : tables_(tables), strip_(strip), out_(out) {}
 
-    /// A run of characters from which nothing reaches out: it starts and ends where NFC has a boundary.
+    /// A run of characters from which nothing reaches out: it starts and ends where normal forms have a boundary.
     void segment(std::string_view text) noexcept {
         std::uint32_t starter = kNone;
         Decomposed d(tables_, text);
@@ -122,7 +92,7 @@ public:
             const std::uint32_t next = d.done() ? kNone : d.code();
             if (next != kNone) d.next();
             const bool touching = marks_left_ == 0 && merged != kNone && next != kNone;
-            const std::uint32_t joined = touching ? compose(tables_, merged, next) : kNone;
+            const std::uint32_t joined = touching ? join(merged, next) : kNone;
             if (joined != kNone) {
                 starter = joined;
                 continue;
@@ -155,7 +125,7 @@ private:
     Marks skip_marks(Decomposed& d) noexcept {
         Marks marks{d};
         for (; !d.done(); d.next()) {
-            const std::uint8_t c = tables_.combining_class(d.code());
+            const std::uint8_t c = value_at(tables_.combining, d.code());
             if (c == 0) break;
             marks.classes[c / 64] |= std::uint64_t{1} << c % 64;
             ++marks.n;
@@ -172,9 +142,9 @@ private:
             if (!(marks.classes[c / 64] >> c % 64 & 1)) continue;
             Decomposed d = marks.begin;
             for (std::size_t i = 0; i < marks.n; ++i, d.next()) {
-                if (tables_.combining_class(d.code()) != c) continue;
+                if (value_at(tables_.combining, d.code()) != c) continue;
                 const bool blocked = starter == kNone || last_left == c;
-                const std::uint32_t joined = blocked ? kNone : compose(tables_, starter, d.code());
+                const std::uint32_t joined = blocked ? kNone : join(starter, d.code());
                 if (joined != kNone) {
                     starter = joined;
                     continue;
@@ -187,24 +157,31 @@ private:
         return starter;
     }
 
+    [[nodiscard]] std::uint32_t join(std::uint32_t first, std::uint32_t second) const noexcept {
+        return strip_ ? kNone : compose(tables_, first, second);
+    }
+
     void put(std::uint32_t code) noexcept {
+        if (strip_ && (value_at(tables_.characters, code) & kMark)) return;
         char bytes[4];
         copy({bytes, put_character(is_character(code) ? code : 0xfffd, bytes)});
     }
 
     const Tables& tables_;
+    bool strip_;
     std::span<char> out_;
     std::size_t n_ = 0;
     std::size_t marks_left_ = 0;
     bool overflow_ = false;
 };
 
-bool is_plain(const Character& c) noexcept { return c.code == kNotACharacter || c.code < kFirstLively; }
-
 }  // namespace
 
-bool nfc(const Tables& tables, std::string_view text, std::span<char> out, std::size_t& n) noexcept {
-    Composer composer(tables, out);
+bool normalize(const Tables& tables, bool strip, std::string_view text, std::span<char> out, std::size_t& n) noexcept {
+    Composer composer(tables, strip, out);
+    const auto is_plain = [first_lively = strip ? kFirstDecomposing : kFirstLively](const Character& c) {
+        return c.code == kNotACharacter || c.code < first_lively;
+    };
     while (!text.empty()) {
         // Plain characters stay as they are; the last before a lively one belongs to its segment.
         std::size_t end = 0, last = 0;
