@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,9 @@
 #include <string>
 
 #include "convert/convert.h"
+#include "convert/writer.h"
+#include "fovea/session.h"
+#include "npy.h"
 #include "refusal.h"
 
 namespace fovea::testing {
@@ -66,6 +70,47 @@ inline std::string refusal_of(const std::function<void()>& call) {
         return line;
     }
     return "";
+}
+
+/// A Fovea file that was just written, opened with its checksums verified.
+struct Converted {
+    Mapping mapping;
+    Model model;
+
+    explicit Converted(const fs::path& path) {
+        REQUIRE(map_file(path.c_str(), mapping).ok());
+        REQUIRE(open_model(mapping.bytes(), model, {.verify_checksums = true}).ok());
+    }
+};
+
+inline std::vector<float> all_logits(const Model& model, const std::vector<Token>& tokens) {
+    Plan plan;
+    REQUIRE(make_plan(model.config(), {}, plan).ok());
+    AlignedBytes arena(plan.arena_bytes);
+    Session session;
+    REQUIRE(make_session(model, {}, arena, session).ok());
+    std::vector<float> logits(tokens.size() * model.config().decoder.vocab_size);
+    REQUIRE(forward(session, tokens, logits).ok());
+    return logits;
+}
+
+/// The largest difference from the logits in that .npy, for the tokens make_models.py has; NaN where one is.
+inline float logits_error(const Model& model, const fs::path& expected_file) {
+    const NpyArray expected = read_npy(expected_file.string());
+    const std::uint32_t vocab_size = model.config().decoder.vocab_size;
+    REQUIRE(expected.shape.size() == 2);
+    REQUIRE(expected.shape[1] == vocab_size);
+    std::vector<Token> tokens(expected.shape[0]);
+    for (std::uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = (7 * i + 3) % vocab_size;
+    const std::vector<float> logits = all_logits(model, tokens);
+    float error = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+        float want;
+        std::memcpy(&want, expected.data.data() + i * sizeof want, sizeof want);
+        error = std::max(error, std::abs(logits[i] - want));
+        if (std::isnan(logits[i])) return NAN;
+    }
+    return error;
 }
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -134,7 +134,7 @@ TEST_CASE("refusals: files that are not what they should be") {
     }
     SUBCASE("GGUF") {
         write_text(spoiled.folder() / "m.gguf", "GGUF and so on");
-        check_has(spoiled.line("m.gguf"), {"have a GGUF file"});
+        check_has(spoiled.line("m.gguf"), {"want GGUF version 2 or 3"});
     }
     SUBCASE("a Fovea file cut short") {
         ConvertOptions options;

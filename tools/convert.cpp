@@ -46,9 +46,9 @@ void convert_as_asked(Arguments& arguments) {
 void add_convert(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App& verb =
-        *app.add_subcommand("convert", "Turn a Hugging Face folder or a llama2.c checkpoint into a Fovea file");
+        *app.add_subcommand("convert", "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file");
     verb.add_option("SOURCE", arguments->source,
-                    "a folder with config.json, a .safetensors, a llama2.c or a Fovea file")
+                    "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file")
         ->type_name("")
         ->option_text(" ");
     add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");

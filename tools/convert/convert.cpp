@@ -6,6 +6,7 @@
 #include <string>
 
 #include "convert/fovea_file.h"
+#include "convert/gguf_model.h"
 #include "convert/hf_config.h"
 #include "convert/hf_model.h"
 #include "convert/llama2c.h"
@@ -93,9 +94,11 @@ ModelSource read_file(const ConvertOptions& options) {
     Mapping mapping = map_source(options.source);
     const auto bytes = mapping.bytes();
     if (bytes.empty()) throw Refusal(options.source.string() + ": want a model, have an empty file");
-    if (starts_with(bytes, "GGUF", 4))
-        throw Refusal(options.source.string() + ": want a Hugging Face folder, a llama2.c checkpoint or a Fovea file, "
-                                                "have a GGUF file");
+    if (starts_with(bytes, "GGUF", 4)) {
+        ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
+        add_tokenizer(options.tokenizer, {}, {source.config.decoder.vocab_size, {}, {}}, source);
+        return source;
+    }
     if (starts_with(bytes, kMagic, sizeof kMagic)) {
         ModelSource source = read_fovea_file(options.source, std::move(mapping));
         add_tokenizer(options.tokenizer, {}, {source.config.decoder.vocab_size, {}, {}}, source);
@@ -130,12 +133,13 @@ ModelSource read_source(const ConvertOptions& options) {
     std::error_code error;
     ModelSource source = fs::is_directory(options.source, error) ? read_hf(options, options.source, false)
                                                                  : read_file(options);
-    const auto has_type = [](const auto& entry) { return entry.first == "source_type"; };
-    if (std::none_of(source.info.begin(), source.info.end(), has_type)) {
-        source.info.emplace_back("source_type", type_name(source.type));
-        source.info.emplace_back("converter", "fovea convert, format " + std::to_string(kFormatMajor) + "." +
-                                                  std::to_string(kFormatMinor));
-    }
+    const auto add_once = [&](const char* key, const std::string& value) {
+        const auto is_key = [&](const auto& entry) { return entry.first == key; };
+        if (std::none_of(source.info.begin(), source.info.end(), is_key)) source.info.emplace_back(key, value);
+    };
+    add_once("source_type", type_name(source.type));
+    add_once("converter",
+             "fovea convert, format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor));
     return source;
 }
 

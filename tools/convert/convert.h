@@ -8,7 +8,7 @@
 namespace fovea {
 
 struct ConvertOptions {
-    std::filesystem::path source;      ///< a Hugging Face folder, a .safetensors, llama2.c or Fovea file
+    std::filesystem::path source;      ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output;
     std::optional<Type> type;          ///< of the weights; the source's by default
     std::filesystem::path tokenizer;   ///< a tokenizer.json, vocab.txt or tokenizer.bin; empty: the one beside the model, if any

@@ -1,7 +1,9 @@
 #include "convert/mapped_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "convert/elements.h"
 
@@ -21,16 +23,39 @@ float load(const std::byte* at) {
     }
 }
 
-/// out [starts.size()][n_cols]. A transposed source is walked column by column, so that its cache lines are used whole.
-template<Type type>
-void gather(const std::vector<const std::byte*>& starts, std::uint64_t col_bytes, std::uint32_t n_cols, float* out) {
-    const bool transposed = col_bytes > 4;
-    const std::size_t n_outer = transposed ? n_cols : starts.size(), n_inner = transposed ? starts.size() : n_cols;
-    for (std::size_t outer = 0; outer < n_outer; ++outer)
-        for (std::size_t inner = 0; inner < n_inner; ++inner) {
-            const std::size_t row = transposed ? inner : outer, col = transposed ? outer : inner;
-            out[row * n_cols + col] = starts[row] ? load<type>(starts[row] + col * col_bytes) : 0.0f;
-        }
+/// Calls `use` with a Type for each of the plain types.
+template<class Use>
+void with_type(Type type, Use use) {
+    switch (type) {
+        case Type::f16: use(std::integral_constant<Type, Type::f16>()); break;
+        case Type::bf16: use(std::integral_constant<Type, Type::bf16>()); break;
+        default: use(std::integral_constant<Type, Type::f32>());
+    }
+}
+
+std::uint64_t element_bytes(const TensorView& view) { return view.type == Type::f32 ? 4 : 2; }
+
+void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
+    if (view.dequantize) {
+        view.dequantize(row, out);
+        return;
+    }
+    const std::byte* start = view.data + row * view.row_stride * element_bytes(view);
+    with_type(view.type, [&](auto type) {
+        for (std::uint32_t col = 0; col < n_cols; ++col) out[col] = load<type()>(start + col * element_bytes(view));
+    });
+}
+
+/// A transposed source is walked column by column, so that its cache lines are used whole. out [n_rows][n_cols]
+void read_transposed(const TensorView& view, std::uint64_t row_begin, std::uint32_t n_rows, std::uint32_t n_cols,
+                     float* out) {
+    with_type(view.type, [&](auto type) {
+        for (std::uint64_t col = 0; col < n_cols; ++col)
+            for (std::uint64_t row = 0; row < n_rows; ++row) {
+                const std::uint64_t at = (row_begin + row) * view.row_stride + col * view.col_stride;
+                out[row * n_cols + col] = load<type()>(view.data + at * element_bytes(view));
+            }
+    });
 }
 
 /// Adjacent pair i of a head comes from dims i and i + rotary_dim / 2.
@@ -42,6 +67,15 @@ std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
 
 }  // namespace
 
+MappedWeights::Place MappedWeights::find_row(const Entry& entry, std::uint32_t row) {
+    if (entry.order.gated_rows) {
+        const UpRow from = up_row(row);
+        if (from.row >= entry.order.gated_rows) return {};
+        return {from.gate ? &entry.view : &entry.up, from.row};
+    }
+    return {&entry.view, entry.order.head_dim ? unrotated(entry.order, row) : row};
+}
+
 void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<float> values) {
     computed_.push_back(std::move(values));  // its heap block stays where it is when the outer vector grows
     add(role, layer, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, 1, 1});
@@ -52,26 +86,14 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
     const bool vector = spec.layout == Layout::vector;
     const std::uint32_t n_cols = vector ? 1 : spec.n_cols;
     if (vector) n_rows = spec.n_cols;
-    const std::uint64_t element = entry.view.type == Type::f32 ? 4 : 2;
-    std::vector<const std::byte*> starts(n_rows);
-    for (std::uint32_t i = 0; i < n_rows; ++i) {
-        const TensorView* view = &entry.view;
-        std::uint32_t row = row_begin + i;
-        if (entry.order.gated_rows) {
-            const UpRow from = up_row(row);
-            if (from.row >= entry.order.gated_rows) continue;
-            view = from.gate ? &entry.view : &entry.up;
-            row = from.row;
-        } else if (entry.order.head_dim) {
-            row = unrotated(entry.order, row);
-        }
-        if (view->data) starts[i] = view->data + row * view->row_stride * element;
+    if (entry.view.col_stride > 1) {
+        read_transposed(entry.view, row_begin, n_rows, n_cols, out);
+        return;
     }
-    const std::uint64_t col_bytes = entry.view.col_stride * element;
-    switch (entry.view.type) {
-        case Type::f16: gather<Type::f16>(starts, col_bytes, n_cols, out); break;
-        case Type::bf16: gather<Type::bf16>(starts, col_bytes, n_cols, out); break;
-        default: gather<Type::f32>(starts, col_bytes, n_cols, out);
+    for (std::uint32_t i = 0; i < n_rows; ++i, out += n_cols) {
+        const auto [view, row] = find_row(entry, row_begin + i);
+        if (view == nullptr) std::fill_n(out, n_cols, 0.0f);
+        else read_row(*view, row, n_cols, out);
     }
 }
 

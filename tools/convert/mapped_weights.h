@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -13,10 +14,12 @@ namespace fovea {
 
 /// A matrix [rows, columns] somewhere in memory, in any alignment. A vector is a matrix of one column.
 struct TensorView {
-    const std::byte* data = nullptr;   ///< null: zeros
+    const std::byte* data = nullptr;
     Type type = Type::f32;             ///< f32, f16 or bf16
     std::uint64_t row_stride = 0;      ///< elements from one row to the next
     std::uint64_t col_stride = 1;      ///< and from one column to the next; a transposed matrix has 1 above, more here
+    /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
+    std::function<void(std::uint64_t row, float* out)> dequantize = {};
 };
 
 /// How the rows of a source become those of the file.
@@ -53,6 +56,12 @@ private:
         TensorView up;   // where gated
         RowOrder order;
     };
+    struct Place {
+        const TensorView* view = nullptr;  // null: zeros
+        std::uint32_t row = 0;
+    };
+    static Place find_row(const Entry& entry, std::uint32_t row);
+
     std::map<std::pair<Role, std::uint32_t>, Entry> entries_;
     std::vector<std::vector<float>> computed_;
     std::vector<Mapping> mappings_;

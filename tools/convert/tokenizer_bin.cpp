@@ -1,11 +1,10 @@
 #include "convert/tokenizer_bin.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
 
 #include "convert/tokenizer_section.h"
+#include "convert/tokenizer_spelling.h"
 #include "engine/tokenizer/utf8.h"
 #include "refusal.h"
 
@@ -55,29 +54,6 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
     return pieces;
 }
 
-/// llama2.c merges the neighbours whose joined text has the best score, so each way to part a piece in two is a merge,
-/// ranked by the score of the whole; equal scores are equal ranks.
-std::vector<TokenizerMerge> make_merges(const Pieces& pieces, const std::vector<std::uint32_t>& text_ids) {
-    std::unordered_map<std::string_view, std::uint32_t> ids;
-    for (const std::uint32_t id : text_ids) ids.emplace(pieces.texts[id], id);  // of equal pieces the first
-    std::vector<float> scores;
-    for (const auto& [text, id] : ids) scores.push_back(pieces.scores[id]);
-    std::sort(scores.begin(), scores.end(), std::greater<>());
-    scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
-    std::vector<TokenizerMerge> merges;
-    for (const std::uint32_t id : text_ids) {
-        const std::string_view text = pieces.texts[id];
-        if (ids.at(text) != id) continue;
-        const auto better = std::lower_bound(scores.begin(), scores.end(), pieces.scores[id], std::greater<>());
-        for (std::size_t n = 1; n < text.size(); ++n) {
-            const auto left = ids.find(text.substr(0, n)), right = ids.find(text.substr(n));
-            if (left != ids.end() && right != ids.end())
-                merges.push_back({left->second, right->second, static_cast<std::uint32_t>(better - scores.begin()), id});
-        }
-    }
-    return merges;
-}
-
 }  // namespace
 
 std::vector<std::byte> tokenizer_section_from_llama2c(std::span<const std::byte> bytes, const std::string& file_name,
@@ -101,7 +77,7 @@ std::vector<std::byte> tokenizer_section_from_llama2c(std::span<const std::byte>
             if (!text.empty() && first_character(text).bytes == text.size()) source.lookup.push_back(id);
         }
     }
-    source.merges = make_merges(pieces, text_ids);
+    source.merges = piece_merges(pieces.texts, pieces.scores, text_ids);
     if (facts.vocab_size > kUnknownId) source.unknown = kUnknownId;
     source.bos = facts.bos.value_or(kStartId);
     source.prefix_ids = {source.bos};

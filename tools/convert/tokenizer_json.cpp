@@ -1,11 +1,11 @@
 #include "convert/tokenizer_json.h"
 
 #include <algorithm>
-#include <array>
 
 #include <nlohmann/json.hpp>
 
 #include "convert/tokenizer_section.h"
+#include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/tokenizer_vocabulary.h"
 #include "engine/tokenizer/utf8.h"
@@ -28,46 +28,6 @@ json parse_small_parts(std::span<const char> text, const std::string& file_name)
     } catch (const json::exception& error) {
         throw Refusal(file_name + ": wanted JSON, had " + error.what());
     }
-}
-
-/// The characters that spell bytes in a byte-level vocabulary (Radford et al. 2019): Latin-1's visible ones are
-/// themselves, the other bytes follow from U+0100 on.
-std::array<std::uint32_t, 256> byte_characters() {
-    std::array<std::uint32_t, 256> characters{};
-    std::uint32_t next = 0x100;
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-        const bool visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
-        characters[byte] = visible ? byte : next++;
-    }
-    return characters;
-}
-
-std::string spell(std::uint32_t code) {
-    char bytes[4];
-    return {bytes, put_character(code, bytes)};
-}
-
-/// The bytes that such characters spell. False, and the text as it is, where one of them spells none.
-bool spelled_bytes(std::string_view text, std::string& bytes) {
-    static const std::array<std::uint32_t, 256> characters = byte_characters();
-    bytes.clear();
-    for (std::string_view rest = text; !rest.empty();) {
-        const Character c = first_character(rest);
-        const auto byte = std::find(characters.begin(), characters.end(), c.code);
-        if (byte == characters.end()) {
-            bytes = text;
-            return false;
-        }
-        bytes += static_cast<char>(byte - characters.begin());
-        rest.remove_prefix(c.bytes);
-    }
-    return true;
-}
-
-/// How SentencePiece spells a byte's token: "<0x41>".
-std::string byte_token(std::uint32_t byte) {
-    constexpr char kDigits[] = "0123456789ABCDEF";
-    return {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
 }
 
 /// Whether WordPiece's clean-up takes the space away that `bytes` starts with.
@@ -134,9 +94,8 @@ private:
             source_.max_word_characters = n + 1;  // and the space before it
             return;
         }
-        const std::array<std::uint32_t, 256> characters = byte_characters();
         for (std::uint32_t byte = 0; byte < 256; ++byte)
-            source_.byte_ids[byte] = vocabulary_.find(steps_.bytes ? spell(characters[byte]) : byte_token(byte));
+            source_.byte_ids[byte] = vocabulary_.find(steps_.bytes ? byte_spelling(byte) : byte_token(byte));
     }
 
     /// The bytes that a spelling of the file stands for in a text; whether words can be made of it.

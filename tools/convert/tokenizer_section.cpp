@@ -42,7 +42,7 @@ template <class T, class Hash, class Used>
 std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, const T& unused, Hash hash, Used used) {
     if (elements.empty()) return {};
     for (std::uint64_t n = elements.size() * 5 / (4 * bucket) + 1;; n += n / 8 + 1) {
-        if (n > kNoId / bucket) throw Refusal("tokenizer: wanted tokens that a hash tells apart, had too many alike");
+        if (n > 16 * elements.size() || n > kNoId / bucket) throw Refusal("tokenizer: wanted tokens that a hash tells apart, had too many alike");
         const auto n_buckets = static_cast<std::uint32_t>(n);
         std::vector<T> table(n * bucket, unused);
         const bool fits = std::all_of(elements.begin(), elements.end(), [&](const T& element) {
@@ -157,17 +157,6 @@ bool TokenTexts::set(std::uint32_t id, std::string_view text) {
     places_[id] = {static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(text.size())};
     text_ += text;
     return true;
-}
-
-int byte_of_token(std::string_view spelling) {
-    if (spelling.size() != 6 || spelling.substr(0, 3) != "<0x" || spelling[5] != '>') return -1;
-    int byte = 0;
-    for (const char c : spelling.substr(3, 2)) {
-        const std::size_t digit = std::string_view("0123456789ABCDEF").find(c);
-        if (digit == std::string_view::npos) return -1;
-        byte = byte * 16 + static_cast<int>(digit);
-    }
-    return byte;
 }
 
 TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from, std::string_view to,

@@ -55,9 +55,6 @@ struct TokenizerSource {
     TokenizerSource() { byte_ids.fill(kNoId); }
 };
 
-/// The byte that a token such as "<0x41>" stands for, as SentencePiece spells it, or -1.
-[[nodiscard]] int byte_of_token(std::string_view spelling);
-
 /// A step with its strings. Throws Refusal where they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);

@@ -1,0 +1,193 @@
+// GGUF files that are wrong: one line each that names the file, the place, what was wanted and what was there; and
+// files changed at random, which are refused or read, never more.
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <random>
+
+#include "convert/gguf.h"
+#include "convert_fixtures.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+/// A golden file to spoil, and what converting it then says.
+class Spoiled {
+public:
+    explicit Spoiled(const char* name = "llama_q8_0.gguf")
+        : bytes_(read_text(fs::path(FOVEA_GOLDEN_DIR) / "gguf" / name)) {}
+
+    template<class T>
+    Spoiled& put(std::size_t at, T value) {
+        REQUIRE(at + sizeof value <= bytes_.size());
+        std::memcpy(bytes_.data() + at, &value, sizeof value);
+        return *this;
+    }
+    Spoiled& rename(const std::string& from, const std::string& to) {
+        REQUIRE(from.size() == to.size());
+        bytes_.replace(after(from) - from.size(), from.size(), to);
+        return *this;
+    }
+    /// Where what follows the first place that has this text begins.
+    [[nodiscard]] std::size_t after(const std::string& text) const {
+        const std::size_t at = bytes_.find(text);
+        REQUIRE(at != std::string::npos);
+        return at + text.size();
+    }
+    /// A number of the metadata: its kind comes between the key and it.
+    template<class T>
+    Spoiled& value(const std::string& key, T number) {
+        return put(after(key) + 4, number);
+    }
+    std::string line() const {
+        write_text(folder_ / "model.gguf", bytes_);
+        ConvertOptions options;
+        options.source = folder_ / "model.gguf";
+        options.output = folder_ / "out.fovea";
+        options.type = Type::f32;
+        return refusal_of([&] { convert(options); });
+    }
+    std::string& bytes() { return bytes_; }
+
+private:
+    TemporaryFolder folder_;
+    std::string bytes_;
+};
+
+void check_has(const std::string& line, std::initializer_list<const char*> parts) {
+    CAPTURE(line);
+    CHECK(contains(line, "model.gguf: "));
+    for (const std::string part : parts) {
+        CAPTURE(part);
+        CHECK(contains(line, part));
+    }
+}
+
+constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
+constexpr const char* kQuery = "blk.1.attn_q.weight";
+
+}  // namespace
+
+TEST_CASE("gguf refusals: the header") {
+    check_has(Spoiled().put<std::uint32_t>(4, 1).line(), {"want GGUF version 2 or 3, have 1"});
+    check_has(Spoiled().put<std::uint32_t>(4, 4).line(), {"want GGUF version 2 or 3, have 4"});
+    check_has(Spoiled().put<std::uint32_t>(4, 0x03000000).line(), {"little-endian", "big-endian"});
+    for (const std::uint64_t n : {kHuge, ~std::uint64_t{0}, std::uint64_t{1} << 32}) {
+        check_has(Spoiled().put(8, n).line(), {"tensor ", "want "});
+        check_has(Spoiled().put(16, n).line(), {"want "});
+    }
+    Spoiled two;
+    CHECK(two.put<std::uint32_t>(4, 2).line() == "");  // version 2 differs in nothing that is used here
+}
+
+TEST_CASE("gguf refusals: metadata") {
+    const auto u32 = [](const char* key, std::uint32_t number) { return Spoiled().value(key, number).line(); };
+    check_has(u32("llama.block_count", 0), {"llama.block_count: want a whole number from 1 to", "have 0"});
+    check_has(u32("llama.block_count", 0xffffffffu), {"llama.block_count", "have 4294967295"});
+    check_has(u32("llama.block_count", 3), {"tensor blk.2.", "have none"});
+    check_has(u32("llama.block_count", 1), {"tensor blk.1.", "want only tensors that the metadata calls for"});
+    check_has(u32("llama.embedding_length", 63), {"want shape", "63", "64"});
+    check_has(u32("llama.attention.head_count", 0), {"llama.attention.head_count: want", "have 0"});
+    check_has(u32("llama.attention.head_count_kv", 3), {"n_kv_heads"});
+    check_has(u32("llama.attention.head_count_kv", 5), {"head_count_kv: want a whole number from 1 to 4, have 5"});
+    check_has(u32("llama.attention.key_length", 15), {"head_dim, even"});
+    check_has(u32("llama.rope.dimension_count", 18), {"rotary_dim"});
+    check_has(u32("llama.context_length", 0), {"context_length"});
+    check_has(Spoiled().value("llama.rope.freq_base", -1.0f).line(),
+              {"llama.rope.freq_base: want a number", "have -1"});
+    check_has(Spoiled().value("layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()).line(),
+              {"layer_norm_rms_epsilon: want a number from 0 to 1"});
+    check_has(Spoiled("llama_linear.gguf").rename("linear", "spiral").line(),
+              {"llama.rope.scaling.type: want none, linear or yarn, have \"spiral\""});
+    check_has(Spoiled().rename("llama.attention.value_length", "llama.attn_logit_softcapping").line(),
+              {"llama.attn_logit_softcapping: want none, have 16"});
+    check_has(Spoiled().rename("general.architecture", "general.architectura").line(),
+              {"general.architecture: want a text, have nothing"});
+    Spoiled other;
+    const std::size_t architecture = other.after("general.architecture") + 12;
+    other.bytes().replace(architecture, 5, "mamba");
+    check_has(other.line(), {"general.architecture: want llama, qwen2, qwen3 or gpt2, have \"mamba\""});
+    check_has(
+        Spoiled().rename("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilom").line(),
+        {"llama.attention.layer_norm_rms_epsilon: want a number from 0 to 1, have nothing"});
+}
+
+TEST_CASE("gguf refusals: values that are not what they say") {
+    Spoiled kind, text, list, nested;
+    check_has(kind.put<std::uint32_t>(kind.after("llama.block_count"), 13).line(), {"block_count", "from 0 to 12"});
+    check_has(text.put<std::uint32_t>(text.after("llama.block_count"), 8).line(), {"llama.block_count", "want "});
+    list.put<std::uint32_t>(list.after("general.name"), 9).put<std::uint32_t>(list.after("general.name") + 4, 4);
+    list.put(list.after("general.name") + 8, kHuge);
+    check_has(list.line(), {"general.name: want 4611686018427387904 numbers"});
+    nested.put<std::uint32_t>(nested.after("general.name"), 9).put<std::uint32_t>(nested.after("general.name") + 4, 9);
+    check_has(nested.line(), {"general.name: want a list of numbers or texts, have one of lists"});
+    check_has(Spoiled().rename("llama.rope.freq_base", "llama.context_length").line(),
+              {"llama.context_length: want it once, have it twice"});
+    check_has(Spoiled().rename("blk.0.attn_q.weight", "blk.1.attn_q.weight").line(), {kQuery, "want it once"});
+    Spoiled key;
+    check_has(key.put(key.after("general.name") - 20, kHuge).line(), {"want at most 65535 bytes"});
+}
+
+TEST_CASE("gguf refusals: tensors") {
+    const auto tensor = [](std::size_t offset, auto number) {
+        Spoiled spoiled;
+        return spoiled.put(spoiled.after(kQuery) + offset, number).line();
+    };
+    // After the name: u32 dimensions, u64 columns, u64 rows, u32 type, u64 offset.
+    for (const std::uint32_t n : {0u, 5u, 0xffffffffu}) check_has(tensor(0, n), {kQuery, "want 1 to 4 dimensions"});
+    check_has(tensor(4, std::uint64_t{0}), {kQuery, "want sizes of at least 1, have 0"});
+    check_has(tensor(4, std::uint64_t{65}), {kQuery, "whole Q8_0 blocks of 32, have 65 columns"});
+    check_has(tensor(4, kHuge), {kQuery, "below 2^64"});
+    check_has(tensor(12, kHuge), {kQuery, "below 2^64"});
+    check_has(tensor(12, std::uint64_t{1} << 40), {kQuery, "want bytes within"});
+    check_has(tensor(12, std::uint64_t{1}), {kQuery, "want shape [64, 64], have [1, 64]"});
+    check_has(tensor(20, 10u), {kQuery, "Q6_K, have type 10"});
+    check_has(tensor(20, 0xffffffffu), {kQuery, "have type 4294967295"});
+    check_has(tensor(24, std::uint64_t{33}), {kQuery, "a multiple of 32, have 33"});
+    check_has(tensor(24, ~std::uint64_t{0} - 31), {kQuery, "2^64"});
+    check_has(tensor(24, kHuge), {kQuery, "want bytes within"});
+    check_has(tensor(24, std::uint64_t{0}), {"want tensors that do not overlap"});
+    check_has(Spoiled().rename("rope_freqs.weight", "rope_freqz.weight").line(),
+              {"tensor rope_freqz.weight: want only tensors"});
+    check_has(Spoiled().rename("output_norm.weight", "output_form.weight").line(),
+              {"tensor output_norm.weight: want [64], have none"});
+}
+
+TEST_CASE("gguf refusals: a file cut short anywhere") {
+    Spoiled spoiled;
+    const std::string whole = spoiled.bytes();
+    const std::size_t header = spoiled.after(kQuery) + 1000;
+    for (std::size_t n = 0; n < whole.size(); n += n < header ? 61 : 4099) {
+        CAPTURE(n);
+        spoiled.bytes() = whole.substr(0, n);
+        CHECK(spoiled.line() != "");
+    }
+    spoiled.bytes() = whole.substr(0, whole.size() - 32);
+    check_has(spoiled.line(), {"want bytes within"});
+}
+
+TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
+    std::mt19937 random(5);
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    const std::uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, kHuge, ~std::uint64_t{0}};
+    int n_refused = 0;
+    for (const char* name : {"llama_yarn.gguf", "qwen2_q4_0.gguf", "gpt2.gguf"}) {
+        Spoiled spoiled(name);
+        const std::string whole = spoiled.bytes();
+        const std::size_t header = spoiled.after("output_norm.weight");
+        for (int i = 0; i < 250; ++i) {
+            spoiled.bytes() = whole;
+            for (std::size_t n = 1 + below(3); n > 0; --n) {
+                const std::size_t at = below(i % 4 ? header : whole.size() - 8);
+                if (below(2))
+                    spoiled.bytes()[at] = static_cast<char>(random());
+                else
+                    spoiled.put(at, extremes[below(std::size(extremes))]);
+            }
+            n_refused += spoiled.line() != "";
+        }
+    }
+    CHECK(n_refused > 300);
+}

@@ -1,0 +1,117 @@
+#include "convert/gguf_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "convert/elements.h"
+
+// Formats: ggml's block structs. One scale and perhaps one minimum for 32 elements (_0, _1), or superblocks of 256
+// elements with two float16 factors over small integers for each 16 or 32 (_K). Compiled without contraction: each
+// product and sum below is rounded.
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kSmall = 32, kLarge = 256;
+
+float half_at(const std::byte* at) {
+    std::uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return from_f16(bits);
+}
+
+/// Nibble i of 2n that lie in n bytes: the low ones first, then the high ones.
+int nibble(const std::byte* bytes, std::uint32_t i, std::uint32_t n) {
+    const int both = std::to_integer<int>(bytes[i % n]);
+    return i < n ? both & 15 : both >> 4;
+}
+
+int bit(const std::byte* bytes, std::uint32_t i) { return std::to_integer<int>(bytes[i / 8]) >> i % 8 & 1; }
+
+void dequantize_q8_0(const std::byte* block, float* out) {
+    const float scale = half_at(block);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * scale;
+}
+
+/// 4 or 5 bits; unsigned with a minimum, or signed around the middle.
+template<bool five, bool minimum>
+void dequantize_small(const std::byte* block, float* out) {
+    const float scale = half_at(block), least = minimum ? half_at(block + 2) : 0.0f;
+    const std::byte* fifth = block + (minimum ? 4 : 2);
+    const std::byte* nibbles = fifth + (five ? 4 : 0);
+    for (std::uint32_t i = 0; i < kSmall; ++i) {
+        int quant = nibble(nibbles, i, kSmall / 2);
+        if (five) quant |= bit(fifth, i) << 4;
+        if (minimum)
+            out[i] = scale * static_cast<float>(quant) + least;
+        else
+            out[i] = scale * static_cast<float>(quant - (five ? 16 : 8));
+    }
+}
+
+/// Factor `i` of 8 for scales and for minima, 6 bits each in 12 bytes: the first four of both are the low bits of their
+/// bytes, the last four nibbles of bytes 8 to 11 under two bits from above the first.
+void unpack_factors(const std::byte* packed, std::uint32_t i, float& scale, float& minimum) {
+    const auto at = [&](std::uint32_t j) { return std::to_integer<int>(packed[j]); };
+    if (i < 4) {
+        scale = static_cast<float>(at(i) & 63);
+        minimum = static_cast<float>(at(i + 4) & 63);
+    } else {
+        scale = static_cast<float>((at(i + 4) & 15) | at(i - 4) >> 6 << 4);
+        minimum = static_cast<float>(at(i + 4) >> 4 | at(i) >> 6 << 4);
+    }
+}
+
+template<bool five>
+void dequantize_k45(const std::byte* block, float* out) {
+    const float scale_unit = half_at(block), minimum_unit = half_at(block + 2);
+    const std::byte* fifth = block + 16;
+    const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
+    for (std::uint32_t group = 0; group < 8; ++group) {
+        float scale, minimum;
+        unpack_factors(block + 4, group, scale, minimum);
+        scale = scale_unit * scale;
+        minimum = minimum_unit * minimum;
+        for (std::uint32_t i = 0; i < 32; ++i) {
+            int quant = nibble(nibbles + group / 2 * 32, group % 2 * 32 + i, 32);
+            if (five) quant |= (std::to_integer<int>(fifth[i]) >> group & 1) << 4;
+            *out++ = scale * static_cast<float>(quant) - minimum;
+        }
+    }
+}
+
+void dequantize_q6_k(const std::byte* block, float* out) {
+    const std::byte* scales = block + kLarge / 2 + kLarge / 4;
+    const float unit = half_at(scales + 16);
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        const std::uint32_t half = i / 128, within = i % 128;
+        const int low = nibble(block + half * 64, within, 64);
+        const int high = std::to_integer<int>(block[128 + half * 32 + within % 32]) >> within / 32 * 2 & 3;
+        const float scale = unit * static_cast<float>(static_cast<std::int8_t>(scales[i / 16]));
+        out[i] = scale * static_cast<float>((low | high << 4) - 32);
+    }
+}
+
+constexpr GgufBlocks kBlocks[] = {
+    {0, "F32", 1, 4, nullptr, Type::f32},
+    {1, "F16", 1, 2, nullptr, Type::f16},
+    {30, "BF16", 1, 2, nullptr, Type::bf16},
+    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>},
+    {3, "Q4_1", kSmall, 20, dequantize_small<false, true>},
+    {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
+    {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
+    {8, "Q8_0", kSmall, 34, dequantize_q8_0},
+    {12, "Q4_K", kLarge, 144, dequantize_k45<false>},
+    {13, "Q5_K", kLarge, 176, dequantize_k45<true>},
+    {14, "Q6_K", kLarge, 210, dequantize_q6_k},
+};
+
+}  // namespace
+
+const GgufBlocks* find_gguf_blocks(std::uint32_t number) noexcept {
+    const auto found = std::find_if(std::begin(kBlocks), std::end(kBlocks),
+                                    [&](const GgufBlocks& blocks) { return blocks.number == number; });
+    return found == std::end(kBlocks) ? nullptr : found;
+}
+
+}  // namespace fovea

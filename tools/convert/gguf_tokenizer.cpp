@@ -1,0 +1,248 @@
+#include "convert/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "convert/tokenizer_section.h"
+#include "convert/tokenizer_spelling.h"
+#include "convert/tokenizer_steps.h"
+#include "engine/tokenizer/utf8.h"
+#include "refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModel = "tokenizer.ggml.model";
+constexpr const char* kPre = "tokenizer.ggml.pre";
+constexpr const char* kTokens = "tokenizer.ggml.tokens";
+constexpr const char* kScores = "tokenizer.ggml.scores";
+constexpr const char* kKinds = "tokenizer.ggml.token_type";
+constexpr const char* kMerges = "tokenizer.ggml.merges";
+constexpr std::size_t kMostPieceBytes = 1024;  // keeps the ways to part all pieces in two few
+
+/// tokenizer.ggml.token_type
+enum Kind : std::int32_t { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+/// How a byte-level vocabulary's words are cut, by the name in tokenizer.ggml.pre.
+struct Cut {
+    const char* name;
+    std::uint8_t mode;    ///< WordFlag
+    std::uint32_t limit;  ///< digits that stay together
+    bool single_digits, nfc, whole_words, adds_bos;
+};
+constexpr Cut kCuts[] = {
+    {"gpt-2", 0, 0, false, false, false, false},
+    {"default", 0, 0, false, false, false, false},
+    {"olmo", 0, 0, false, false, false, false},
+    {"smollm", 0, 0, true, false, false, false},
+    {"starcoder", 0, 0, true, false, false, false},
+    {"refact", 0, 0, true, false, false, false},
+    {"command-r", 0, 0, true, false, false, false},
+    {"codeshell", 0, 0, true, false, false, false},
+    {"llama-bpe", kWordFlags, 3, false, false, true, true},
+    {"llama3", kWordFlags, 3, false, false, true, true},
+    {"llama-v3", kWordFlags, 3, false, false, true, true},
+    {"dbrx", kWordFlags, 3, false, false, false, false},
+    {"smaug-bpe", kWordFlags, 3, false, false, false, false},
+    {"qwen2", kWordFlags, 1, false, true, false, false},
+    {"deepseek-r1-qwen", kWordFlags, 1, false, true, false, false},
+    {"stablelm2", kWordFlags, 1, false, false, false, false},
+};
+
+/// Tokens that end a model's turn, whatever the file says of them.
+constexpr std::array<std::string_view, 8> kEnds = {"<|eot_id|>",      "<|im_end|>", "<|end|>",       "<|endoftext|>",
+                                                   "<|end_of_text|>", "<|eom_id|>", "<end_of_turn>", "<EOT>"};
+
+class Conversion {
+public:
+    Conversion(const Gguf& file, std::uint32_t vocab_size, std::vector<std::string>& notes)
+        : file_(file), notes_(notes) {
+        const std::uint64_t n = file.list_size(kTokens, GgufKind::text);
+        if (n < 1 || n > vocab_size)
+            file.refuse(kTokens, "1 to " + std::to_string(vocab_size) + " texts, as the embedding has rows");
+        file.for_each_text(kTokens, [&](std::string_view text) { texts_.push_back(text); });
+        kinds_.assign(texts_.size(), kNormal);
+        if (file.has(kKinds)) read_numbers(kKinds, GgufKind::i32, kinds_);
+    }
+
+    TokenizerSource run() {
+        const std::string model = file_.text(kModel);
+        if (model == "gpt2")
+            read_byte_level();
+        else if (model == "llama")
+            read_pieces();
+        else
+            file_.refuse(kModel, "gpt2 or llama");
+        set_roles();
+        return std::move(source_);
+    }
+
+private:
+    template<class T>
+    void read_numbers(const char* key, GgufKind kind, std::vector<T>& out) const {
+        if (file_.list_size(key, kind) != texts_.size())
+            file_.refuse(key, std::to_string(texts_.size()) + " numbers, one for each token");
+        out.resize(texts_.size());
+        std::memcpy(out.data(), file_.list_bytes(key, kind).data(), out.size() * sizeof(T));
+    }
+
+    /// Byte-level BPE: tokens are spelled in characters that stand for bytes.
+    void read_byte_level() {
+        const Cut& cut = find_cut();
+        source_.flags = kSymbolsAreBytes | (cut.whole_words ? std::uint32_t{kWholeWords} : 0);
+        adds_bos_ = cut.adds_bos;
+        std::string bytes;
+        for (std::uint32_t id = 0; id < texts_.size(); ++id) {
+            if (add_special(id, std::string(texts_[id]))) continue;
+            const bool in_words = spelled_bytes(texts_[id], bytes);
+            source_.tokens.set(id, bytes);
+            ids_.emplace(texts_[id], id);
+            if (in_words && cut.whole_words && !bytes.empty()) source_.lookup.push_back(id);
+        }
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            const auto found = ids_.find(byte_spelling(byte));
+            if (found != ids_.end()) source_.byte_ids[byte] = found->second;
+        }
+        read_merges();
+        if (!source_.added.empty()) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
+        if (cut.nfc) source_.steps.push_back(make_step(StepKind::nfc));
+        if (cut.single_digits) source_.steps.push_back(make_step(StepKind::digits, 1));
+        source_.steps.push_back(make_step(StepKind::words, cut.mode, {}, {}, cut.limit));
+    }
+
+    const Cut& find_cut() {
+        const std::string name = file_.text_or(kPre, "default");
+        const auto found =
+            std::find_if(std::begin(kCuts), std::end(kCuts), [&](const Cut& cut) { return name == cut.name; });
+        if (found == std::end(kCuts)) {
+            std::string known;
+            for (const Cut& cut : kCuts) known += (known.empty() ? "" : ", ") + std::string(cut.name);
+            file_.refuse(kPre, "one of " + known);
+        }
+        if (name == "default")
+            notes_.push_back(file_.path().string() + ": " + kPre +
+                             " does not say how words are cut; done as GPT-2 does");
+        return *found;
+    }
+
+    /// "left right", by falling rank. A byte-level spelling has no spaces.
+    void read_merges() {
+        std::string merged;
+        std::uint32_t rank = 0;
+        file_.for_each_text(kMerges, [&](std::string_view pair) {
+            const std::size_t space = pair.find(' ', 1);
+            const std::string place = "number " + std::to_string(rank) + ": ";
+            if (space == std::string_view::npos)
+                refuse(kMerges, place + "want two tokens with a space between, have " + std::string(pair));
+            merged.assign(pair.substr(0, space)).append(pair.substr(space + 1));
+            const auto id_of = [&](std::string_view spelling) {
+                const auto found = ids_.find(spelling);
+                if (found == ids_.end()) refuse(kMerges, place + "want tokens, have " + std::string(spelling));
+                return found->second;
+            };
+            source_.merges.push_back(
+                {id_of(pair.substr(0, space)), id_of(pair.substr(space + 1)), rank, id_of(merged)});
+            ++rank;
+        });
+    }
+
+    /// SentencePiece's BPE: pieces with scores, a space spelled "▁".
+    void read_pieces() {
+        std::vector<float> scores;
+        read_numbers(kScores, GgufKind::f32, scores);
+        adds_bos_ = true;
+        std::vector<std::uint32_t> text_ids;
+        std::vector<std::string> pieces(texts_.size());
+        for (std::uint32_t id = 0; id < texts_.size(); ++id) {
+            const std::string place = "token " + std::to_string(id) + ": ";
+            if (std::isnan(scores[id])) refuse(kScores, place + "want a score, have NaN");
+            if (texts_[id].size() > kMostPieceBytes)
+                refuse(kTokens, place + "want at most " + std::to_string(kMostPieceBytes) + " bytes, have " +
+                                    std::to_string(texts_[id].size()));
+            pieces[id] = replaced(std::string(texts_[id]), kMetaspace, " ");
+            if (add_special(id, pieces[id])) continue;
+            if (const int byte = byte_of_token(texts_[id]); kinds_[id] == kByte && byte >= 0) {
+                const char as_char = static_cast<char>(byte);
+                source_.tokens.set(id, {&as_char, 1});
+                if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
+                continue;
+            }
+            source_.tokens.set(id, pieces[id]);
+            if (kinds_[id] == kUnused || pieces[id].empty()) continue;
+            text_ids.push_back(id);
+            if (first_character(pieces[id]).bytes == pieces[id].size()) source_.lookup.push_back(id);
+        }
+        const std::vector<std::string_view> views(pieces.begin(), pieces.end());
+        source_.merges = piece_merges(views, scores, text_ids);
+        source_.flags = kByteFallback;
+        if (!source_.added.empty()) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
+        source_.steps.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));
+        if (file_.flag_or("tokenizer.ggml.add_space_prefix", true)) {
+            source_.flags |= kDropFirstSpace;
+            source_.steps.push_back(make_step(StepKind::prepend, 0, {}, " "));
+        }
+    }
+
+    /// Whether token `id` is one that is found in the text as it is, control tokens only where they are asked for.
+    bool add_special(std::uint32_t id, std::string text) {
+        const bool special = kinds_[id] == kControl || kinds_[id] == kUnknown;
+        if (!special && kinds_[id] != kUserDefined) return false;
+        if (text.size() > kMaxAddedBytes)
+            refuse(kTokens, "token " + std::to_string(id) + ": want at most " + std::to_string(kMaxAddedBytes) +
+                                " bytes in a token of its kind, have " + std::to_string(text.size()));
+        source_.tokens.set(id, text);
+        if (special) source_.special.push_back(id);
+        if (std::find(kEnds.begin(), kEnds.end(), text) != kEnds.end()) add_end(id);
+        if (!text.empty())
+            source_.added.push_back({id, static_cast<std::uint16_t>(special ? kAddedSpecial : 0), std::move(text)});
+        return true;
+    }
+
+    void add_end(std::uint32_t id) {
+        std::vector<std::uint32_t>& ends = source_.end_ids;
+        if (id != kNoId && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+    }
+
+    /// An id of the metadata; `otherwise` where it has none, and none where it is beyond the tokens.
+    std::uint32_t role(const std::string& name, std::uint32_t otherwise = kNoId) const {
+        const std::string key = "tokenizer.ggml." + name + "_token_id";
+        const std::uint32_t id = file_.has(key) ? file_.count(key, 0) : otherwise;
+        return id < texts_.size() ? id : kNoId;
+    }
+
+    void set_roles() {
+        const bool pieces = (source_.flags & kByteFallback) != 0;  // SentencePiece's own: 0 unknown, 1 start, 2 end
+        source_.bos = role("bos", pieces ? 1 : kNoId);
+        if (pieces) source_.unknown = role("unknown", 0);
+        const std::uint32_t eos = role("eos", pieces ? 2 : kNoId);
+        for (const std::uint32_t id : {eos, role("eot"), role("eom")}) add_end(id);
+        if (file_.flag_or("tokenizer.ggml.add_bos_token", adds_bos_) && source_.bos != kNoId)
+            source_.prefix_ids = {source_.bos};
+        if (file_.flag_or("tokenizer.ggml.add_eos_token", false) && eos != kNoId) source_.suffix_ids = {eos};
+    }
+
+    [[noreturn]] void refuse(const char* key, const std::string& why) const {
+        throw Refusal(file_.path().string() + ": " + key + ": " + why);
+    }
+
+    const Gguf& file_;
+    std::vector<std::string>& notes_;
+    std::vector<std::string_view> texts_;  // as they are spelled, in the mapping
+    std::vector<std::int32_t> kinds_;
+    std::unordered_map<std::string_view, std::uint32_t> ids_;  // of tokens that words are made of
+    bool adds_bos_ = false;
+    TokenizerSource source_;
+};
+
+}  // namespace
+
+std::vector<std::byte> tokenizer_section_from_gguf(const Gguf& file, std::uint32_t vocab_size,
+                                                   std::vector<std::string>& notes) {
+    if (!file.has(kModel) || file.text(kModel) == "none" || file.text(kModel) == "no_vocab") return {};
+    return write_tokenizer_section(Conversion(file, vocab_size, notes).run());
+}
+
+}  // namespace fovea
