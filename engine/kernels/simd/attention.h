@@ -14,14 +14,14 @@ inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
 // Few rows, so those of a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions.
 // Whole blocks of rows, those of a prompt, find their tiles in the cache.
 inline constexpr std::size_t kAheadRows = 16;
+inline constexpr std::uint32_t kFetchedDims = 32;  // the keys of narrower heads are a tiny model's: in the cache
 
 /// A tile's scores, then weights, and the running state that is not kept in Attend.
 struct Tile {
     alignas(64) float score[kRowBlock * kTile];  // [row][position]; weights after weigh
     alignas(64) float l[kRowBlock * kLanes];     // [row]: sums of weights by lane
-    alignas(64) float m_old[kLanes];             // [row]: largest score before this tile
-    alignas(64) float m_new[kLanes];             // and with it
-    alignas(64) float decay[kLanes];             // exp(m_old − m_new)
+    alignas(64) float m_new[kLanes];             // [row]: largest score so far
+    alignas(64) float decay[kLanes];             // exp(largest before this tile − m_new)
     std::uint32_t base;                          // first position
     std::uint32_t begin, end;                    // positions that any row sees,
     std::uint32_t panel, panel_end;              // and the panels these lie in, counted from base
@@ -58,7 +58,10 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + std::size_t{col} * kLanes;
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadBytes;
             }
-            block_product < kRows, kRows<Tiling::kRows ? Fetch::first : Fetch::nothing>(b);
+            if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
+                block_product<kRows, Fetch::nothing>(b);
+            else
+                block_product<kRows, Fetch::first>(b);
         }
 }
 
@@ -87,9 +90,9 @@ FOVEA_LANES void for_panels(const Tile& t, Seen s, Body&& body) {
 /// decay of exp(0 − 0).
 [[gnu::flatten]] inline void mask_scores(const Attend& a, Tile& t) {
     const F32x16 scale = splat(a.scale), cap = splat(a.softcap), unseen = floats(splat_bits(kMinusInfinity));
+    F32x16 m_old = splat(0.0f), m_new = m_old;  // filled by lane: a load of floats stored one by one waits for them
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
         const Seen s = seen(a, r, t.base);
-        t.m_old[r] = t.m_new[r] = 0.0f;
         if (s.begin >= s.end) continue;
         F32x16 top = unseen;
         for_panels(t, s, [&](std::uint32_t p, auto mask) {
@@ -102,10 +105,13 @@ FOVEA_LANES void for_panels(const Tile& t, Seen s, Body&& body) {
         });
         if (t.panel_end < kTilePanels) top = max(top, unseen);  // the panels left out: this matters to NaN alone
         const float m = a.m[r], tile_m = fold_max(top);
-        t.m_old[r] = m;
-        t.m_new[r] = a.m[r] = m > tile_m ? m : tile_m;
+        a.m[r] = m > tile_m ? m : tile_m;
+        const Mask16 lane = lanes_between(static_cast<int>(r), static_cast<int>(r) + 1);
+        m_old = select(lane, splat(m), m_old);
+        m_new = select(lane, splat(a.m[r]), m_new);
     }
-    const F32x16 m_old = load(t.m_old), decay = exp(m_old - load(t.m_new));
+    store(m_new, t.m_new);
+    const F32x16 decay = exp(m_old - m_new);
     store(select(m_old == unseen, splat(1.0f), decay), t.decay);
 }
 
@@ -126,9 +132,8 @@ FOVEA_LANES void for_panels(const Tile& t, Seen s, Body&& body) {
 }
 
 /// o = o·decay, then o = fma(weight, value, o) over the tile's positions in order, for kRows rows from row `row` on.
-template<std::uint32_t kRows, class W>
+template<std::uint32_t kRows, std::uint32_t kPanels, class W>
 void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
-    constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
     const std::uint32_t n_panels = a.value_stride / kLanes;
     const W* values = reinterpret_cast<const W*>(a.values) + std::size_t{t.begin} * a.value_stride;
     float* o = a.o + std::size_t{row} * a.value_stride;
@@ -161,7 +166,9 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
 
 template<std::uint32_t kRows, class W>
 void add_values_of(std::uint32_t n_rows, const Attend& a, const Tile& t, std::uint32_t row) {
-    if (n_rows == kRows) return add_values<kRows, W>(a, t, row);
+    constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
+    if (n_rows == kRows)  // narrow heads of tiny models: what is repeated would take longer than the chain it hides
+        return a.value_stride == kLanes ? add_values<kRows, 1, W>(a, t, row) : add_values<kRows, kPanels, W>(a, t, row);
     if constexpr (kRows > 1) add_values_of<kRows - 1, W>(n_rows, a, t, row);
 }
 
@@ -221,8 +228,6 @@ void attend(const Attend& a) noexcept {
     }
     begin = begin < chunk_begin ? chunk_begin : begin;
     end = smaller(end, chunk_begin + kChunk);
-    store(splat(0.0f), t.m_old);
-    store(splat(0.0f), t.m_new);
     attend_tiles<W>(a, t, begin, end, false);
     F32x16 zeros = splat(0.0f);  // x·0 is 0 where x is finite, else NaN
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes)

@@ -12,6 +12,7 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 
 // A tiny model's f32 matrices are in the cache since the last token, and there fetching them again only takes time.
 inline constexpr std::size_t kCachedBytes = 256 << 10;
+inline constexpr std::uint32_t kCachedStreams = 4;  // read at once there: a line a cycle is what the cache gives
 
 /// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
@@ -99,7 +100,8 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
 /// or for small matrices the latency of one chain of fma; both want many panels at once.
 template<std::uint32_t kRows, Fetch kFetch, class W>
 void few_rows(const Matmul& m) {
-    constexpr std::uint32_t kPanels = panels_for<typename Unit<W>::Shape>(kRows);
+    constexpr std::uint32_t kMost = kFetch == Fetch::nothing ? kCachedStreams : kLanes;
+    constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kMost);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     alignas(64) float total[kRows * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
