@@ -108,7 +108,7 @@ private:
         }
         read_merges();
         if (!source_.added.empty()) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
-        if (cut.nfc) source_.steps.push_back(make_step(StepKind::nfc));
+        if (cut.nfc) source_.steps.push_back(make_step(StepKind::normal_form));
         if (cut.single_digits) source_.steps.push_back(make_step(StepKind::digits, 1));
         source_.steps.push_back(make_step(StepKind::words, cut.mode, {}, {}, cut.limit));
     }
