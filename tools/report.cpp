@@ -94,6 +94,8 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
     out << "\n    output        " << word(s.final_norm);
     if (s.has_output_head) out << (s.tied_output ? ", head tied to the embedding" : ", head of its own");
     if (s.logit_softcap != 0.0f) out << ", logits capped at " << s.logit_softcap;
+    static constexpr const char* kPooled[] = {"", ", the mean of all rows", ", the first row", ", the last row"};
+    out << kPooled[static_cast<std::size_t>(s.pooling)] << (s.normalize_pooled ? ", normalized" : "");
     out << "\n";
 }
 

@@ -70,10 +70,17 @@ void add_chat_template(const fs::path& folder, ModelSource& source) {
     if (!text.empty()) source.info.emplace_back("chat_template", text);
 }
 
-ModelSource read_hf(const ConvertOptions& options, const fs::path& folder, bool single_file) {
+ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool single_file) {
+    Stack sentence;  // what sentence-transformers adds to an encoder
+    const bool has_modules = is_there(given / "modules.json");
+    const fs::path folder = has_modules ? given / read_sentence_modules(given / "modules.json", sentence) : given;
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json");
-    const TokenizerFacts facts = {config.source.config.decoder.vocab_size, config.bos, config.eos};
+    if (has_modules && config.kind != HfKind::bert)
+        throw Refusal((given / "modules.json").string() + ": want it beside a model of type bert only");
+    config.stack().pooling = sentence.pooling;
+    config.stack().normalize_pooled = sentence.normalize_pooled;
+    const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     ModelSource source = join_hf_model(
         std::move(config), single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder));
     add_chat_template(folder, source);
@@ -101,7 +108,8 @@ ModelSource read_file(const ConvertOptions& options) {
     }
     if (starts_with(bytes, kMagic, sizeof kMagic)) {
         ModelSource source = read_fovea_file(options.source, std::move(mapping));
-        add_tokenizer(options.tokenizer, {}, {source.config.decoder.vocab_size, {}, {}}, source);
+        const Stack& stack = source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
+        add_tokenizer(options.tokenizer, {}, {stack.vocab_size, {}, {}}, source);
         return source;
     }
     ModelSource source = read_llama2c(options.source, std::move(mapping));

@@ -56,9 +56,9 @@ std::vector<bool> windowed_layers(const Fields& fields, const std::string& type,
 }
 
 /// Layers of equal shape share a Block.
-void set_layers(const Fields& fields, const std::vector<Block>& layers, ModelSource& source) {
-    Stack& stack = source.config.decoder;
-    std::vector<std::uint8_t>& numbers = source.layer_blocks[1];
+void set_layers(const Fields& fields, const std::vector<Block>& layers, HfConfig& result) {
+    Stack& stack = result.stack();
+    std::vector<std::uint8_t>& numbers = result.source.layer_blocks[result.kind == HfKind::bert ? 0 : 1];
     for (const Block& layer : layers) {
         const auto begin = stack.blocks.begin();
         const auto at = static_cast<std::uint32_t>(std::find(begin, begin + stack.n_blocks, layer) - begin);
@@ -73,7 +73,7 @@ void set_layers(const Fields& fields, const std::vector<Block>& layers, ModelSou
 }
 
 void read_llama_kind(const Fields& fields, const std::string& type, HfConfig& result) {
-    Stack& stack = result.source.config.decoder;
+    Stack& stack = result.stack();
     stack.d_model = fields.count("hidden_size", 1, kMostWidth);
     stack.n_layers = fields.count("num_hidden_layers", 1, kMostLayers);
     stack.vocab_size = fields.count("vocab_size");
@@ -111,12 +111,12 @@ void read_llama_kind(const Fields& fields, const std::string& type, HfConfig& re
     const std::vector<bool> windowed = windowed_layers(fields, type, stack.n_layers);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
         if (windowed[i]) layers[i].window = fields.count("sliding_window");
-    set_layers(fields, layers, result.source);
+    set_layers(fields, layers, result);
 }
 
 void read_gpt2(const Fields& fields, HfConfig& result) {
     refuse_true(fields, "add_cross_attention");
-    Stack& stack = result.source.config.decoder;
+    Stack& stack = result.stack();
     stack.d_model = fields.count("n_embd", 1, kMostWidth);
     stack.n_layers = fields.count("n_layer", 1, kMostLayers);
     stack.vocab_size = fields.count("vocab_size");
@@ -148,7 +148,39 @@ void read_gpt2(const Fields& fields, HfConfig& result) {
         for (std::uint32_t i = 0; i < stack.n_layers; ++i)
             layers[i].softmax_scale = static_cast<float>(scale / (i + 1.0));
     }
-    set_layers(fields, layers, result.source);
+    set_layers(fields, layers, result);
+}
+
+void read_bert(const Fields& fields, HfConfig& result) {
+    refuse_true(fields, "is_decoder");
+    refuse_true(fields, "add_cross_attention");
+    if (fields.text_or("position_embedding_type", "absolute") != "absolute")
+        fields.refuse("position_embedding_type", "absolute");
+    Stack& stack = result.stack();
+    stack.d_model = fields.count("hidden_size", 1, kMostWidth);
+    stack.n_layers = fields.count("num_hidden_layers", 1, kMostLayers);
+    stack.vocab_size = fields.count("vocab_size");
+    stack.max_positions = fields.count("max_position_embeddings");
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    stack.position = Position::learned;
+    stack.embedding_norm = Norm::layer;
+    stack.embedding_norm_bias = true;
+    // There is no final norm; its epsilon is that of the embeddings' norm.
+    stack.final_norm_epsilon = static_cast<float>(fields.number_or("layer_norm_eps", 0.0, 1.0, 1e-12));
+
+    Block block;
+    block.n_heads = block.n_kv_heads = fields.count("num_attention_heads", 1, kMostWidth);
+    if (stack.d_model % block.n_heads != 0)
+        fields.refuse("hidden_size", "a multiple of num_attention_heads, " + std::to_string(block.n_heads));
+    block.head_dim = block.value_head_dim = stack.d_model / block.n_heads;
+    block.d_ff = fields.count("intermediate_size");
+    block.norm = Norm::layer;
+    block.norm_place = NormPlace::post;
+    block.norm_bias = true;
+    block.norm_epsilon = stack.final_norm_epsilon;
+    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    set_layers(fields, std::vector<Block>(stack.n_layers, block), result);
 }
 
 /// One id or a list of them, added to `ids` if in the vocabulary and new.
@@ -175,23 +207,24 @@ std::string model_name(const Fields& fields, const std::string& type) {
 
 HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation) {
     const Fields fields = Fields::read(config);
-    static constexpr std::array<const char*, 5> kTypes = {"llama", "mistral", "qwen2", "qwen3", "gpt2"};
+    static constexpr std::array<const char*, 6> kTypes = {"llama", "mistral", "qwen2", "qwen3", "gpt2", "bert"};
     const std::string type = fields.text("model_type");
     if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end())
-        fields.refuse("model_type", "llama, mistral, qwen2, qwen3 or gpt2");
+        fields.refuse("model_type", "llama, mistral, qwen2, qwen3, gpt2 or bert");
     refuse_present(fields, "quantization_config");
 
     HfConfig result;
-    result.is_gpt2 = type == "gpt2";
-    if (result.is_gpt2)
-        read_gpt2(fields, result);
-    else
-        read_llama_kind(fields, type, result);
+    result.kind = type == "gpt2" ? HfKind::gpt2 : type == "bert" ? HfKind::bert : HfKind::llama;
+    switch (result.kind) {
+        case HfKind::llama: read_llama_kind(fields, type, result); break;
+        case HfKind::gpt2: read_gpt2(fields, result); break;
+        case HfKind::bert: read_bert(fields, result); break;
+    }
     if (const Status status = check(result.source.config); !status.ok()) {
         char line[160];
         throw Refusal(config.string() + ": " + std::string(describe(status, line)));
     }
-    const std::uint32_t vocab_size = result.source.config.decoder.vocab_size;
+    const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;
     add_ids(fields, "bos_token_id", vocab_size, bos);
     add_ids(fields, "eos_token_id", vocab_size, result.eos);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,39 @@ constexpr Name kGpt2Names[] = {
     {Role::down_bias, "#mlp.c_proj.bias"},
 };
 
+constexpr Name kBertNames[] = {
+    {Role::token_embedding, "embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "embeddings.position_embeddings.weight"},
+    {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
+    {Role::attention_norm, "#attention.output.LayerNorm.weight"},
+    {Role::attention_norm_bias, "#attention.output.LayerNorm.bias"},
+    {Role::query, "#attention.self.query.weight"},
+    {Role::query_bias, "#attention.self.query.bias"},
+    {Role::key, "#attention.self.key.weight"},
+    {Role::key_bias, "#attention.self.key.bias"},
+    {Role::value, "#attention.self.value.weight"},
+    {Role::value_bias, "#attention.self.value.bias"},
+    {Role::attention_output, "#attention.output.dense.weight"},
+    {Role::attention_output_bias, "#attention.output.dense.bias"},
+    {Role::feed_forward_norm, "#output.LayerNorm.weight"},
+    {Role::feed_forward_norm_bias, "#output.LayerNorm.bias"},
+    {Role::up, "#intermediate.dense.weight"},
+    {Role::up_bias, "#intermediate.dense.bias"},
+    {Role::down, "#output.dense.weight"},
+    {Role::down_bias, "#output.dense.bias"},
+};
+
+/// One for each HfKind: the names, the prefix that the class with a head puts first, the embedding table, and what
+/// comes before a layer's number.
+struct Naming {
+    std::span<const Name> names;
+    std::string_view outer, layers;
+};
+constexpr Naming kNamings[] = {
+    {kLlamaNames, "model.", "layers."}, {kGpt2Names, "transformer.", "h."}, {kBertNames, "bert.", "encoder.layer."}};
+
 std::string in_words(const std::vector<std::uint64_t>& shape) {
     std::string words = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
@@ -72,13 +106,17 @@ std::string in_words(const std::vector<std::uint64_t>& shape) {
 
 class Joiner {
 public:
-    Joiner(HfConfig config, Safetensors weights) : config_(std::move(config)), files_(std::move(weights)) {}
+    Joiner(HfConfig config, Safetensors weights)
+        : config_(std::move(config)),
+          files_(std::move(weights)),
+          naming_(kNamings[static_cast<std::size_t>(config_.kind)]) {}
 
     ModelSource join() {
         find_prefix();
-        Stack& stack = config_.source.config.decoder;
-        if (config_.is_gpt2) drop_missing_biases(stack);
-        for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) { add(stack, spec); });
+        Stack& stack = config_.stack();
+        if (config_.kind == HfKind::gpt2) drop_missing_biases(stack);
+        const StackIndex index = config_.kind == HfKind::bert ? StackIndex::encoder : StackIndex::decoder;
+        for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
@@ -89,23 +127,30 @@ public:
 private:
     /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name.
     void find_prefix() {
-        const std::string outer = config_.is_gpt2 ? "transformer." : "model.";
-        const std::string first = config_.is_gpt2 ? "wte.weight" : "embed_tokens.weight";
+        const std::string outer(naming_.outer), first(naming_.names[0].name);  // the embedding table
         prefix_ = files_.tensors.count(outer + first) || !files_.tensors.count(first) ? outer : "";
     }
 
     const Name& name_of(Role role) const {
-        const auto find = [&](const auto& names) -> const Name& {
-            return *std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return n.role == role; });
-        };
-        return config_.is_gpt2 ? find(kGpt2Names) : find(kLlamaNames);
+        return *std::find_if(naming_.names.begin(), naming_.names.end(), [&](const Name& n) { return n.role == role; });
     }
 
     std::string full_name(std::string_view name, std::uint32_t layer) const {
         if (name.starts_with("lm_head.")) return std::string(name);
         if (!name.starts_with('#')) return prefix_ + std::string(name);
-        return prefix_ + (config_.is_gpt2 ? "h." : "layers.") + std::to_string(layer) + "." +
-               std::string(name.substr(1));
+        return prefix_ + std::string(naming_.layers) + std::to_string(layer) + "." + std::string(name.substr(1));
+    }
+
+    /// The first BERT checkpoints call a norm's weight and bias gamma and beta.
+    std::string older_name(std::string name) const {
+        if (config_.kind != HfKind::bert || files_.tensors.count(name)) return name;
+        for (const auto& [now, then] :
+             {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+            if (name.ends_with(now))
+                if (std::string older = name.substr(0, name.size() - std::string_view(now).size()) + then;
+                    files_.tensors.count(older))
+                    return older;
+        return name;
     }
 
     /// GPT-2's classes always have biases, but models trained without one kind of them, or any, leave those out of every
@@ -174,9 +219,9 @@ private:
             return;
         }
         const Name& place = name_of(spec.role);
-        const std::string name = full_name(place.name, spec.layer);
+        const std::string name = older_name(full_name(place.name, spec.layer));
         const bool vector = spec.layout == Layout::vector;
-        const bool transposed = config_.is_gpt2 && place.name[0] == '#' && !vector;
+        const bool transposed = config_.kind == HfKind::gpt2 && place.name[0] == '#' && !vector;
         const bool is_up = spec.role == Role::up || spec.role == Role::up_bias;
         if (is_up && block.gated) {
             std::string gate_name = name;
@@ -208,8 +253,11 @@ private:
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
             if (used_.count(name) || (stack.tied_output && n == "lm_head.weight")) continue;
+            // Encoders stand alone: what predicts from them is another model's.
+            if (config_.kind == HfKind::bert && (n.starts_with("cls.") || n.find("pooler.") != n.npos)) continue;
             // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
-            if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq"))
+            if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq") ||
+                n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
                 continue;
             throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
                           ": want only tensors that the configuration calls for");
@@ -219,6 +267,7 @@ private:
     HfConfig config_;
     Safetensors files_;
     MappedWeights weights_;
+    const Naming& naming_;
     std::string prefix_;
     std::set<std::string> used_;
     std::optional<Type> widest_;  // of the matrices; f32 where they differ
