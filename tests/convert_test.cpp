@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <random>
 
 #include "convert/elements.h"
 #include "convert/exact_math.h"
@@ -223,6 +224,66 @@ TEST_CASE("convert: llama2.c versions 0 and 1") {
         std::memcpy(want.data(), gate.data() + 2 * want.size() * 4, want.size() * 4);
         CHECK(rows[(32 + 3) * dim + 1] == want[(16 + 3) * dim + 1]);
     }
+}
+
+TEST_CASE("convert: llama2.c's int8 checkpoints are read exactly, in groups of any size that divides") {
+    TemporaryFolder folder;
+    constexpr std::int32_t dim = 12, hidden = 20, n_heads = 2, vocab = 9, length = 8, group = 6;
+    std::mt19937 random(3);
+    std::vector<float> wanted;  // of all matrices, one after another
+    const auto matrix = [&](std::int32_t n) {
+        std::string quants, scales;
+        for (std::int32_t i = 0; i < n; ++i) {
+            if (i % group == 0) {
+                const float scale = std::ldexp(1.0f + static_cast<float>(random() % 1000) / 1000.0f, -7);
+                scales.append(reinterpret_cast<const char*>(&scale), sizeof scale);
+            }
+            float scale;
+            std::memcpy(&scale, scales.data() + scales.size() - sizeof scale, sizeof scale);
+            quants += static_cast<char>(random());
+            wanted.push_back(static_cast<float>(static_cast<std::int8_t>(quants.back())) * scale);
+        }
+        return quants + scales;
+    };
+    const std::int32_t start[] = {0x616b3432, 2, dim, hidden, 1, n_heads, n_heads, vocab, length};
+    std::string file(reinterpret_cast<const char*>(start), sizeof start);
+    file += '\1';  // a shared head
+    file.append(reinterpret_cast<const char*>(&group), sizeof group);
+    file.resize(256);
+    file += std::string(3 * dim * sizeof(float), '\0');  // norms
+    for (const std::int32_t n : {vocab * dim, dim * dim, dim * dim, dim * dim, dim * dim, hidden * dim, dim * hidden,
+                                 hidden * dim})
+        file += matrix(n);
+    write_text(folder / "v2.bin", file);
+    ConvertOptions options;
+    options.source = folder / "v2.bin";
+    const ModelSource source = read_source(options);
+    CHECK(source.type == Type::q8);
+    const auto check_rows = [&](Role role, std::uint32_t n_rows, std::uint32_t n_cols, std::size_t begin) {
+        std::vector<float> rows(std::size_t{n_rows} * n_cols);
+        source.read_rows({role, StackIndex::decoder, 0, Layout::panels, n_rows, n_cols}, 0, n_rows, rows.data());
+        CHECK(std::equal(rows.begin(), rows.end(), wanted.begin() + static_cast<std::ptrdiff_t>(begin)));
+    };
+    check_rows(Role::token_embedding, vocab, dim, 0);
+    check_rows(Role::query, dim, dim, vocab * dim);
+    check_rows(Role::attention_output, dim, dim, vocab * dim + 3 * dim * dim);
+    check_rows(Role::down, dim, hidden, vocab * dim + 4 * dim * dim + hidden * dim);
+    std::vector<float> row(dim);  // row 16 of gate and up is up's first
+    source.read_rows({Role::up, StackIndex::decoder, 0, Layout::panels, 64, dim}, 16, 1, row.data());
+    CHECK(std::equal(row.begin(), row.end(), wanted.end() - hidden * dim));
+
+    const auto refused = [&](std::size_t at, std::int32_t number) {
+        std::string spoiled = file;
+        std::memcpy(spoiled.data() + at, &number, sizeof number);
+        write_text(folder / "bad.bin", spoiled);
+        options.source = folder / "bad.bin";
+        return refusal_of([&] { static_cast<void>(read_source(options)); });
+    };
+    for (const std::int32_t size : {0, -1, 1 << 30}) CHECK(contains(refused(37, size), "group_size: want a number"));
+    CHECK(contains(refused(37, 7), "group_size: want a divisor of a matrix's 108 elements, have 7"));
+    CHECK(contains(refused(37, 4), "bytes for its header"));
+    CHECK(contains(refused(8, 1 << 20), "have "));
+    CHECK(contains(refused(4, 3), "version 0, 1 or 2, have version 3"));
 }
 
 TEST_CASE("convert: the reference checkpoints of both versions of llama2.c give one file") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "convert/elements.h"
 #include "convert/gguf.h"
 #include "convert/source_file.h"
 #include "convert_fixtures.h"
@@ -63,6 +64,84 @@ TEST_CASE("gguf: every architecture has transformers' logits of the dequantized 
         // frequency or bias shows as 0.001 or far more. Rotary frequencies are float32 here and in GGUF's rope_freqs.
         CHECK(logits_error(converted.model, golden_gguf() / (name + "_logits.npy")) < 5e-5f);
     }
+}
+
+namespace {
+
+float half_at(const std::byte* at) {
+    std::uint16_t half;
+    std::memcpy(&half, at, sizeof half);
+    return from_f16(half);
+}
+
+/// Element (row, col) of panels of type q8 or q4, as docs/format.md has them; [panel] is stride bytes.
+float panel_element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
+    const bool q8 = tensor.type == Type::q8;
+    const std::uint64_t n_panels = (tensor.n_rows + 15) / 16, stride = tensor.bytes / n_panels;
+    const std::byte* block = data + row / 16 * stride + col / 64 * (q8 ? 1088 : 576);
+    const std::uint32_t group = col / 32 % 2, in_group = col % 32, lane = row % 16;
+    const float scale = half_at(block + (group * 16 + lane) * 2);
+    if (q8) {
+        const std::byte quant = block[64 + group * 512 + in_group / 4 * 64 + lane * 4 + in_group % 4];
+        return static_cast<float>(static_cast<std::int8_t>(quant)) * scale;
+    }
+    const int both = std::to_integer<int>(block[64 + group * 256 + in_group / 8 * 64 + lane * 4 + in_group % 4]);
+    return static_cast<float>((in_group % 8 < 4 ? both & 15 : both >> 4) - 8) * scale;
+}
+
+float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
+    if (tensor.type == Type::q8 || tensor.type == Type::q4) return panel_element(tensor, data, row, col);
+    float value;
+    REQUIRE(tensor.type == Type::f32);
+    REQUIRE(std::string(tensor.layout) != "panels");
+    std::memcpy(&value, data + (std::uint64_t{row} * tensor.n_cols + col) * sizeof value, sizeof value);
+    return value;
+}
+
+}  // namespace
+
+// What the source's rows are was compared with the gguf package's floats above, and by the logits.
+TEST_CASE("gguf: Q8_0 and Q4_0 files become q8 and q4 without a bit lost, tensor by tensor") {
+    const std::pair<const char*, Type> kFiles[] = {{"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}};
+    for (const auto& [name, type] : kFiles) {
+        CAPTURE(name);
+        TemporaryFolder folder;
+        convert_file(golden_gguf() / name, folder / "model.fovea");
+        const Converted converted(folder / "model.fovea");
+        const ModelSource source = read_model(name);
+        CHECK(source.type == type);
+        std::uint32_t index = 0, n_of_type = 0;
+        for_each_tensor(source.config.decoder, StackIndex::decoder, [&](const TensorSpec& spec) {
+            const TensorInfo tensor = converted.model.tensor(index++);
+            CAPTURE(tensor.role);
+            CAPTURE(tensor.layer);
+            REQUIRE(tensor.n_rows == spec.n_rows);
+            n_of_type += tensor.type == type;
+            std::vector<float> want(std::size_t{spec.n_rows} * spec.n_cols);
+            source.read_rows(spec, 0, spec.n_rows, want.data());
+            std::size_t n_different = 0;
+            for (std::uint32_t row = 0; row < spec.n_rows; ++row)
+                for (std::uint32_t col = 0; col < spec.n_cols; ++col) {
+                    const float have = element(tensor, converted.mapping.bytes().data() + tensor.offset, row, col);
+                    n_different += have != want[std::size_t{row} * spec.n_cols + col];
+                }
+            CHECK(n_different == 0);
+        });
+        CHECK(index == converted.model.n_tensors());
+        CHECK(n_of_type >= 12);
+    }
+}
+
+TEST_CASE("gguf: a quant that q8 does not have is refused, and taken by another type") {
+    TemporaryFolder folder;
+    std::string bytes = read_text(golden_gguf() / "llama_q8_0.gguf");
+    bytes.replace(bytes.size() / 2, 40, 40, '\x80');  // more than a block of a matrix
+    write_text(folder / "model.gguf", bytes);
+    const auto refused = [&](std::optional<Type> type) {
+        return refusal_of([&] { convert_file(folder / "model.gguf", folder / "out.fovea", type); });
+    };
+    CHECK(contains(refused({}), "want quants from -127 to 127, have -128"));
+    CHECK(refused(Type::f32) == "");
 }
 
 TEST_CASE("gguf: the shape follows from metadata and tensors") {

@@ -156,6 +156,7 @@ void convert(const ConvertOptions& options) {
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write;
     write.type = options.type.value_or(source.type);
+    write.exact_tables = !options.type && source.exact_tables;
     if (options.show_progress) write.progress = progress_line();
     if (options.report_loss) write.quantized = report_loss;
     write_file(source, options.output, write);

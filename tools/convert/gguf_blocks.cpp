@@ -92,15 +92,26 @@ void dequantize_q6_k(const std::byte* block, float* out) {
     }
 }
 
+void take_apart_q8_0(const std::byte* block, QuantizedGroup& out) {
+    std::memcpy(&out.scale, block, sizeof out.scale);
+    std::memcpy(out.quants.data(), block + 2, kSmall);
+}
+
+void take_apart_q4_0(const std::byte* block, QuantizedGroup& out) {
+    std::memcpy(&out.scale, block, sizeof out.scale);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out.quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2) - 8);
+}
+
 constexpr GgufBlocks kBlocks[] = {
     {0, "F32", 1, 4, nullptr, Type::f32},
     {1, "F16", 1, 2, nullptr, Type::f16},
     {30, "BF16", 1, 2, nullptr, Type::bf16},
-    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>},
+    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>, Type::f32, take_apart_q4_0, Type::q4},
     {3, "Q4_1", kSmall, 20, dequantize_small<false, true>},
     {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
     {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
-    {8, "Q8_0", kSmall, 34, dequantize_q8_0},
+    {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
     {12, "Q4_K", kLarge, 144, dequantize_k45<false>},
     {13, "Q5_K", kLarge, 176, dequantize_k45<true>},
     {14, "Q6_K", kLarge, 210, dequantize_q6_k},

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "convert/quantize.h"
 #include "fovea/config.h"
 
 namespace fovea {
@@ -16,6 +17,9 @@ struct GgufBlocks {
     /// the elements are plain.
     void (*dequantize)(const std::byte* block, float* out) = nullptr;
     Type plain = Type::f32;  ///< the elements' type where they are not quantized
+    /// Takes a block apart that is a float16 scale and 32 quants of q8's or q4's range; null for other kinds.
+    void (*take_apart)(const std::byte* block, QuantizedGroup& out) = nullptr;
+    Type group_type = Type::q8;  ///< of those quants
 };
 
 /// Null for a number that this converter does not know.

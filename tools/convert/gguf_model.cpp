@@ -56,8 +56,30 @@ std::string in_words(const std::vector<std::uint64_t>& shape) {
     return words + "]";
 }
 
-/// A float16 or larger type that holds what the blocks hold, nearly all of it where they are quantized.
-Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? Type::f16 : blocks.plain; }
+/// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
+Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
+
+/// The ways to read rows of `row_bytes` bytes from `data` on.
+void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, const std::string& place,
+                   TensorView& view) {
+    view.dequantize = [&blocks, data, row_bytes](std::uint64_t row, float* out) {
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.dequantize(block, out);
+            out += blocks.n_elements;
+        }
+    };
+    if (blocks.take_apart == nullptr) return;
+    view.group_type = blocks.group_type;
+    view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes, ++out) {
+            blocks.take_apart(block, *out);
+            if (std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
+                throw Refusal(place + ": want quants from -127 to 127, have -128, which --type f32 takes");
+        }
+    };
+}
 
 class Reader {
 public:
@@ -77,7 +99,7 @@ public:
         if (const std::string text = file_.text_or("tokenizer.chat_template", ""); !text.empty())
             source.info.emplace_back("chat_template", text);
         weights_.keep(file_.release());
-        source.read_rows = make_reader(std::move(weights_));
+        set_readers(std::move(weights_), source);
         return source;
     }
 
@@ -104,13 +126,7 @@ private:
         result.type = blocks.plain;
         result.row_stride = vector ? 1 : n_cols;
         if (blocks.dequantize)
-            result.dequantize = [&blocks, data = result.data, row_bytes](std::uint64_t row, float* out) {
-                const std::byte* block = data + row * row_bytes;
-                for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
-                    blocks.dequantize(block, out);
-                    out += blocks.n_elements;
-                }
-            };
+            set_quantized(blocks, result.data, row_bytes, file_.path().string() + ": tensor " + name, result);
         return result;
     }
 
@@ -184,7 +200,7 @@ private:
             if (used_.count(name) == 0) refuse(name, "want only tensors that the metadata calls for");
     }
 
-    /// The model's type is what most of its layers' matrices are stored in, by their bytes.
+    /// The model's type is that of most of its layers' matrices, by their elements.
     void set_type(ModelSource& source) const {
         std::map<const GgufBlocks*, std::uint64_t> n_elements;
         for (const auto& [name, tensor] : file_.tensors())
@@ -195,6 +211,7 @@ private:
             return a.second != b.second ? a.second < b.second : a.first < b.first;
         });
         source.type = type_for(*most->first);
+        source.exact_tables = most->first->take_apart != nullptr;
         source.info.emplace_back("source_type", most->first->name);
     }
 

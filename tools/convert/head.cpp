@@ -61,10 +61,10 @@ Bytes info_bytes(const ModelSource& source) {
     return bytes;
 }
 
-void place_tensors(const ModelSource& source, Type weight_type, FileHead& head) {
+void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
     const auto place = [&](const TensorSpec& spec) {
         const bool panels = spec.layout == Layout::panels;
-        const Type type = stored_type(spec, weight_type);
+        const Type type = stored_type(spec, options.type, options.exact_tables);
         TensorRecord r{};
         r.role = static_cast<std::uint16_t>(spec.role);
         r.stack = static_cast<std::uint16_t>(spec.stack);
@@ -106,7 +106,7 @@ FileHead make_head(const ModelSource& source, const WriteOptions& options) {
         throw Refusal(std::string(describe(status, line)));
     }
     FileHead head;
-    place_tensors(source, options.type, head);
+    place_tensors(source, options, head);
 
     struct Part {
         SectionKind kind;

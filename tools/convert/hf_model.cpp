@@ -120,7 +120,7 @@ public:
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
-        config_.source.read_rows = make_reader(std::move(weights_));
+        set_readers(std::move(weights_), config_.source);
         return std::move(config_.source);
     }
 

@@ -22,6 +22,7 @@ struct Checkpoint {
     Shape shape{};
     bool shared_head = true;
     int version = 0;
+    std::uint64_t group_size = 0;  // version 2: int8 elements for each scale
 };
 
 class Reader {
@@ -33,8 +34,12 @@ public:
         make_config();
         place_weights();
         source_.info = {{"name", "llama2.c"}, {"architecture", "llama"}};
+        if (file_.group_size) {
+            source_.type = Type::q8;
+            source_.info.emplace_back("source_type", "q80, groups of " + std::to_string(file_.group_size));
+        }
         weights_.keep(std::move(mapping_));
-        source_.read_rows = make_reader(std::move(weights_));
+        set_readers(std::move(weights_), source_);
         return std::move(source_);
     }
 
@@ -49,10 +54,13 @@ private:
             refuse("want a header of " + std::to_string(header_bytes) + " bytes, have " + std::to_string(bytes.size()));
         if (versioned) {
             std::memcpy(&file_.version, bytes.data() + 4, 4);
-            if (file_.version != 1)
-                refuse("want a llama2.c checkpoint of version 0 or 1, have version " + std::to_string(file_.version));
+            if (file_.version != 1 && file_.version != 2)
+                refuse("want a llama2.c checkpoint of version 0, 1 or 2, have version " + std::to_string(file_.version));
             std::memcpy(&file_.shape, bytes.data() + 8, sizeof file_.shape);
             file_.shared_head = bytes[8 + sizeof file_.shape] != std::byte{0};
+            std::int32_t group_size;
+            std::memcpy(&group_size, bytes.data() + 9 + sizeof file_.shape, sizeof group_size);
+            if (file_.version == 2) file_.group_size = field("group_size", group_size, 1 << 20);
             return;
         }
         std::memcpy(&file_.shape, bytes.data(), sizeof file_.shape);
@@ -104,12 +112,36 @@ private:
         return {end_ <= bytes.size() ? bytes.data() + begin : nullptr, Type::f32, n_cols, 1};
     }
 
+    /// Bytes of a matrix: in version 2 its int8 elements and then a float32 scale for each group of them.
+    std::uint64_t matrix_bytes(std::uint64_t n_elements) const {
+        const std::uint64_t group = file_.group_size;
+        if (group == 0) return n_elements * 4;
+        if (n_elements % group != 0)
+            refuse("header: group_size: want a divisor of a matrix's " + std::to_string(n_elements) +
+                   " elements, have " + std::to_string(group));
+        return n_elements + n_elements / group * 4;
+    }
+
+    TensorView next_matrix(std::uint64_t n_rows, std::uint64_t n_cols) {
+        const std::uint64_t begin = end_, n = n_rows * n_cols, group = file_.group_size;
+        if (group == 0) return next(n_rows, n_cols);
+        end_ += matrix_bytes(n);
+        if (end_ > mapping_.bytes().size()) return {};
+        TensorView view{mapping_.bytes().data() + begin};
+        view.dequantize = [quants = view.data, scales = view.data + n, n_cols, group](std::uint64_t row, float* out) {
+            for (std::uint64_t i = row * n_cols; i < (row + 1) * n_cols; ++i) {
+                float scale;
+                std::memcpy(&scale, scales + i / group * sizeof scale, sizeof scale);
+                *out++ = static_cast<float>(static_cast<std::int8_t>(quants[i])) * scale;
+            }
+        };
+        return view;
+    }
+
     void per_layer(Role role, std::uint64_t n_rows, std::uint64_t n_cols) {
         const bool vector = n_cols == 1;
         for (std::uint32_t i = 0; i < source_.config.decoder.n_layers; ++i) {
-            TensorView view = next(n_rows, n_cols);
-            if (vector) view.row_stride = 1;
-            weights_.add(role, i, view);
+            weights_.add(role, i, vector ? next(n_rows, n_cols) : next_matrix(n_rows, n_cols));
         }
     }
 
@@ -123,10 +155,10 @@ private:
 
     void place_feed_forward(const Stack& s, const Block& b) {
         const auto gates = [&](std::uint32_t layer, std::uint64_t first) {
-            end_ = first + layer * std::uint64_t{b.d_ff} * s.d_model * 4;
-            return next(b.d_ff, s.d_model);
+            end_ = first + layer * matrix_bytes(std::uint64_t{b.d_ff} * s.d_model);
+            return next_matrix(b.d_ff, s.d_model);
         };
-        const std::uint64_t matrix = std::uint64_t{b.d_ff} * s.d_model * 4, gate_at = end_;
+        const std::uint64_t matrix = matrix_bytes(std::uint64_t{b.d_ff} * s.d_model), gate_at = end_;
         const std::uint64_t down_at = gate_at + s.n_layers * matrix, up_at = down_at + s.n_layers * matrix;
         for (std::uint32_t i = 0; i < s.n_layers; ++i) {
             const TensorView gate = gates(i, gate_at), up = gates(i, up_at);
@@ -145,10 +177,10 @@ private:
             per_layer(Role::attention_norm, s.d_model, 1);
             per_layer(Role::feed_forward_norm, s.d_model, 1);
             weights_.add(Role::final_norm, 0, next(s.d_model, 1));
-            weights_.add(Role::token_embedding, 0, next(s.vocab_size, s.d_model));
+            weights_.add(Role::token_embedding, 0, next_matrix(s.vocab_size, s.d_model));
             place_attention(s, b);
         } else {
-            weights_.add(Role::token_embedding, 0, next(s.vocab_size, s.d_model));
+            weights_.add(Role::token_embedding, 0, next_matrix(s.vocab_size, s.d_model));
             per_layer(Role::attention_norm, s.d_model, 1);
             place_attention(s, b);
             per_layer(Role::feed_forward_norm, s.d_model, 1);
@@ -158,7 +190,7 @@ private:
             weights_.add(Role::final_norm, 0, next(s.d_model, 1));
             next(s.max_positions, b.head_dim);  // tables of cosines and sines, half a head each
         }
-        if (!s.tied_output) weights_.add(Role::output, 0, next(s.vocab_size, s.d_model));
+        if (!s.tied_output) weights_.add(Role::output, 0, next_matrix(s.vocab_size, s.d_model));
         weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
         if (end_ != mapping_.bytes().size())
             refuse("want " + std::to_string(end_) + " bytes for its header, read as a llama2.c checkpoint, have " +

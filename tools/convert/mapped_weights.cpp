@@ -97,11 +97,25 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
     }
 }
 
-RowReader make_reader(MappedWeights weights) {
+bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                QuantizedGroup* out) const {
+    const Entry& entry = entries_.at({spec.role, spec.layer});
+    for (std::uint32_t i = 0; i < n_rows; ++i, out += spec.n_cols / kGroup) {
+        const auto [view, row] = find_row(entry, row_begin + i);
+        if (view == nullptr) continue;
+        if (!view->groups || (view->group_type == Type::q8 && type == Type::q4)) return false;
+        view->groups(row, out);
+    }
+    return true;
+}
+
+void set_readers(MappedWeights weights, ModelSource& source) {
     const auto kept = std::make_shared<const MappedWeights>(std::move(weights));
-    return [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
+    source.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
         kept->read_rows(spec, row_begin, n_rows, out);
     };
+    source.read_groups = [kept](const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                QuantizedGroup* out) { return kept->read_groups(spec, type, row_begin, n_rows, out); };
 }
 
 }  // namespace fovea

@@ -20,6 +20,9 @@ struct TensorView {
     std::uint64_t col_stride = 1;      ///< and from one column to the next; a transposed matrix has 1 above, more here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};
+    /// Where they are groups of 32 with a float16 scale: writes those of a row, whose quants are in q4's range or in q8's.
+    std::function<void(std::uint64_t row, QuantizedGroup* out)> groups = {};
+    Type group_type = Type::q8;
 };
 
 /// How the rows of a source become those of the file.
@@ -49,6 +52,9 @@ public:
 
     /// As RowReader has it. The tensor must have been added and be as large as the spec says.
     void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;
+    /// As GroupReader has it; q4's groups are q8's too.
+    [[nodiscard]] bool read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                   QuantizedGroup* out) const;
 
 private:
     struct Entry {
@@ -67,7 +73,7 @@ private:
     std::vector<Mapping> mappings_;
 };
 
-/// A reader that owns `weights`.
-[[nodiscard]] RowReader make_reader(MappedWeights weights);
+/// Makes `source` read from `weights`.
+void set_readers(MappedWeights weights, ModelSource& source);
 
 }  // namespace fovea

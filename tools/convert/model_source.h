@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../../engine/format.h"
+#include "convert/quantize.h"
 #include "fovea/config.h"
 
 namespace fovea {
@@ -17,6 +18,11 @@ namespace fovea {
 /// the order the file holds them: rotary pairs adjacent, gate and up in alternating panels, padding rows zero.
 using RowReader =
     std::function<void(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out)>;
+
+/// Where the source holds those rows in groups that a tensor of type q8 or q4 takes as they are: writes them to `out`
+/// [n_rows][n_cols / 32], which is zero before, and returns true.
+using GroupReader = std::function<bool(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
+                                       QuantizedGroup* out)>;
 
 struct ModelSource {
     ModelSource() = default;
@@ -31,7 +37,9 @@ struct ModelSource {
     std::vector<std::string> notes;                              ///< what a user should know of the source, a line each
     std::vector<std::byte> tokenizer;                            ///< the section's bytes; empty: none
     Type type = Type::f32;                                       ///< how the source stores its matrices
+    bool exact_tables = false;                                   ///< f16 would round what the source's tables hold
     RowReader read_rows;
+    GroupReader read_groups;                                     ///< may be empty
 };
 
 /// What row `row` of a gated block's `up` tensor holds.

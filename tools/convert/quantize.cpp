@@ -87,10 +87,10 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
 
 }  // namespace
 
-Type stored_type(const TensorSpec& spec, Type wanted) noexcept {
+Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcept {
     if (spec.layout == Layout::vector || spec.role == Role::relative_bias) return Type::f32;
     const bool quantized = wanted == Type::q8 || wanted == Type::q4;
-    if (spec.layout == Layout::rows && quantized) return Type::f16;
+    if (spec.layout == Layout::rows && quantized) return exact_tables ? Type::f32 : Type::f16;
     const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
     return wanted == Type::q4 && output ? Type::q8 : wanted;
 }
@@ -127,6 +127,11 @@ QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std
             put_group(type, group, lane, col / kGroup, panel);
         }
     return loss;
+}
+
+void put_panel(Type type, const QuantizedGroup* groups, std::uint32_t n_groups, std::byte* panel) noexcept {
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+        for (std::uint32_t i = 0; i < n_groups; ++i) put_group(type, *groups++, lane, i, panel);
 }
 
 }  // namespace fovea

@@ -9,8 +9,9 @@
 namespace fovea {
 
 /// The type in which a file of weights of type `wanted` holds that tensor: vectors and relative biases are f32, tables
-/// that are only looked up f16 instead of q8 and q4, and the output layer of q4 is q8, for no later layer mends errors.
-[[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted) noexcept;
+/// that are only looked up f16 instead of q8 and q4 (f32 with `exact_tables`), and the output layer of q4 is q8, for no
+/// later layer mends errors.
+[[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 
 /// What a group comes to: x ≈ quant·scale.
 struct QuantizedGroup {
@@ -33,5 +34,8 @@ struct QuantLoss {
 /// Quantizes rows [16][n_cols] to the panel's bytes, panel_bytes(type, n_cols) of them, which are zero before. The same
 /// rows give the same bytes on any host.
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept;
+
+/// Writes groups [16][n_groups] as they are to the panel's bytes, which are zero before.
+void put_panel(Type type, const QuantizedGroup* groups, std::uint32_t n_groups, std::byte* panel) noexcept;
 
 }  // namespace fovea

@@ -64,9 +64,18 @@ private:
     void write_quantized_panels(const TensorSpec& spec, Type type, std::uint64_t stride) {
         QuantLoss all;
         for (std::uint32_t row = 0; row < spec.n_rows; row += kLanes) {
-            rows_.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
-            source_.read_rows(spec, row, std::min(kLanes, spec.n_rows - row), rows_.data());
+            const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row), n_groups = spec.n_cols / kGroup;
             piece_.assign(stride, std::byte{0});
+            if (source_.read_groups) {
+                groups_.assign(std::size_t{kLanes} * n_groups, {});
+                if (source_.read_groups(spec, type, row, n_rows, groups_.data())) {
+                    put_panel(type, groups_.data(), n_groups, piece_.data());
+                    hand_on();
+                    continue;
+                }
+            }
+            rows_.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
+            source_.read_rows(spec, row, n_rows, rows_.data());
             const QuantLoss loss = quantize_panel(type, rows_.data(), spec.n_cols, piece_.data());
             if (loss.overflow)
                 throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
@@ -125,6 +134,7 @@ private:
     const std::uint64_t total_;
     const Sink& sink_;
     std::vector<float> rows_, panel_;
+    std::vector<QuantizedGroup> groups_;
     std::vector<std::byte> piece_;
     std::uint64_t done_ = 0;
     std::uint32_t crc_ = 0;
