@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Speed beside another engine's bench program, on a GGUF file and on the Fovea file converted from it.
+
+The peer is llama-bench, of llama.cpp or of ik_llama.cpp, built elsewhere with -march=native. The two programs run in
+alternating pairs, prefill and decode apart, with the same number of threads, so that both meet the same moods of a
+shared machine; both keep keys and values as f16. Ratios are of the two runs of a pair, above 1 where Fovea is faster.
+
+    bench/make_gguf_twins.py --shape smollm2-135m --type q8_0 -o twin.gguf
+    bench/compare.py --fovea build/release/fovea --peer path/to/llama-bench --model twin.gguf --threads 2
+    bench/compare.py ... --peer-args=-rtr=1        # ik_llama.cpp's repacking at run time
+"""
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+
+def refuse(line):
+    sys.exit("compare: " + line)
+
+
+def call(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        refuse(f"{command[0]}, want a program to run, had: {error.strerror}")
+    if done.returncode:
+        refuse(f"{command[0]}, want exit status 0, had {done.returncode}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def parsed(program, text):
+    """The JSON in a program's output, which may have other lines before it."""
+    for start in (i for i, c in enumerate(text) if c in "[{" and (i == 0 or text[i - 1] == "\n")):
+        try:
+            return json.JSONDecoder().raw_decode(text[start:])[0]
+        except json.JSONDecodeError:
+            continue
+    refuse(f"{program}, want JSON on stdout, had {text[:80]!r}")
+
+
+def run_fovea(options, model, phase):
+    """Tokens per second. Each phase's run does as little as it may of the other."""
+    prompt, new = (options.prompt, 1) if phase == "prefill" else (1, options.tokens)
+    result = parsed(options.fovea, call([options.fovea, "bench", model, "--threads", str(options.threads), "-p",
+                                         str(prompt), "-n", str(new), "--kv", "f16", "--repeat", "1", "--json"]))
+    return result["prefill_tokens_per_second" if phase == "prefill" else "tokens_per_second"]
+
+
+def run_peer(options, phase):
+    prompt, new = (options.prompt, 0) if phase == "prefill" else (0, options.tokens)
+    result = parsed(options.peer, call([options.peer, "-m", options.model, "-t", str(options.threads), "-p", str(prompt),
+                                        "-n", str(new), "-r", "1", "-o", "json", *options.peer_args]))
+    for row in result:
+        if (row["n_prompt"], row["n_gen"]) == (prompt, new):
+            return row["avg_ts"]
+    refuse(f"{options.peer}, want a result for {prompt} prompt and {new} new tokens, had none")
+
+
+def spread(numbers, digits):
+    low, middle, high = statistics.quantiles(numbers, n=4)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def compare(options, model, phase):
+    fovea, peer = [], []
+    for pair in range(options.pairs):
+        runs = [lambda: fovea.append(run_fovea(options, model, phase)), lambda: peer.append(run_peer(options, phase))]
+        for run in runs if pair % 2 == 0 else reversed(runs):
+            run()
+    ratios = [a / b for a, b in zip(fovea, peer)]
+    if options.json:
+        return {"fovea": fovea, "peer": peer, "ratios": ratios, "median_ratio": statistics.median(ratios)}
+    print(f"{phase:<8} fovea {spread(fovea, 1)}  peer {spread(peer, 1)} tokens/s  ratio {spread(ratios, 2)}", flush=True)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fovea", default="build/release/fovea", help="our command line")
+    parser.add_argument("--peer", required=True, help="the other engine's llama-bench")
+    parser.add_argument("--peer-args", type=shlex.split, default=[], help="more arguments for it")
+    parser.add_argument("--model", required=True, help="a GGUF file")
+    parser.add_argument("--type", help="of the weights of the Fovea file (default: the GGUF file's)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill; 0: no prefill")
+    parser.add_argument("-n", "--tokens", type=int, default=64, help="tokens to decode; 0: no decoding")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    if options.pairs < 2:
+        refuse(f"--pairs, want at least 2, had {options.pairs}")
+    if not os.path.isfile(options.model):
+        refuse(f"--model, want a GGUF file, had {options.model}")
+    phases = [phase for phase, n in (("prefill", options.prompt), ("decode", options.tokens)) if n > 0]
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "model.fovea")
+        call([options.fovea, "convert", options.model, "-o", model] + (["--type", options.type] if options.type else []))
+        if not options.json:
+            print(f"{options.model}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
+        results = {phase: compare(options, model, phase) for phase in phases}
+    if options.json:
+        print(json.dumps({"model": options.model, "threads": options.threads, **results}))
+
+
+if __name__ == "__main__":
+    main()
