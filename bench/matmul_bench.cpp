@@ -1,5 +1,5 @@
-// Matrices times rows, on one thread, every instruction set and type: many rows beside the FMA peak, one row beside the
-// read bandwidth over the same weights.
+// Matrices times rows, on one thread, every instruction set and type: many rows beside the peak of FMA or of exact
+// products of bytes, one row beside the read bandwidth over the same weights; and packing rows for them.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -21,26 +21,45 @@ struct Shape {
 };
 
 /// The plain square, then SmolLM2-135M's: query and output, key and value, up, down and output head.
-constexpr Shape kShapes[] = {{2048, 2048, 512}, {576, 576, 512},  {192, 576, 512},  {1536, 576, 512}, {576, 1536, 512},
-                             {2048, 2048, 1},   {576, 576, 1},    {192, 576, 1},    {1536, 576, 1},   {576, 1536, 1},
-                             {49152, 576, 1}};
+constexpr Shape kShapes[] = {{2048, 2048, 512}, {576, 576, 512}, {192, 576, 512}, {1536, 576, 512},
+                             {576, 1536, 512},  {2048, 2048, 1}, {576, 576, 1},   {192, 576, 1},
+                             {1536, 576, 1},    {576, 1536, 1},  {49152, 576, 1}};
 
 /// A matrix in panels, as often as it takes so that one row's product finds none of it in a cache, and rows for it.
 class Operands {
 public:
     Operands(Type type, const Shape& shape)
-        : shape_(shape), type_(type), stride_(panel_stride_for(type, shape.n_cols)),
+        : shape_(shape),
+          type_(type),
+          stride_(panel_stride_for(type, shape.n_cols)),
           matrix_bytes_(stride_ * n_panels()),
           n_copies_(shape.seq_len > 1 ? 1 : (kStreamedBytes + matrix_bytes_ - 1) / matrix_bytes_),
-          weights_(matrix_bytes_ * n_copies_), packed_(std::size_t{shape.seq_len} * shape.n_cols),
+          weights_(matrix_bytes_ * n_copies_),
+          rows_(std::size_t{shape.seq_len} * shape.n_cols),
+          packed_(static_cast<std::size_t>(operand_bytes(type, shape.seq_len, shape.n_cols))),
           out_(std::size_t{shape.seq_len} * n_panels() * kLanes) {
         Numbers numbers;
         fill_elements(type, numbers, weights_);
-        fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(packed_)));
+        fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(rows_)));
+        pack(kernels_scalar);
     }
 
     [[nodiscard]] std::span<const std::byte> weights() const { return weights_; }
     [[nodiscard]] double n_operations() const { return 2.0 * shape_.n_rows * shape_.n_cols * shape_.seq_len; }
+
+    [[nodiscard]] std::span<const std::byte> rows() const { return std::as_bytes(std::span(rows_)); }
+
+    void pack(const Kernels& kernels) {
+        for (std::uint32_t row = 0; row < shape_.seq_len; row += kRowBlock) {
+            const std::uint32_t n = std::min(kRowBlock, shape_.seq_len - row);
+            const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
+            std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
+            if (is_quantized(type_))
+                kernels.pack_q8(from, shape_.n_cols, n, shape_.n_cols, to);
+            else
+                kernels.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
+        }
+    }
 
     /// The product with every copy.
     void multiply(const Kernels& kernels) {
@@ -69,15 +88,26 @@ private:
     std::uint64_t stride_;
     std::size_t matrix_bytes_, n_copies_;
     AlignedBytes weights_;
-    AlignedFloats packed_, out_;
+    AlignedFloats rows_;
+    AlignedBytes packed_;
+    AlignedFloats out_;
 };
 
 void multiply(benchmark::State& state, const Kernels& kernels, Type type, const Shape& shape) {
     Operands operands(type, shape);
     const bool many = shape.seq_len > 1;
-    const Ceiling ceiling = many ? fma_ceiling(kernels.isa, 1) : read_ceiling(kernels.isa, operands.weights(), 1);
+    const Ceiling ceiling = !many                ? read_ceiling(kernels.isa, operands.weights(), 1)
+                            : is_quantized(type) ? int8_ceiling(kernels.isa, 1)
+                                                 : fma_ceiling(kernels.isa, 1);
     const double amount = many ? operands.n_operations() : static_cast<double>(operands.weights().size());
     run_rounds(state, ceiling, amount, [&] { operands.multiply(kernels); });
+}
+
+/// Bytes of rows a second, beside reading the rows.
+void pack(benchmark::State& state, const Kernels& kernels, Type type, const Shape& shape) {
+    Operands operands(type, shape);
+    run_rounds(state, read_ceiling(kernels.isa, operands.rows(), 1), static_cast<double>(operands.rows().size()),
+               [&] { operands.pack(kernels); });
 }
 
 }  // namespace
@@ -85,15 +115,19 @@ void multiply(benchmark::State& state, const Kernels& kernels, Type type, const 
 void add_matmul_suite() {
     for_each_table([](const Kernels& kernels) {
         const bool scalar = std::string_view(kernels.isa) == "scalar";
+        const auto named = [&](const char* what, Type type, const Shape& shape) {
+            return std::string(what) + "/" + kernels.isa + "/" + type_name(type) + "/" + std::to_string(shape.n_rows) +
+                   "x" + std::to_string(shape.n_cols) + "/rows:" + std::to_string(shape.seq_len);
+        };
         for (const Shape& shape : kShapes)
-            for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
-                if (!kernels.matmul[static_cast<int>(type)]) continue;
+            for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4}) {
                 if (scalar && 2.0 * shape.n_rows * shape.n_cols * shape.seq_len > kMostScalarOperations) continue;
-                const std::string name = std::string("matmul/") + kernels.isa + "/" + type_name(type) + "/" +
-                                         std::to_string(shape.n_rows) + "x" + std::to_string(shape.n_cols) +
-                                         "/rows:" + std::to_string(shape.seq_len);
-                add(name, [&kernels, type, shape](benchmark::State& state) { multiply(state, kernels, type, shape); });
+                add(named("matmul", type, shape),
+                    [&kernels, type, shape](benchmark::State& state) { multiply(state, kernels, type, shape); });
             }
+        for (const Type type : {Type::f32, Type::q8})
+            add(named("pack", type, kShapes[1]),
+                [&kernels, type](benchmark::State& state) { pack(state, kernels, type, kShapes[1]); });
     });
 }
 

@@ -1,5 +1,6 @@
 // A whole model of SmolLM2-135M's shape with random weights, in a file that is mapped as any model's is: decode beside
-// the read bandwidth over that mapping, prefill of 512 tokens beside the FMA peak, on 1 and 2 threads.
+// the read bandwidth over that mapping, prefill of 512 tokens beside the peak of FMA or, for q8
+// and q4, of exact products of bytes, on 1 and 2 threads.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ double prefill_operations(const Config& config) {
 /// One CPU for each thread of the session's team, which OpenMP gives to every region of this size.
 void pin_team([[maybe_unused]] std::uint32_t n_threads) {
 #if defined(_OPENMP)
-#pragma omp parallel num_threads(static_cast<int>(n_threads))
+#pragma omp parallel num_threads(static_cast <int>(n_threads))
     pin_thread(static_cast<std::uint32_t>(omp_get_thread_num()), n_threads);
 #else
     pin_thread(0, 1);
@@ -127,17 +128,17 @@ void decode(benchmark::State& state, Type type, std::uint32_t n_threads) {
 void prefill(benchmark::State& state, Type type, std::uint32_t n_threads) {
     const Model& model = RandomModel::of(type);
     Runner runner(model, n_threads);
-    run_rounds(state, fma_ceiling(runner.isa(), n_threads), prefill_operations(model.config()),
-               [&] { runner.prefill(); });
+    run_rounds(state, is_quantized(type) ? int8_ceiling(runner.isa(), n_threads) : fma_ceiling(runner.isa(), n_threads),
+               prefill_operations(model.config()), [&] { runner.prefill(); });
 }
 
 }  // namespace
 
 void add_model_suite() {
-    for (const Type type : {Type::f32, Type::f16, Type::bf16})
+    for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4})
         for (const std::uint32_t n_threads : {1u, 2u}) {
-            const std::string what = std::string(kPreset) + "/" + type_name(type) + "/threads:" +
-                                     std::to_string(n_threads);
+            const std::string what =
+                std::string(kPreset) + "/" + type_name(type) + "/threads:" + std::to_string(n_threads);
             add("decode/" + what, [=](auto& state) { decode(state, type, n_threads); });
             add("prefill/" + what, [=](auto& state) { prefill(state, type, n_threads); });
         }

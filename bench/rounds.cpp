@@ -88,6 +88,10 @@ Ceiling fma_ceiling(const char* isa, std::uint32_t n_threads) {
     return {"GFLOPS", [=] { return measure_fma_peak(isa, n_threads); }};
 }
 
+Ceiling int8_ceiling(const char* isa, std::uint32_t n_threads) {
+    return {"GOPS", [=] { return measure_int8_peak(isa, n_threads); }};
+}
+
 Ceiling read_ceiling(const char* isa, std::span<const std::byte> bytes, std::uint32_t n_threads) {
     return {"GB_s", [=] { return measure_read_peak(isa, bytes, n_threads).bytes_per_second; }};
 }

@@ -12,7 +12,7 @@ namespace fovea {
 
 /// What a speed is set beside: operations or bytes per second.
 struct Ceiling {
-    const char* unit;  ///< of both, in 10⁹ a second: "GFLOPS" or "GB_s"
+    const char* unit;  ///< of both, in 10⁹ a second: "GFLOPS", "GOPS" or "GB_s"
     std::function<double()> measure;
 };
 
@@ -26,6 +26,7 @@ void run_rounds(benchmark::State& state, const Ceiling& ceiling, double amount, 
 
 /// Ceilings of this machine, see tools/ceilings.h.
 [[nodiscard]] Ceiling fma_ceiling(const char* isa, std::uint32_t n_threads);
+[[nodiscard]] Ceiling int8_ceiling(const char* isa, std::uint32_t n_threads);
 [[nodiscard]] Ceiling read_ceiling(const char* isa, std::span<const std::byte> bytes, std::uint32_t n_threads);
 
 /// The same numbers on every machine (xorshift; Marsaglia 2003).

@@ -26,7 +26,7 @@ void add(const std::string& name, std::function<void(benchmark::State&)> run);
 /// Calls use for every kernel table that this CPU can run.
 void for_each_table(const std::function<void(const Kernels&)>& use);
 
-/// Elements of `type` (f32, f16 or bf16) of either sign, in size from an eighth to 2.
+/// Elements of `type`, those of q8 and q4 as panels without gaps; floats of either sign, in size from an eighth to 2.
 void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes);
 
 }  // namespace fovea

@@ -91,10 +91,19 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     return work;
 }
 
+/// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
+bool is_quantized(const Model& model) {
+    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
+        const TensorInfo tensor = model.tensor(i);
+        if (std::string_view(tensor.role) == "query") return tensor.type == Type::q8 || tensor.type == Type::q4;
+    }
+    return false;
+}
+
 /// One repetition's figures.
 struct Sample {
-    double fma_peak = 0, read_peak = 0;  // operations, bytes per second
-    double prefill = 0, decode = 0;      // tokens per second
+    double peak = 0, read_peak = 0;  // operations, bytes per second
+    double prefill = 0, decode = 0;  // tokens per second
     double prefill_share = 0, decode_share = 0;
 };
 
@@ -105,6 +114,7 @@ public:
           running_(running),
           options_(options),
           work_(count_work(opened, options)),
+          quantized_(is_quantized(opened.model)),
           tokens_(std::size_t{options.n_prompt} + options.n_new),
           logits_(opened.model.config().decoder.vocab_size) {
         std::uint64_t state = 1;  // any spread of ids will do (Knuth's MMIX generator)
@@ -122,9 +132,9 @@ public:
         for (std::uint32_t i = 0; i < options_.n_repeats; ++i) {
             Sample sample = measure_once();
             const Sample after = measure_ceilings();
-            sample.fma_peak = std::max(before.fma_peak, after.fma_peak);
+            sample.peak = std::max(before.peak, after.peak);
             sample.read_peak = std::max(before.read_peak, after.read_peak);
-            sample.prefill_share = work_.prefill_operations * sample.prefill / options_.n_prompt / sample.fma_peak;
+            sample.prefill_share = work_.prefill_operations * sample.prefill / options_.n_prompt / sample.peak;
             sample.decode_share = work_.decode_bytes * sample.decode / sample.read_peak;
             samples.push_back(sample);
             before = after;
@@ -152,8 +162,9 @@ private:
     Sample measure_ceilings() {
         Sample sample;
         const std::uint32_t n_threads = running_.plan.limits.n_threads;
-        sample.fma_peak = measure_fma_peak(running_.session.isa(), n_threads);
-        const ReadRate rate = measure_read_peak(running_.session.isa(), opened_.model.bytes(), n_threads);
+        const char* const isa = running_.session.isa();
+        sample.peak = quantized_ ? measure_int8_peak(isa, n_threads) : measure_fma_peak(isa, n_threads);
+        const ReadRate rate = measure_read_peak(isa, opened_.model.bytes(), n_threads);
         sample.read_peak = rate.bytes_per_second;
         n_streams_ = rate.n_streams;
         return sample;
@@ -163,6 +174,7 @@ private:
     Running& running_;
     const BenchOptions& options_;
     Work work_;
+    bool quantized_;
     std::vector<Token> tokens_;
     std::vector<float> logits_;
     std::uint32_t n_streams_ = 0;
@@ -178,6 +190,7 @@ double median(const std::vector<Sample>& samples, double Sample::*member) {
 void print(const OpenedModel& opened, const Running& running, const BenchOptions& options,
            const std::vector<Sample>& samples, std::uint32_t n_streams) {
     const auto of = [&](double Sample::*member) { return median(samples, member); };
+    const bool quantized = is_quantized(opened.model);
     if (options.common.json) {
         std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
                                                    {"file_bytes", opened.model.bytes().size()},
@@ -189,7 +202,7 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
                                                    {"n_repeats", options.n_repeats},
                                                    {"prefill_tokens_per_second", of(&Sample::prefill)},
                                                    {"tokens_per_second", of(&Sample::decode)},
-                                                   {"fma_peak", of(&Sample::fma_peak)},
+                                                   {quantized ? "int8_peak" : "fma_peak", of(&Sample::peak)},
                                                    {"read_peak", of(&Sample::read_peak)},
                                                    {"prefill_share", of(&Sample::prefill_share)},
                                                    {"decode_share", of(&Sample::decode_share)}}
@@ -201,8 +214,9 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
                 with_separators(opened.model.bytes().size()).c_str(), with_separators(running.plan.arena_bytes).c_str(),
                 running.session.isa(), running.plan.limits.n_threads,
                 running.plan.limits.n_threads == 1 ? "thread" : "threads", options.n_repeats);
-    std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the FMA peak, %.1f GFLOP/s\n", options.n_prompt,
-                of(&Sample::prefill), 100 * of(&Sample::prefill_share), of(&Sample::fma_peak) * 1e-9);
+    std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", options.n_prompt,
+                of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
+                of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
     if (options.n_new)
         std::printf("decode  %5u tokens %12.1f tokens/s  %5.1f %% of the read bandwidth, %.1f GB/s (%u streams)\n",
                     options.n_new, of(&Sample::decode), 100 * of(&Sample::decode_share), of(&Sample::read_peak) * 1e-9,

@@ -29,8 +29,8 @@ constexpr std::uint64_t kFmaTurns = 1'000'000;  // of one run: some 2 ms at 3 GH
 constexpr auto kFmaTime = std::chrono::milliseconds(60);
 constexpr int kLeastFmaRuns = 3;
 
-// A run reads the whole range, so that what a cache keeps of it from one run to the next is what it keeps from one token
-// to the next; but no more than this of a very large one, and a small one repeatedly.
+// A run reads the whole range, so that what a cache keeps of it from one run to the next is what it keeps from one
+// token to the next; but no more than this of a very large one, and a small one repeatedly.
 constexpr std::size_t kMostReadBytes = std::size_t{1} << 30;
 constexpr std::size_t kLeastReadBytes = std::size_t{16} << 20;
 constexpr int kReadRuns = 2;
@@ -60,8 +60,8 @@ private:
 struct Place {};
 #endif
 
-/// n_threads threads, the caller among them, that run the same thing together again and again, each on a CPU of its own:
-/// a scheduler that sees all CPUs busy may leave two threads on one of them for as long as this takes.
+/// n_threads threads, the caller among them, that run the same thing together again and again, each on a CPU of its
+/// own: a scheduler that sees all CPUs busy may leave two threads on one of them for as long as this takes.
 class Racers {
 public:
     explicit Racers(std::uint32_t n_threads) : starts_(n_threads), ends_(n_threads) {
@@ -123,9 +123,10 @@ private:
 const volatile float g_half = 0.5f;
 
 /// One way to do kFmaTurns · kChains · n_lanes multiply-adds. Every chain starts elsewhere, and with a number the
-/// compiler can't know, so that none can be merged with another or worked out in advance. Sums settle at 1 or grow until
-/// rounding stops them: neither infinities nor subnormal numbers come up, which some CPUs treat apart.
-struct FmaLoop {
+/// compiler can't know, so that none can be merged with another or worked out in advance. Sums settle at 1 or grow
+/// until rounding stops them: neither infinities nor subnormal numbers come up, which some CPUs treat apart. Integers
+/// wrap.
+struct Loop {
     void (*run)();
     int n_lanes;
 };
@@ -199,7 +200,7 @@ void fma_plain() {
 
 #endif
 
-FmaLoop fma_loop([[maybe_unused]] std::string_view isa) {
+Loop fma_loop([[maybe_unused]] std::string_view isa) {
 #if defined(__x86_64__)
     if (isa.starts_with("avx512")) return {fma_avx512, 16};
     if (isa.starts_with("avx")) return {fma_avx2, 8};
@@ -207,13 +208,101 @@ FmaLoop fma_loop([[maybe_unused]] std::string_view isa) {
     return {fma_plain, kPlainLanes};
 }
 
+// ---- products of bytes ---------------------------------------------------------------------------------------------
+
+const volatile char g_byte = 3;
+
+#if defined(__x86_64__)
+
+__attribute__((target("avx512f,avx512vnni"))) void bytes_avx512vnni() {
+    const __m512i x = _mm512_set1_epi8(g_byte);
+    __m512i chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_epi32(g_byte * i);
+    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kChains; ++i) chains[i] = _mm512_dpbusd_epi32(chains[i], x, x);
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < kChains; ++i) chains[0] = _mm512_add_epi32(chains[0], chains[i]);
+    keep(chains[0]);
+}
+
+__attribute__((target("avx2,avxvnni"))) void bytes_avxvnni() {
+    const __m256i x = _mm256_set1_epi8(g_byte);
+    __m256i chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_epi32(g_byte * i);
+    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kChains; ++i) chains[i] = _mm256_dpbusd_avx_epi32(chains[i], x, x);
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < kChains; ++i) chains[0] = _mm256_add_epi32(chains[0], chains[i]);
+    keep(chains[0]);
+}
+
+// Without an instruction for all of it: products added by twos, by fours, then to the sum. The operand changes with
+// each product, or a compiler would multiply once.
+__attribute__((target("avx512bw"))) void bytes_avx512() {
+    const __m512i x = _mm512_set1_epi8(g_byte), one = _mm512_set1_epi16(1);
+    __m512i chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_epi32(g_byte * i);
+    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kChains; ++i)
+            chains[i] = _mm512_add_epi32(chains[i], _mm512_madd_epi16(_mm512_maddubs_epi16(x, chains[i]), one));
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < kChains; ++i) chains[0] = _mm512_add_epi32(chains[0], chains[i]);
+    keep(chains[0]);
+}
+
+__attribute__((target("avx2"))) void bytes_avx2() {
+    const __m256i x = _mm256_set1_epi8(g_byte), one = _mm256_set1_epi16(1);
+    __m256i chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_epi32(g_byte * i);
+    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kChains; ++i)
+            chains[i] = _mm256_add_epi32(chains[i], _mm256_madd_epi16(_mm256_maddubs_epi16(x, chains[i]), one));
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < kChains; ++i) chains[0] = _mm256_add_epi32(chains[0], chains[i]);
+    keep(chains[0]);
+}
+
+#endif
+
+using Words = std::uint32_t __attribute__((vector_size(kPlainLanes * sizeof(std::uint32_t))));
+
+void bytes_plain() {
+    Words chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = Words{} + static_cast<std::uint32_t>(g_byte + i);
+    for (std::uint64_t turn = 0; turn < kFmaTurns; ++turn) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kChains; ++i) chains[i] = chains[i] * chains[i] + chains[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < kChains; ++i) chains[0] += chains[i];
+    keep(chains[0]);
+}
+
+Loop bytes_loop([[maybe_unused]] std::string_view isa) {
+#if defined(__x86_64__)
+    if (isa == "avx512vnni") return {bytes_avx512vnni, 64};
+    if (isa == "avx512") return {bytes_avx512, 64};
+    if (isa == "avxvnni") return {bytes_avxvnni, 32};
+    if (isa == "avx2") return {bytes_avx2, 32};
+#endif
+    return {bytes_plain, kPlainLanes};
+}
+
 // ---- reading -------------------------------------------------------------------------------------------------------
 
 /// A cache line that may lie anywhere; the compiler makes of it what the function's target has.
 using Line = std::uint64_t __attribute__((vector_size(kLineBytes), aligned(8), may_alias));
 
-/// Reads n_bytes, a multiple of kStepBytes · kStreams. Two results are enough for any number of streams: an exclusive or
-/// takes a cycle, in which no CPU loads more than two lines.
+/// Reads n_bytes, a multiple of kStepBytes · kStreams. Two results are enough for any number of streams: an exclusive
+/// or takes a cycle, in which no CPU loads more than two lines.
 template<std::uint32_t kStreams>
 [[gnu::always_inline]] inline void read_streams(const std::byte* bytes, std::size_t n_bytes) {
     const std::size_t stream_bytes = n_bytes / kStreams;
@@ -305,8 +394,9 @@ void unpin_thread() {}
 
 #endif
 
-double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
-    const FmaLoop loop = fma_loop(isa);
+namespace {
+/// Operations per second, two a multiply-add.
+double measure_peak(const Loop& loop, std::uint32_t n_threads) {
     const double n_operations = 2.0 * kFmaTurns * kChains * loop.n_lanes * n_threads;
     Racers racers(n_threads);
     double best = 0;
@@ -314,6 +404,15 @@ double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
     for (int run = 0; run < kLeastFmaRuns || Clock::now() < end; ++run)
         best = std::max(best, n_operations / racers.race([&](std::uint32_t) { loop.run(); }));
     return best;
+}
+}  // namespace
+
+double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
+    return measure_peak(fma_loop(isa), n_threads);
+}
+
+double measure_int8_peak(std::string_view isa, std::uint32_t n_threads) {
+    return measure_peak(bytes_loop(isa), n_threads);
 }
 
 ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes, std::uint32_t n_threads) {
@@ -327,7 +426,8 @@ ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> byte
     for (int run = 0; run < kReadRuns; ++run)
         for (std::uint32_t n_streams = 1; n_streams <= kMostStreams; n_streams *= 2) {
             const double seconds = racers.race([&](std::uint32_t thread) {
-                for (std::size_t pass = 0; pass < n_passes; ++pass) loop(n_streams, bytes.data() + thread * share, share);
+                for (std::size_t pass = 0; pass < n_passes; ++pass)
+                    loop(n_streams, bytes.data() + thread * share, share);
             });
             const double rate = static_cast<double>(n_bytes) * static_cast<double>(n_passes) / seconds;
             if (rate > best.bytes_per_second) best = {rate, n_streams};

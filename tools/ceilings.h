@@ -13,6 +13,10 @@ namespace fovea {
 /// none. The best of several runs, 60 ms together.
 [[nodiscard]] double measure_fma_peak(std::string_view isa, std::uint32_t n_threads);
 
+/// The same of exact products of unsigned with signed bytes, summed as int32: vpdpbusd where the instruction set has
+/// it, vpmaddubsw, vpmaddwd and vpaddd on other x86, else plain int32.
+[[nodiscard]] double measure_int8_peak(std::string_view isa, std::uint32_t n_threads);
+
 /// Bytes per second of n_threads threads that read `bytes`, each its share as so many streams side by side.
 struct ReadRate {
     double bytes_per_second = 0;

@@ -63,34 +63,44 @@ struct Unit<WideSuperblock<kType>> : QuantUnit<WideSuperblock<kType>> {};
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]). x is the group of n_packed rows from the
 /// first of kRows on, see Kernels::pack_q8.
 template<std::uint32_t kRows, class Q, std::uint32_t kPanels>
-FOVEA_LANES void add_group(F32x16 (&sum)[kRows][kPanels], const Q* const (&weight)[kPanels], std::size_t group,
-                           const std::byte* x, std::size_t n_packed) {
+FOVEA_LANES void add_group(float* sum, const Q* const (&weight)[kPanels], std::size_t group, const std::byte* x,
+                           std::size_t n_packed) {
     const std::byte* const x_scales = x + kGroup * n_packed;
     const std::byte* const starts = x_scales + (Q::kType == Type::q8 ? 4 : 8) * n_packed;
     Bytes dot[kRows][kPanels];
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
-        dot[r][p] = begin_sum(starts + 4 * r);
-    for (std::size_t pair = 0; pair < kGroup / 8; ++pair, x += 8 * n_packed) {
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum(starts + 4 * r);
+    }
+    FOVEA_UNROLL for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
         Bytes cell[kPanels][2];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p]->cells(group, pair, cell[p]);
-        FOVEA_UNROLL for (std::uint32_t i = 0; i < 2; ++i) FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r)
-            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] =
-                add_products<Q::kType>(dot[r][p], cell[p][i], x + i * 4 * n_packed + 4 * r);
+        FOVEA_UNROLL for (std::uint32_t i = 0; i < 2; ++i, x += 4 * n_packed) {
+            asm("" : "+r"(x));  // rows are at small offsets from it; the compiler would keep a pointer for each
+            FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+                FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                    dot[r][p] = add_products<Q::kType>(dot[r][p], cell[p][i], x + 4 * r);
+                }
+            }
+        }
     }
     F32x16 scale[kPanels];
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p]->scale(group);
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         const F32x16 x_scale = splat(__builtin_bit_cast(float, word(x_scales + 4 * r)));
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] =
-            fma(end_sum<Q::kType>(dot[r][p], starts + 4 * r), scale[p] * x_scale, sum[r][p]);
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            float* at = sum + (r * kPanels + p) * kLanes;
+            store(fma(end_sum<Q::kType>(dot[r][p], starts + 4 * r), scale[p] * x_scale, load(at)), at);
+        }
     }
 }
 
+/// Registers are for the integer sums: the more there are, the less the adders wait. A float sum is touched once for
+/// eight integer products and stays in memory.
 template<std::uint32_t kRows, Fetch kFetch, class Q, std::uint32_t kPanels>
 requires(is_quantized(Q::kType)) void block_product(const Block<Q, kPanels>& b) {
-    F32x16 sum[kRows][kPanels];
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
-        sum[r][p] = splat(0.0f);
+    alignas(64) float sums[kRows * kPanels * kLanes];
+    float* sum = sums;
+    for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sum + i * kLanes);
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
         const Q* weight[kPanels];
@@ -99,10 +109,16 @@ requires(is_quantized(Q::kType)) void block_product(const Block<Q, kPanels>& b) 
             for (std::size_t line = 0; line < b.ahead_step; line += 64)
                 __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, static_cast<int>(kFetch));
         }
-        for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride)
-            add_group(sum, weight, group, x, b.operand_stride);
+        for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
+            asm volatile("" : "+r"(sum) : : "memory");  // else they would be kept in registers that there are not
+            add_group<kRows>(sum, weight, group, x, b.operand_stride);
+        }
     }
-    store_totals(sum, b);
+    F32x16 block[kRows][kPanels];
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) block[r][p] = load(sum + (r * kPanels + p) * kLanes);
+    }
+    store_totals(block, b);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ FOVEA_LANES int word(const std::byte* p) {
 /// Tile shapes, by measurement.
 struct QuantTiling {
     static constexpr std::uint32_t kRows = 12;    // rows of an operand at once
-    static constexpr std::uint32_t kSums = 12;    // rows·panels at once: as many integer sums, as many float sums
+    static constexpr std::uint32_t kSums = 24;    // rows·panels at once: as many integer sums are in registers
     static constexpr std::uint32_t kStreams = 8;  // panels at once with a single row
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together
 };
@@ -62,8 +62,8 @@ FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32
 #else
 
 struct QuantTiling {
-    static constexpr std::uint32_t kRows = 4;
-    static constexpr std::uint32_t kSums = 4;
+    static constexpr std::uint32_t kRows = 6;
+    static constexpr std::uint32_t kSums = 6;
     static constexpr std::uint32_t kStreams = 4;
     static constexpr std::size_t kOperandBytes = 256 << 10;
 };
