@@ -189,6 +189,43 @@ TEST_CASE("cli: bench measures speeds and ceilings") {
         CHECK(object[field] > 0);
 }
 
+TEST_CASE("cli: bench of quantized weights sets prefill beside the peak of products of bytes") {
+    for (const char* type : {"q8", "q4"}) {
+        const json object = json::parse(output_of({"bench", "--preset", "stories260k", "--type", type, "-p", "16", "-n",
+                                                   "4", "--repeat", "1", "--threads", "1", "--json"}));
+        for (const char* field : {"int8_peak", "prefill_share", "decode_share"}) CHECK(object[field] > 0);
+        CHECK_FALSE(object.contains("fma_peak"));
+    }
+}
+
+TEST_CASE("cli: eval prints perplexity, and the distance from another model") {
+    const TemporaryFolder folder;
+    const std::string text = (folder / "text.txt").string(), model = (folder / "q4.fovea").string();
+    write_text(text, "switch off the light in the kitchen");
+    const std::string demo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
+    const Ran converted = run_fovea({"convert", demo, "-o", model, "--type", "q4", "--json"});
+    CHECK(contains(converted.err, " tensors quantized: relative error 0.0"));
+    const json losses = json::parse(converted.out)["quantized"];
+    CHECK(losses.size() > 10);
+    for (const json& loss : losses) {
+        const bool kept = loss["role"] == "token_embedding";
+        CHECK(loss["type"] == (kept ? "q8" : "q4"));
+        CHECK(loss["relative_error"] > (kept ? 0.002 : 0.02));
+        CHECK(loss["relative_error"] < (kept ? 0.01 : 0.1));
+    }
+    const json object = json::parse(output_of({"eval", model, "--text", text, "--against", demo, "--json"}));
+    CHECK(object["perplexity"] > 1);
+    CHECK(object["n_predicted"] > 3);
+    CHECK(object["against"]["kl_divergence"] > 0);
+    CHECK(contains(output_of({"eval", demo, "--text", text, "--kv", "f16", "--context", "8"}), "perplexity"));
+    CHECK(contains(output_of({"eval", demo, "--text", text, "--against", demo}), "(+0.000 %), KL divergence 0.000000"));
+    CHECK(contains(run_fovea({"eval", demo}).err, "fovea: --text, want a file, had none"));
+    write_text(text, "");
+    const Ran empty = run_fovea({"eval", demo, "--text", text});
+    CHECK(empty.status == 1);
+    CHECK(contains(empty.err, "tokens, want at least 2, had "));
+}
+
 TEST_CASE("cli: stories260K's text, on every instruction set, from both versions of its file") {
     const auto stories = reference_model("stories260k");
     if (!stories) return;

@@ -22,6 +22,7 @@ void add_verbs(CLI::App& app) {
     add_tokenize(app);
     add_bench(app);
     add_certify(app);
+    add_eval(app);
 }
 
 std::string verb_names(const CLI::App& app) {

@@ -13,5 +13,6 @@ void add_logits(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_certify(CLI::App& app);
+void add_eval(CLI::App& app);
 
 }  // namespace fovea

@@ -129,12 +129,6 @@ Progress progress_line() {
     };
 }
 
-/// One line on stderr for each quantized tensor.
-void report_loss(const TensorSpec& spec, Type type, double relative_error) {
-    std::fprintf(stderr, "%s %s of layer %u: relative error %.5f\n", type_name(type),
-                 role_name(static_cast<std::uint16_t>(spec.role)), static_cast<unsigned>(spec.layer), relative_error);
-}
-
 }  // namespace
 
 ModelSource read_source(const ConvertOptions& options) {
@@ -158,7 +152,7 @@ void convert(const ConvertOptions& options) {
     write.type = options.type.value_or(source.type);
     write.exact_tables = !options.type && source.exact_tables;
     if (options.show_progress) write.progress = progress_line();
-    if (options.report_loss) write.quantized = report_loss;
+    write.quantized = options.quantized;
     write_file(source, options.output, write);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "convert/model_source.h"
+#include "convert/writer.h"
 
 namespace fovea {
 
@@ -13,7 +14,7 @@ struct ConvertOptions {
     std::optional<Type> type;          ///< of the weights; the source's by default
     std::filesystem::path tokenizer;   ///< a tokenizer.json, vocab.txt or tokenizer.bin; empty: the one beside the model, if any
     std::filesystem::path config;      ///< a config.json; empty: the one beside the model
-    bool report_loss = false;          ///< on stderr, a line for each tensor that is quantized
+    QuantReport quantized = {};        ///< called after each tensor that is quantized
     bool show_progress = false;        ///< on stderr, in one line that is rewritten
 };
 
