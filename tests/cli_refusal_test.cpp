@@ -25,7 +25,7 @@ std::string written(const TemporaryFolder& folder, const char* name, const std::
 
 TEST_CASE("cli: usage errors") {
     check_refused({}, 2,
-                  "command, want one of run, convert, inspect, plan, logits, tokenize, bench, certify, had none");
+                  "command, want one of run, convert, inspect, plan, logits, tokenize, bench, certify, eval, had none");
     check_refused({"sing"}, 2, "had sing");
     check_refused({"run", "--loud"}, 2, "had --loud");
     check_refused({"run", "a", "b", "-p", "x"}, 2, "had b");
