@@ -1,7 +1,8 @@
-// One transformer block (Vaswani et al. 2017, section 3; pre-norm as in Xiong et al. 2020):
+// One transformer block (Vaswani et al. 2017, section 3; where the norm stands: Xiong et al. 2020):
 //
-//     x = x + W_o · attention(norm(x))
-//     x = x + W_down · inner(norm(x))      inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
+//     pre: x = x + f(norm(x))              post: x = norm(x + f(x))            for each f of
+//     W_o · attention, W_o · attention to the memory, and W_down · inner
+//                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 #include "pass.h"
 
 namespace fovea {
@@ -16,7 +17,8 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
                      .n_stored = block.d_ff,
                      .finish = block.gated ? Finish::gate : Finish::store,
                      .activation = block.activation};
-    pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, norm), n);
+    const bool pre = block.norm_place == NormPlace::pre;
+    pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{}), n);
     pass.sync();
     pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
 
@@ -27,13 +29,15 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
                        .finish = Finish::add};
     pass.multiply({&down, 1}, pass.operand(layer.down.type, pass.inner(), n, block.d_ff), n);
     pass.sync();
+    if (!pre) pass.norm_rows(norm, pass.hidden());
 }
 
 }  // namespace
 
 void run_block(const Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
-    if (block.n_heads) attention(pass, layer, block);
+    if (block.n_heads) attention(pass, layer, block, false);
+    if (block.cross_attention) attention(pass, layer, block, true);
     if (block.d_ff) feed_forward(pass, layer, block);
 }
 

@@ -1,5 +1,6 @@
-// From ids to the residual stream: a row of the embedding table, scaled, plus a learned position; and the pass's
-// rotation tables (Su et al. 2021), one row per position, shared by all layers of a block shape.
+// From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
+// type, normed where the stack asks for it (Devlin et al. 2019); and the pass's rotation tables (Su et al. 2021), one
+// row per position, shared by all layers of a block shape.
 #include <cstring>
 
 #include "half.h"
@@ -50,19 +51,28 @@ void add_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, fl
 void embed(const Pass& pass) noexcept {
     const SessionState& s = pass.session;
     const Stack& stack = pass.stack();
-    const NormWeights norm{stack.embedding_norm, s.embedding_norm, s.embedding_norm_bias, stack.final_norm_epsilon};
+    const StackTensors& t = pass.tensors();
+    const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
     const Pass::Share rows = pass.share(pass.seq_len);
+    const Sequence* sequence = pass.self.data();
     for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+        while (row >= sequence->row + sequence->n_rows) ++sequence;
+        const std::uint32_t pos = sequence->pos + row - sequence->row;
         float* x = pass.hidden()[row];
-        load_row(s, *s.token_embedding, pass.tokens[row], stack.embedding_scale, x);
-        if (s.position_embedding) add_row(s, *s.position_embedding, pass.pos + row, x);
+        if (t.token_embedding)
+            load_row(s, *t.token_embedding, pass.tokens[row], stack.embedding_scale, x);
+        else
+            for (std::uint32_t i = 0; i < stack.d_model; ++i)
+                x[i] = pass.vectors[std::size_t{row} * stack.d_model + i] * stack.embedding_scale;
+        if (t.position_embedding) add_row(s, *t.position_embedding, pos, x);
+        if (t.type_embedding) add_row(s, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], x);
         if (norm.kind != Norm::none) pass.norm(norm, x, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];
             if (b.position != Position::rope) continue;
             float* cosines = pass.rotation(i, row);
-            s.kernels->rope_table(pass.pos + row, s.vector(s.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale,
-                                  cosines, cosines + s.map.rotation_stride);
+            s.kernels->rope_table(pos, s.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                  cosines + s.map.rotation_stride);
         }
     }
 }

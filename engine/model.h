@@ -21,6 +21,13 @@ struct ModelAccess {
         return model.weights_offset_ + tensor.offset;
     }
 
+    /// A model of no tensors.
+    [[nodiscard]] static Model of(const Config& config) noexcept {
+        Model model;
+        model.config_ = config;
+        return model;
+    }
+
 private:
     [[nodiscard]] static Status read_sections(Model& model) noexcept;
     [[nodiscard]] static Status read_config(std::span<const std::byte> section, Config& config) noexcept;

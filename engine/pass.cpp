@@ -1,6 +1,8 @@
 // The phases every part of a model is made of, and their order.
 #include "pass.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace fovea {
@@ -86,6 +88,13 @@ void Pass::multiply(std::span<const Product> products, const void* operand, std:
     }
 }
 
+void Pass::norm_rows(const NormWeights& weights, const Rows& rows) const noexcept {
+    if (weights.kind == Norm::none) return;
+    const Share mine = share(seq_len);
+    for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], rows[row]);
+    sync();
+}
+
 void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                  std::uint32_t first) const noexcept {
     if (!session.trace.call) return;
@@ -98,6 +107,11 @@ void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, 
 
 namespace {
 
+[[nodiscard]] NormWeights final_norm(const Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    return {stack.final_norm, pass.tensors().final_norm, pass.tensors().final_norm_bias, stack.final_norm_epsilon};
+}
+
 /// logits = softcap(W_out · norm(x) + bias), for the last row or for all.
 void head(const Pass& pass) noexcept {
     const SessionState& s = pass.session;
@@ -106,11 +120,14 @@ void head(const Pass& pass) noexcept {
     const std::uint32_t n_rows = pass.logits.size() == stack.vocab_size ? 1 : pass.seq_len;
     const std::uint32_t first = pass.seq_len - n_rows;
     const Rows hidden{pass.hidden()[first], pass.hidden().stride};
-    const NormWeights norm{stack.final_norm, s.final_norm, s.final_norm_bias, stack.final_norm_epsilon};
     const Rows out{pass.logits.data(), stack.vocab_size};
-    const Product product{
-        .matrix = s.output, .bias = s.output_bias, .out = out, .n_stored = stack.vocab_size, .canonical = true};
-    pass.multiply({&product, 1}, pass.operand(s.output.type, hidden, n_rows, stack.d_model, norm), n_rows);
+    const Product product{.matrix = pass.tensors().output,
+                          .bias = pass.tensors().output_bias,
+                          .out = out,
+                          .n_stored = stack.vocab_size,
+                          .canonical = true};
+    pass.multiply({&product, 1},
+                  pass.operand(pass.tensors().output.type, hidden, n_rows, stack.d_model, final_norm(pass)), n_rows);
     if (stack.logit_softcap != 0.0f) {
         pass.sync();
         const Pass::Share rows = pass.share(n_rows);
@@ -120,19 +137,55 @@ void head(const Pass& pass) noexcept {
     pass.trace("logits", out, n_rows, stack.vocab_size, pass.pos + first);
 }
 
+/// One vector for a sequence's rows (Reimers and Gurevych 2019, section 3): their mean, the first or the last, and of
+/// length 1 where that is asked for. Sums run over the rows, then over the elements, in order.
+void pool(const Stack& stack, const Rows& rows, const Sequence& s, float* out) noexcept {
+    const std::uint32_t d_model = stack.d_model;
+    const std::uint32_t first = s.row + (stack.pooling == Pooling::last ? s.n_rows - 1 : 0);
+    const std::uint32_t end = stack.pooling == Pooling::mean ? s.row + s.n_rows : first + 1;
+    std::memcpy(out, rows[first], d_model * sizeof(float));
+    for (std::uint32_t row = first + 1; row < end; ++row)
+        for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] + rows[row][i];
+    float divisor = static_cast<float>(end - first);
+    for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] / divisor;
+    if (!stack.normalize_pooled) return;
+    float squares = 0.0f;
+    for (std::uint32_t i = 0; i < d_model; ++i) squares = squares + out[i] * out[i];
+    divisor = std::sqrt(squares);
+    for (std::uint32_t i = 0; divisor > 0.0f && i < d_model; ++i) out[i] = out[i] / divisor;
+}
+
+/// What the layers leave, normed, to pass.out: vectors, or one of each sequence.
+void store_vectors(const Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    const bool pooled = stack.pooling != Pooling::none;
+    pass.norm_rows(final_norm(pass), pass.hidden());
+    const Pass::Share mine = pass.share(pooled ? static_cast<std::uint32_t>(pass.self.size()) : pass.seq_len);
+    for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+        float* out = pass.out[i];
+        if (pooled)
+            pool(stack, pass.hidden(), pass.self[i], out);
+        else
+            std::memcpy(out, pass.hidden()[i], stack.d_model * sizeof(float));
+        for (std::uint32_t j = 0; j < stack.d_model; ++j)
+            out[j] = out[j] == out[j] ? out[j] : std::bit_cast<float>(0x7fc00000u);
+    }
+}
+
 }  // namespace
 
 void run_pass(Pass& pass) noexcept {
     const SessionState& s = pass.session;
+    if (pass.heads) return attend_alone(pass);
     const std::uint32_t d_model = pass.stack().d_model;
     embed(pass);
     pass.sync();
     pass.trace("embedding", pass.hidden(), pass.seq_len, d_model, pass.pos);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers; ++pass.layer) {
-        run_block(pass, s.layer(pass.layer));
+        run_block(pass, s.layer(pass.tensors().first_layer + pass.layer));
         pass.trace("block", pass.hidden(), pass.seq_len, d_model, pass.pos);
     }
-    head(pass);
+    pass.out.data ? store_vectors(pass) : head(pass);
 }
 
 }  // namespace fovea

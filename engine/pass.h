@@ -2,6 +2,7 @@
 // by member number and ends with sync() where the next needs all of it. Work is shared by rows, panels, heads and
 // chunks, never within a sum, so that the number of members changes no bit.
 #pragma once
+#include "fovea/encode.h"
 #include "session.h"
 
 namespace fovea {
@@ -30,14 +31,30 @@ struct NormWeights {
     float epsilon = 0;
 };
 
-struct Pass {
+/// What a pass computes with; the same for every member.
+struct PassInput {
+    StackIndex index = StackIndex::decoder;  // of the stack
+    std::span<const Token> tokens, types;   // [seq_len], or vectors
+    const float* vectors = nullptr;         // [seq_len][d_model]
+    std::span<float> logits = {};           // empty, [vocab_size] or [seq_len, vocab_size]
+    Rows out;                               // encode: what is left of each row, or of each sequence where the stack pools
+    std::uint32_t pos = 0;                  // absolute position of the first row
+    std::uint32_t seq_len = 0;              // rows
+    std::span<const Sequence> self, cross;  // the rows as sequences, beside themselves and beside the memory
+    Rows memory;
+    std::uint32_t n_memory = 0;             // its rows
+    const Masks* self_masks = nullptr;      // null: none
+    const Masks* cross_masks = nullptr;
+    const AttendInput* heads = nullptr;     // a lone attention's inputs
+};
+
+struct Pass : PassInput {
     SessionState& session;
-    std::span<const Token> tokens;  // [seq_len]
-    std::span<float> logits;        // empty, [vocab_size] or [seq_len, vocab_size]
-    std::uint32_t pos;              // absolute position of tokens[0]
-    std::uint32_t seq_len;
     std::uint32_t member, n_members;
-    std::uint32_t layer = 0;  // for the trace
+    std::uint32_t layer = 0;
+
+    Pass(const PassInput& input, SessionState& s, std::uint32_t m, std::uint32_t n) noexcept
+        : PassInput(input), session(s), member(m), n_members(n) {}
 
     struct Share {
         std::uint32_t begin, end;
@@ -51,7 +68,10 @@ struct Pass {
         if (n_members > 1) wait_team(*session.team);
     }
 
-    [[nodiscard]] const Stack& stack() const noexcept { return session.model.config().decoder; }
+    [[nodiscard]] const Stack& stack() const noexcept { return stack_of(session.model.config(), index); }
+    [[nodiscard]] const StackTensors& tensors() const noexcept {
+        return session.stacks[static_cast<int>(index)];
+    }
     [[nodiscard]] Rows hidden() const noexcept {
         return {session.floats(session.map.hidden), session.map.hidden_stride};
     }
@@ -84,14 +104,23 @@ struct Pass {
     /// Their types differ by no more than their operands allow, see session.cpp.
     void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept;
 
+    /// rows = norm(rows), shared out; meets after. Nothing where there is no norm.
+    void norm_rows(const NormWeights& weights, const Rows& rows) const noexcept;
+
     /// Shows the tap, if there is one, n_rows finished rows from position `first` on. Meets before and after.
     void trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                std::uint32_t first) const noexcept;
 };
 
-void embed(const Pass& pass) noexcept;                                              // embedding.cpp
-void run_block(const Pass& pass, const Layer& layer) noexcept;                      // block.cpp
-void attention(const Pass& pass, const Layer& layer, const Block& block) noexcept;  // attention.cpp
-void run_pass(Pass& pass) noexcept;                                                 // pass.cpp
+void embed(const Pass& pass) noexcept;                         // embedding.cpp
+void run_block(const Pass& pass, const Layer& layer) noexcept; // block.cpp
+/// Attention of the rows to themselves or, with `cross`, to the memory, added to the residual stream.
+void attention(const Pass& pass, const Layer& layer, const Block& block, bool cross) noexcept;  // attention.cpp
+/// pass.heads through a lone attention, to pass.out.
+void attend_alone(const Pass& pass) noexcept;  // attention.cpp
+void run_pass(Pass& pass) noexcept;            // pass.cpp
+
+/// Runs `input` on the session's team, or on this thread where `macs` multiplications are too few to wake it.
+void run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept;  // session.cpp
 
 }  // namespace fovea

@@ -8,48 +8,104 @@ namespace fovea {
 namespace {
 
 [[nodiscard]] std::uint64_t at_least(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a : b; }
+// 2^22 rows of every kind: no size overflows, and a sequence's positions fit where the kernels count them.
+constexpr std::uint32_t kMaxRows = 1u << 22;
+
 [[nodiscard]] std::uint64_t pad(std::uint64_t n) noexcept { return round_up(n, kLanes); }
 
+[[nodiscard]] Status refuse(const char* what) noexcept { return {Code::unsupported, what, 0, 0}; }
+
 /// What a valid configuration may ask for and this version does not compute.
-[[nodiscard]] Status check_supported(const Config& config) noexcept {
-    const auto refuse = [](const char* what) { return Status{Code::unsupported, what, 0, 0}; };
-    if (config.encoder.n_layers) return refuse("a session for an encoder stack");
-    const Stack& s = config.decoder;
-    if (!s.n_layers) return refuse("a session for a model without a decoder stack");
-    if (!s.vocab_size || !s.has_output_head) return refuse("a session for a model without vocabulary and output head");
-    if (s.n_token_types) return refuse("token types in a decoder stack");
-    if (s.pooling != Pooling::none) return refuse("pooling in a decoder stack");
-    if (s.position != Position::none && s.position != Position::learned) return refuse("these stack-wide positions");
-    if (s.logit_scale != 1.0f) return refuse("a logit scale other than 1");
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
-        const Block& b = s.blocks[i];
-        if (b.cross_attention) return refuse("cross-attention");
-        if (b.n_heads && !b.causal) return refuse("attention without a causal mask in a decoder stack");
-        if (b.n_heads && !b.has_output_map) return refuse("attention without an output map");
-        if (b.bias_kv || b.zero_attn) return refuse("appended keys and values");
-        if (b.position == Position::relative) return refuse("relative positions");
-        if (b.norm_place != NormPlace::pre) return refuse("norms after attention or feed-forward");
-        const std::uint32_t widths[] = {b.query_width, b.key_width, b.value_width, b.output_width};
-        for (const std::uint32_t width : widths)
-            if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model");
-    }
+[[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
+    if (b.position == Position::relative) return refuse("relative positions");
+    if (b.norm_place == NormPlace::both) return refuse("norms before and after");
+    if (b.window && !b.causal) return refuse("a window without a causal mask");
+    if (kind == Kind::attend) return {};
+    if (b.bare) return refuse("attention without projections in a stack");
+    if (b.bias_kv || b.zero_attn) return refuse("appended keys and values in a stack");
+    if (b.n_heads && !b.has_output_map) return refuse("attention without an output map in a stack");
+    const std::uint32_t widths[] = {b.query_width, b.key_width, b.value_width, b.output_width};
+    for (const std::uint32_t width : widths)
+        if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model in a stack");
+    if (kind == Kind::decode && b.n_heads && !b.causal) return refuse("logits without a causal mask");
     return {};
 }
 
-[[nodiscard]] Status complete(const Stack& s, Limits& limits) noexcept {
+[[nodiscard]] Status check_stack(const Stack& s, Kind kind, bool is_last) noexcept {
+    if (s.position == Position::sinusoidal) return refuse("sinusoidal positions");
+    if (s.logit_scale != 1.0f) return refuse("a logit scale other than 1");
+    if (kind != Kind::decode && s.has_output_head) return refuse("an output head of an encoder or with a memory");
+    if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)
+        return refuse("pooling before the last stack");
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
+        if (Status status = check_block(s, s.blocks[i], kind); !status.ok()) return status;
+    return {};
+}
+
+[[nodiscard]] Status check_supported(const Config& config) noexcept {
+    const Kind kind = kind_of(config);
+    if (config.encoder.n_layers)
+        if (Status status = check_stack(config.encoder, kind, !config.decoder.n_layers); !status.ok()) return status;
+    if (config.encoder.n_layers && config.decoder.n_layers && config.encoder.d_model != config.decoder.d_model)
+        return refuse("an encoder and a decoder of different widths");
+    return config.decoder.n_layers ? check_stack(config.decoder, kind, true) : Status{};
+}
+
+[[nodiscard]] Status complete(const Config& config, Limits& limits) noexcept {
     const auto bad = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
         return Status{Code::bad_limits, what, wanted, had};
     };
-    if (limits.max_kv_len == 0) limits.max_kv_len = s.max_positions;
-    if (limits.max_kv_len > s.max_positions) return bad("positions at most", s.max_positions, limits.max_kv_len);
-    if (limits.max_batch == 0) limits.max_batch = limits.max_kv_len < 192 ? limits.max_kv_len : 192;
-    if (limits.max_batch > limits.max_kv_len)
-        return bad("tokens together at most", limits.max_kv_len, limits.max_batch);
+    if (kind_of(config) == Kind::decode) {
+        const std::uint32_t most = config.decoder.max_positions;
+        if (limits.max_sequences || limits.max_memory) return bad("sequences and memory for logits", 0, 1);
+        if (limits.max_kv_len == 0) limits.max_kv_len = most;
+        if (limits.max_kv_len > most) return bad("positions at most", most, limits.max_kv_len);
+        if (limits.max_batch == 0) limits.max_batch = limits.max_kv_len < 192 ? limits.max_kv_len : 192;
+        if (limits.max_batch > limits.max_kv_len)
+            return bad("tokens together at most", limits.max_kv_len, limits.max_batch);
+    } else {
+        if (limits.max_kv_len) return bad("as max_kv_len without logits", 0, limits.max_kv_len);
+        if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
+        if (limits.max_sequences == 0) limits.max_sequences = 1;
+        if (limits.max_memory == 0) limits.max_memory = limits.max_batch;
+        for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_memory})
+            if (n > kMaxRows) return bad("rows and sequences at most", kMaxRows, n);
+    }
     if (limits.n_threads < 1 || limits.n_threads > kMaxThreads)
         return bad("threads at most", kMaxThreads, limits.n_threads);
     if (limits.kv_type != Type::f32 && limits.kv_type != Type::f16)
         return bad("or 1 as the cache's type", 0, static_cast<std::uint64_t>(limits.kv_type));
     return {};
+}
+
+/// Raises `map` to what a stack's rows need, and returns its widest attention.
+struct Widest {
+    std::uint64_t operand = 0, n_heads = 0, head_dim = 0, value_stride = 0;
+    bool rotated = false;
+};
+void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
+    map.hidden_stride = at_least(map.hidden_stride, pad(s.d_model));
+    widest.operand = at_least(widest.operand, s.d_model);
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
+        const Block& b = s.blocks[i];
+        const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
+        const std::uint64_t key_values =
+            pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
+        const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
+        if (!b.bare) {
+            map.projected_stride = at_least(map.projected_stride, queries + key_values);
+            map.attended_stride = at_least(map.attended_stride, pad(merged));
+        }
+        map.inner_stride = at_least(map.inner_stride, pad(b.d_ff));
+        for (const std::uint64_t width : {merged, std::uint64_t{b.d_ff}, std::uint64_t{b.query_width},
+                                          std::uint64_t{b.key_width}, std::uint64_t{b.value_width}})
+            widest.operand = at_least(widest.operand, width);
+        if (b.position == Position::rope) map.rotation_stride = at_least(map.rotation_stride, pad(b.rotary_dim));
+        widest.rotated |= b.position == Position::rope;
+        widest.n_heads = at_least(widest.n_heads, b.n_heads);
+        widest.head_dim = at_least(widest.head_dim, b.head_dim);
+        widest.value_stride = at_least(widest.value_stride, pad(b.value_head_dim));
+    }
 }
 
 }  // namespace
@@ -62,63 +118,76 @@ std::uint64_t value_cache_bytes(const Block& b, const ArenaMap& map, Type type) 
     return round_up(b.n_kv_heads * map.capacity * pad(b.value_head_dim) * cache_element_bytes(type), 64);
 }
 
+Kind kind_of(const Config& config) noexcept {
+    const Stack& last = stack_of(config, last_stack(config));
+    const Block& b = last.blocks[0];
+    const bool one_stack = !config.encoder.n_layers || !config.decoder.n_layers;
+    if (one_stack && last.n_layers == 1 && !b.d_ff && b.norm == Norm::none && !b.cross_attention && !last.vocab_size &&
+        last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
+        last.pooling == Pooling::none && b.position == Position::none)
+        return Kind::attend;
+    return one_stack && config.decoder.n_layers && last.vocab_size && last.has_output_head ? Kind::decode
+                                                                                           : Kind::encode;
+}
+
 Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
     if (Status status = check(config); !status.ok()) return status;
     if (Status status = check_supported(config); !status.ok()) return status;
-    const Stack& s = config.decoder;
-    if (Status status = complete(s, limits); !status.ok()) return status;
+    if (Status status = complete(config, limits); !status.ok()) return status;
+    const Kind kind = kind_of(config);
+    const Stack* const stacks[] = {&config.encoder, &config.decoder};
+    const std::uint64_t batch = limits.max_batch;
 
     map = {};
     map.capacity = round_up(limits.max_kv_len, kLanes);
+    map.max_rows = at_least(batch, limits.max_memory);
+    // Every sequence starts at a whole panel, and a lone attention may append keys to each.
+    const Block& only = stack_of(config, last_stack(config)).blocks[0];
+    const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
+    if (kind != Kind::decode)
+        map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     map.n_chunks = static_cast<std::uint32_t>((map.capacity + kChunk - 1) / kChunk);
-    map.hidden_stride = pad(s.d_model);
-    std::uint64_t operand_width = s.d_model;
-    std::uint64_t n_heads = 0, head_dim = 0, value_stride = 0, n_rotated = 0, keys = 0, values = 0;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
-        const Block& b = s.blocks[i];
-        const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
-        const std::uint64_t key_values =
-            pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
-        const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-        map.projected_stride = at_least(map.projected_stride, queries + key_values);
-        map.attended_stride = at_least(map.attended_stride, pad(merged));
-        map.inner_stride = at_least(map.inner_stride, pad(b.d_ff));
-        operand_width = at_least(operand_width, at_least(merged, b.d_ff));
-        if (b.position == Position::rope) map.rotation_stride = at_least(map.rotation_stride, pad(b.rotary_dim));
-        n_rotated += b.position == Position::rope;
-        n_heads = at_least(n_heads, b.n_heads);
-        head_dim = at_least(head_dim, b.head_dim);
-        value_stride = at_least(value_stride, pad(b.value_head_dim));
+    Widest widest;
+    std::uint64_t keys = 0, values = 0, n_layers = 0, n_blocks = 0;
+    for (const Stack* s : stacks) {
+        if (!s->n_layers) continue;
+        widen(*s, map, widest);
+        n_layers += s->n_layers;
+        n_blocks = at_least(n_blocks, s->n_blocks);
+        for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
+            const std::uint64_t k = key_cache_bytes(s->block(layer), map, limits.kv_type);
+            const std::uint64_t v = value_cache_bytes(s->block(layer), map, limits.kv_type);
+            keys = kind == Kind::decode ? keys + k : at_least(keys, k);
+            values = kind == Kind::decode ? values + v : at_least(values, v);
+        }
     }
-    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
-        keys += key_cache_bytes(s.block(layer), map, limits.kv_type);
-        values += value_cache_bytes(s.block(layer), map, limits.kv_type);
-    }
-    map.partial_stride = value_stride + kLanes;  // o, then m and l
-    const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, operand_width);
-    map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, operand_width), quant_row_bytes);
+    map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
+    const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
+    map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
     // A member's own rows: kRowBlock of d_model on their way into an operand, or one and its operand, or one attention
     // task's query and states.
     const std::uint64_t norm_rows =
         at_least(kRowBlock * map.hidden_stride, map.hidden_stride + pad(quant_row_bytes / 4));
-    const std::uint64_t attention_rows = kRowBlock * (pad(head_dim) + 2 * value_stride) + 4 * kLanes;
+    const std::uint64_t attention_rows = kRowBlock * (pad(widest.head_dim) + 2 * widest.value_stride) + 4 * kLanes;
     map.scratch_stride = at_least(norm_rows, attention_rows);
 
-    const std::uint64_t batch = limits.max_batch;
+    const bool rows = kind != Kind::attend;
     const auto take = [&](Stretch& stretch, std::uint64_t bytes) {
         stretch = {map.total, bytes};
         map.total += round_up(bytes, kArenaAlignment);
     };
     take(map.state, kSessionStateBytes);
     take(map.team, kTeamBytes);
-    take(map.layers, s.n_layers * sizeof(Layer));
-    take(map.hidden, batch * map.hidden_stride * 4);
-    take(map.projected, batch * map.projected_stride * 4);
+    take(map.layers, n_layers * sizeof(Layer));
+    take(map.sequences, 2 * limits.max_sequences * sizeof(Sequence));
+    take(map.memory, config.encoder.n_layers && config.decoder.n_layers ? batch * map.hidden_stride * 4 : 0);
+    take(map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
+    take(map.projected, map.max_rows * map.projected_stride * 4);
     take(map.attended, batch * map.attended_stride * 4);
     take(map.inner, batch * map.inner_stride * 4);
-    take(map.operand, batch * map.operand_row_bytes);
-    take(map.rotations, n_rotated ? s.n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    take(map.partials, map.n_chunks > 1 ? n_heads * map.n_chunks * map.partial_stride * 4 : 0);
+    take(map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
+    take(map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
+    take(map.partials, map.n_chunks > 1 ? widest.n_heads * map.n_chunks * map.partial_stride * 4 : 0);
     take(map.scratch, limits.n_threads * map.scratch_stride * 4);
     take(map.keys, keys);
     take(map.values, values);
@@ -137,6 +206,8 @@ Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcep
     part("session", map.state);
     part("team", map.team);
     part("layers", map.layers);
+    part("sequences", map.sequences);
+    part("memory", map.memory);
     part("hidden", map.hidden);
     part("projected", map.projected);
     part("attended", map.attended);

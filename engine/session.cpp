@@ -14,12 +14,13 @@ namespace {
 /// Below this many multiplications by weights in a pass, waking the team costs more than it saves.
 constexpr std::uint64_t kSerialMacs = 2'000'000;
 
-/// Finds the decoder stack's tensors, which open_model has established are there.
+/// Finds a stack's tensors, which open_model has established are there.
 struct Finder {
     const Model& model;
+    StackIndex stack;
 
     [[nodiscard]] const TensorRecord* find(std::uint32_t layer, Role role) const noexcept {
-        return ModelAccess::find(model, StackIndex::decoder, layer, role);
+        return ModelAccess::find(model, stack, layer, role);
     }
     [[nodiscard]] VectorOffset vector(std::uint32_t layer, Role role) const noexcept {
         const TensorRecord* t = find(layer, role);
@@ -30,106 +31,117 @@ struct Finder {
         if (!t) return {};
         return {ModelAccess::offset(model, *t), t->panel_stride, t->n_rows, t->n_cols, static_cast<Type>(t->type)};
     }
+    /// The map of that role and, one role further, its bias.
+    void map(std::uint32_t layer, Role role, Matrix& matrix_out, VectorOffset& bias) const noexcept {
+        matrix_out = matrix(layer, role);
+        bias = vector(layer, static_cast<Role>(static_cast<int>(role) + 1));
+    }
+    void norm(std::uint32_t layer, Role role, VectorOffset& weight, VectorOffset& bias) const noexcept {
+        weight = vector(layer, role);
+        bias = vector(layer, static_cast<Role>(static_cast<int>(role) + 1));
+    }
+    void attention(std::uint32_t layer, Role first_norm, Role query, Role output, AttentionTensors& t) const noexcept {
+        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(query) + i); };
+        norm(layer, first_norm, t.norm, t.norm_bias);
+        map(layer, query, t.query, t.query_bias);
+        map(layer, at(2), t.key, t.key_bias);
+        map(layer, at(4), t.value, t.value_bias);
+        map(layer, output, t.output, t.output_bias);
+    }
 };
 
-[[nodiscard]] Layer find_layer(const Model& model, std::uint32_t i) noexcept {
-    const Finder find{model};
+[[nodiscard]] Layer find_layer(const Finder& find, std::uint32_t i) noexcept {
     Layer layer;
-    layer.block = model.config().decoder.layer_blocks.empty() ? 0 : model.config().decoder.layer_blocks[i];
-    layer.query = find.matrix(i, Role::query);
-    layer.key = find.matrix(i, Role::key);
-    layer.value = find.matrix(i, Role::value);
-    layer.output = find.matrix(i, Role::attention_output);
-    layer.up = find.matrix(i, Role::up);
-    layer.down = find.matrix(i, Role::down);
-    layer.query_bias = find.vector(i, Role::query_bias);
-    layer.key_bias = find.vector(i, Role::key_bias);
-    layer.value_bias = find.vector(i, Role::value_bias);
-    layer.output_bias = find.vector(i, Role::attention_output_bias);
-    layer.up_bias = find.vector(i, Role::up_bias);
-    layer.down_bias = find.vector(i, Role::down_bias);
-    layer.attention_norm = find.vector(i, Role::attention_norm);
-    layer.attention_norm_bias = find.vector(i, Role::attention_norm_bias);
-    layer.feed_forward_norm = find.vector(i, Role::feed_forward_norm);
-    layer.feed_forward_norm_bias = find.vector(i, Role::feed_forward_norm_bias);
-    layer.query_norm = find.vector(i, Role::query_norm);
-    layer.query_norm_bias = find.vector(i, Role::query_norm_bias);
-    layer.key_norm = find.vector(i, Role::key_norm);
-    layer.key_norm_bias = find.vector(i, Role::key_norm_bias);
+    find.attention(i, Role::attention_norm, Role::query, Role::attention_output, layer.self);
+    find.attention(i, Role::cross_norm, Role::cross_query, Role::cross_output, layer.cross);
+    find.map(i, Role::up, layer.up, layer.up_bias);
+    find.map(i, Role::down, layer.down, layer.down_bias);
+    find.norm(i, Role::feed_forward_norm, layer.feed_forward_norm, layer.feed_forward_norm_bias);
+    layer.self.query_norm = find.vector(i, Role::query_norm);
+    layer.self.query_norm_bias = find.vector(i, Role::query_norm_bias);
+    layer.self.key_norm = find.vector(i, Role::key_norm);
+    layer.self.key_norm_bias = find.vector(i, Role::key_norm_bias);
+    layer.self.appended_key = find.vector(i, Role::appended_key);
+    layer.self.appended_value = find.vector(i, Role::appended_value);
     return layer;
 }
 
-/// The state's pointers into the model, and its layers.
-void resolve(SessionState& s) noexcept {
-    const Stack& stack = s.model.config().decoder;
-    const Finder find{s.model};
-    s.token_embedding = find.find(0, Role::token_embedding);
-    s.position_embedding = find.find(0, Role::position_embedding);
-    s.output = find.matrix(0, stack.tied_output ? Role::token_embedding : Role::output);
-    s.output_bias = find.vector(0, Role::output_bias);
-    s.embedding_norm = find.vector(0, Role::embedding_norm);
-    s.embedding_norm_bias = find.vector(0, Role::embedding_norm_bias);
-    s.final_norm = find.vector(0, Role::final_norm);
-    s.final_norm_bias = find.vector(0, Role::final_norm_bias);
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) s.rope_frequencies[i] = find.vector(i, Role::rope_frequencies);
+/// A stack's offsets into the model, and its layers, from number `first_layer` of the arena's list on.
+void resolve(SessionState& s, StackIndex index, std::uint32_t first_layer) noexcept {
+    const Stack& stack = stack_of(s.model.config(), index);
+    const Finder find{s.model, index};
+    StackTensors& t = s.stacks[static_cast<int>(index)];
+    t.first_layer = first_layer;
+    t.token_embedding = find.find(0, Role::token_embedding);
+    t.position_embedding = find.find(0, Role::position_embedding);
+    t.type_embedding = find.find(0, Role::type_embedding);
+    t.output = find.matrix(0, stack.tied_output ? Role::token_embedding : Role::output);
+    t.output_bias = find.vector(0, Role::output_bias);
+    find.norm(0, Role::embedding_norm, t.embedding_norm, t.embedding_norm_bias);
+    find.norm(0, Role::final_norm, t.final_norm, t.final_norm_bias);
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) t.rope_frequencies[i] = find.vector(i, Role::rope_frequencies);
 
+    const bool decoding = kind_of(s.model.config()) == Kind::decode;  // else one layer's keys and values at a time
     std::uint64_t keys = s.map.keys.offset, values = s.map.values.offset;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-        Layer& layer = *new (&s.layer(i)) Layer(find_layer(s.model, i));
+        Layer& layer = *new (&s.layer(first_layer + i)) Layer(find_layer(find, i));
+        layer.block = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[i];
         layer.keys = keys;
         layer.values = values;
-        keys += key_cache_bytes(stack.block(i), s.map, s.limits.kv_type);
-        values += value_cache_bytes(stack.block(i), s.map, s.limits.kv_type);
-        for (const Matrix* m : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.up, &layer.down})
-            s.macs_per_token += std::uint64_t{m->n_rows} * m->n_cols;
+        if (decoding) {
+            keys += key_cache_bytes(stack.block(i), s.map, s.limits.kv_type);
+            values += value_cache_bytes(stack.block(i), s.map, s.limits.kv_type);
+        }
+        for (const AttentionTensors* a : {&layer.self, &layer.cross})
+            for (const Matrix* m : {&a->query, &a->key, &a->value, &a->output})
+                t.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
+        for (const Matrix* m : {&layer.up, &layer.down}) t.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
     }
-}
-
-/// Queries, keys and values share an operand, so that their types must too, but for q8 and q4.
-[[nodiscard]] Status check_types(const Model& model) noexcept {
-    for (std::uint32_t i = 0; i < model.config().decoder.n_layers; ++i) {
-        const Layer layer = find_layer(model, i);
-        for (const Type type : {layer.key.type, layer.value.type})
-            if (is_quantized(type) != is_quantized(layer.query.type))
-                return {Code::unsupported, "as the type of keys and values beside such queries",
-                        static_cast<std::uint64_t>(layer.query.type), static_cast<std::uint64_t>(type)};
-    }
-    return {};
 }
 
 struct Work {
-    SessionState* session;
-    std::span<const Token> tokens;
-    std::span<float> logits;
+    SessionState& session;
+    const PassInput& input;
     bool serial;
 };
 
 void work(void* context, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(context);
     // Not limits.n_threads: within the host's own parallel region OpenMP may give fewer.
-    const std::uint32_t n_members = w.serial ? 1 : team_size(*w.session->team);
-    Pass pass{.session = *w.session,
-              .tokens = w.tokens,
-              .logits = w.logits,
-              .pos = w.session->kv_len,
-              .seq_len = static_cast<std::uint32_t>(w.tokens.size()),
-              .member = member,
-              .n_members = n_members};
+    Pass pass(w.input, w.session, member, w.serial ? 1 : team_size(*w.session.team));
     run_pass(pass);
 }
 
 /// At most max_batch tokens through all layers.
 void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
-    const bool serial = s.limits.n_threads == 1 || s.macs_per_token * tokens.size() < kSerialMacs;
-    Work w{&s, tokens, logits, serial};
-    if (serial)
-        work(&w, 0);
-    else
-        run_team(*s.team, work, &w);
-    s.kv_len += static_cast<std::uint32_t>(tokens.size());
+    const auto n = static_cast<std::uint32_t>(tokens.size());
+    const Sequence all{.row = 0,
+                       .n_rows = n,
+                       .source = 0,
+                       .n_source = n,
+                       .pos = s.kv_len,
+                       .n_keys = s.kv_len + n,
+                       .at = 0,
+                       .diagonal = static_cast<std::int32_t>(s.kv_len)};
+    PassInput input;
+    input.tokens = tokens;
+    input.logits = logits;
+    input.pos = s.kv_len;
+    input.seq_len = n;
+    input.self = {&all, 1};
+    run(s, input, s.stacks[static_cast<int>(StackIndex::decoder)].macs_per_row * n);
+    s.kv_len += n;
 }
 
 }  // namespace
+
+void run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept {
+    Work w{session, input, session.limits.n_threads == 1 || macs < kSerialMacs};
+    if (w.serial)
+        work(&w, 0);
+    else
+        run_team(*session.team, work, &w);
+}
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
                     const char* isa) noexcept {
@@ -138,7 +150,6 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     if (Status status = lay_out(model.config(), complete, map); !status.ok()) return status;
     const Kernels* kernels = find_kernels(isa);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (Status status = check_types(model); !status.ok()) return status;
     if (arena.size() < map.total) return {Code::arena_too_small, "arena bytes", map.total, arena.size()};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
@@ -151,7 +162,8 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     state->map = map;
     state->arena = arena.data();
     state->kernels = kernels;
-    resolve(*state);
+    resolve(*state, StackIndex::encoder, 0);
+    resolve(*state, StackIndex::decoder, model.config().encoder.n_layers);
     state->team = start_team(arena.data() + map.team.offset, complete.n_threads);
     if (!state->team) return {Code::threads_unavailable, "threads", complete.n_threads, 1};
     SessionAccess::set(session, state);
@@ -160,6 +172,7 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
 
 Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept {
     SessionState& s = *SessionAccess::state(session);
+    if (kind_of(s.model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
     const std::uint64_t vocab_size = s.model.config().decoder.vocab_size;
     if (tokens.empty()) return {Code::bad_shape, "tokens at least", 1, 0};
     if (tokens.size() > s.limits.max_kv_len - s.kv_len)
@@ -169,6 +182,8 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
         return {Code::bad_shape, "logits", vocab_size, logits.size()};
     for (const Token token : tokens)
         if (token >= vocab_size) return {Code::token_out_of_range, "as the largest token", vocab_size - 1, token};
+    const std::uint64_t n_positions = s.kv_len + std::uint64_t{tokens.size()};
+    if (Status status = check_weights(s, 1, n_positions, n_positions); !status.ok()) return status;
 
     const FloatEnv env;
     while (!tokens.empty()) {
@@ -190,6 +205,32 @@ Status rewind(Session& session, std::uint32_t kv_len) noexcept {
     SessionState& s = *SessionAccess::state(session);
     if (kv_len > s.kv_len) return {Code::bad_argument, "positions at most", s.kv_len, kv_len};
     s.kv_len = kv_len;
+    return {};
+}
+
+Status set_weights(Session& session, const AttentionWeights& weights) noexcept {
+    SessionState& s = *SessionAccess::state(session);
+    const AttentionWeights before = s.asked;
+    s.asked = weights;
+    if (weights.out.empty()) return {};
+    const Stack& stack = stack_of(s.model.config(), weights_stack(s));
+    const bool has_layer = weights.layer < stack.n_layers;
+    const Block& b = stack.block(has_layer ? weights.layer : 0);
+    if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
+    s.asked = before;
+    return {Code::bad_argument, "as the last layer, with that attention", stack.n_layers - 1, weights.layer};
+}
+
+Status check_weights(const SessionState& s, std::uint64_t n_sequences, std::uint64_t n_queries,
+                     std::uint64_t n_keys) noexcept {
+    const AttentionWeights& w = s.asked;
+    if (w.out.empty()) return {};
+    if (w.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, w.n_queries};
+    if (w.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, w.n_keys};
+    const std::uint64_t n_heads = stack_of(s.model.config(), weights_stack(s)).block(w.layer).n_heads;
+    const std::uint64_t n_matrices = n_sequences * (w.per_head ? n_heads : 1);
+    const std::uint64_t size = std::uint64_t{w.n_queries} * w.n_keys;  // below 2^64, as both are below 2^32
+    if (size > w.out.size() / n_matrices) return {Code::bad_shape, "weights", n_matrices * size, w.out.size()};
     return {};
 }
 

@@ -22,20 +22,49 @@ struct Matrix {
 /// A vector in the file, by its offset from the file's start; 0 where the model has none.
 using VectorOffset = std::uint64_t;
 
-/// One layer's tensors and its place in the caches. Offsets rather than pointers, so that a plan has the same bytes on
-/// 32-bit and 64-bit machines.
-struct Layer {
-    Matrix query, key, value, output, up, down;
-    VectorOffset query_bias = 0, key_bias = 0, value_bias = 0, output_bias = 0, up_bias = 0, down_bias = 0;
-    VectorOffset attention_norm = 0, attention_norm_bias = 0, feed_forward_norm = 0, feed_forward_norm_bias = 0;
+/// One attention's tensors. Offsets rather than pointers, so that a plan has the same bytes on 32-bit and 64-bit machines.
+struct AttentionTensors {
+    Matrix query, key, value, output;
+    VectorOffset query_bias = 0, key_bias = 0, value_bias = 0, output_bias = 0;
+    VectorOffset norm = 0, norm_bias = 0;
     VectorOffset query_norm = 0, query_norm_bias = 0, key_norm = 0, key_norm_bias = 0;
+    VectorOffset appended_key = 0, appended_value = 0;
+};
+
+/// One layer's tensors and its place in the caches.
+struct Layer {
+    AttentionTensors self, cross;
+    Matrix up, down;
+    VectorOffset up_bias = 0, down_bias = 0, feed_forward_norm = 0, feed_forward_norm_bias = 0;
     std::uint64_t keys = 0, values = 0;  // from the arena's start
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
-static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 328);
+static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 568);
 
-inline constexpr std::uint64_t kSessionStateBytes = 3072;
+/// What a stack has beside its layers.
+struct StackTensors {
+    Matrix output;  // the output head, maybe the embedding table itself
+    const TensorRecord* token_embedding = nullptr;
+    const TensorRecord* position_embedding = nullptr;
+    const TensorRecord* type_embedding = nullptr;
+    VectorOffset embedding_norm = 0, embedding_norm_bias = 0, final_norm = 0, final_norm_bias = 0, output_bias = 0;
+    VectorOffset rope_frequencies[kMaxBlocks] = {};
+    std::uint32_t first_layer = 0;   // in the arena's list: the encoder's layers, then the decoder's
+    std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
+};
+
+/// One sequence as an attention sees it: where its rows are, and its keys and values.
+struct Sequence {
+    std::uint32_t row, n_rows;      // queries, among the pass's rows
+    std::uint32_t source, n_source; // the rows that new keys and values come from
+    std::uint32_t pos;              // keys and values before those
+    std::uint32_t n_keys;           // positions that may be seen; appended ones are not counted
+    std::uint32_t at;               // where its caches start, in positions: a multiple of 16
+    std::int32_t diagonal;          // with a causal mask query i sees the positions below diagonal + i + 1
+};
+
+inline constexpr std::uint64_t kSessionStateBytes = 3584;
 
 struct SessionState {
     Model model;
@@ -45,13 +74,9 @@ struct SessionState {
     const Kernels* kernels = nullptr;
     Team* team = nullptr;
     Trace trace;
+    AttentionWeights asked;  // see set_weights
     std::uint32_t kv_len = 0;
-    std::uint64_t macs_per_token = 0;  // multiplications by weights, without the output head
-    Matrix output;                     // the output head, maybe the embedding table itself
-    const TensorRecord* token_embedding = nullptr;
-    const TensorRecord* position_embedding = nullptr;
-    VectorOffset embedding_norm = 0, embedding_norm_bias = 0, final_norm = 0, final_norm_bias = 0, output_bias = 0;
-    VectorOffset rope_frequencies[kMaxBlocks] = {};
+    StackTensors stacks[2];  // by StackIndex
 
     [[nodiscard]] Layer& layer(std::uint32_t i) const noexcept {
         return reinterpret_cast<Layer*>(arena + map.layers.offset)[i];
@@ -68,6 +93,16 @@ struct SessionState {
     }
 };
 static_assert(sizeof(SessionState) <= kSessionStateBytes);
+
+/// The stack whose layers a request for weights counts.
+[[nodiscard]] inline StackIndex weights_stack(const SessionState& s) noexcept {
+    const Config& config = s.model.config();
+    const bool both = config.encoder.n_layers && config.decoder.n_layers;
+    return both && s.asked.in_encoder ? StackIndex::encoder : last_stack(config);
+}
+/// Whether the weights asked for have room for a call. Overflows nowhere: sizes are of rows that there are.
+[[nodiscard]] Status check_weights(const SessionState& s, std::uint64_t n_sequences, std::uint64_t n_queries,
+                                   std::uint64_t n_keys) noexcept;  // session.cpp
 
 struct SessionAccess {
     [[nodiscard]] static SessionState* state(const Session& session) noexcept { return session.state_; }

@@ -24,8 +24,10 @@ std::string written(const TemporaryFolder& folder, const char* name, const std::
 }
 
 TEST_CASE("cli: usage errors") {
-    check_refused({}, 2,
-                  "command, want one of run, convert, inspect, plan, logits, tokenize, bench, certify, eval, had none");
+    check_refused(
+        {}, 2,
+        "command, want one of run, convert, inspect, plan, logits, attend, encode, tokenize, bench, certify, eval, "
+        "had none");
     check_refused({"sing"}, 2, "had sing");
     check_refused({"run", "--loud"}, 2, "had --loud");
     check_refused({"run", "a", "b", "-p", "x"}, 2, "had b");
@@ -48,7 +50,8 @@ TEST_CASE("cli: usage errors") {
     check_refused({"convert", "a"}, 2, "-o, want the file to write, had none");
     check_refused({"convert", "-o", "a"}, 2, "SOURCE, want a model to convert, had none");
     check_refused({"bench"}, 2, "MODEL or --preset NAME");
-    check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2, "--type, want one of f32, f16, bf16, q8, q4, had f31");
+    check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2,
+                  "--type, want one of f32, f16, bf16, q8, q4, had f31");
 }
 
 TEST_CASE("cli: what this machine does not have") {

@@ -27,7 +27,8 @@ struct DemoFile {
 };
 
 TEST_CASE("cli: every verb has help, on standard output") {
-    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "tokenize", "bench", "certify"}) {
+    for (const char* verb :
+         {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench", "certify"}) {
         CAPTURE(verb);
         const Ran ran = run_fovea({verb, "--help"});
         CHECK(ran.status == 0);
@@ -36,7 +37,8 @@ TEST_CASE("cli: every verb has help, on standard output") {
             CHECK(contains(ran.out, option));
     }
     const std::string help = output_of({"--help"});
-    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "tokenize", "bench", "certify"})
+    for (const char* verb :
+         {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench", "certify"})
         CHECK(contains(help, verb));
 }
 

@@ -210,6 +210,7 @@ struct AttendCase {
     Fill fill = Fill::plain;
     float score_size = 1.0f;                                    // multiplies 1/sqrt(head_dim)
     std::vector<std::uint32_t> nan_keys = {}, nan_values = {};  // positions
+    bool masked = false;  // by bytes and by numbers, and what lies beyond a mask; hidden keys and values hold NaN
 };
 
 /// State after one or more chunks.
@@ -230,7 +231,9 @@ public:
           query_(std::size_t{c.head_dim} * n_rows_),
           keys_(round_up(kv_len_, kLanes) * c.head_dim * element_bytes(type), Flush::end, kLanes * element_bytes(type)),
           values_(std::size_t{kv_len_} * value_stride() * element_bytes(type), Flush::end,
-                  kLanes * element_bytes(type)) {
+                  kLanes * element_bytes(type)),
+          hidden_(c.masked ? std::size_t{n_rows_} * mask_end() : 0),
+          added_(c.masked ? std::size_t{n_rows_} * mask_width() : 0) {
         Random random(seed);
         random.fill(query_, c.fill == Fill::hostile ? Fill::wide : c.fill);
         random.fill(keys_.data(), round_up(kv_len_, kLanes) * c.head_dim, type, c.fill);
@@ -242,6 +245,7 @@ public:
         for (const std::uint32_t pos : c.nan_keys) spoil(pos, true, false);
         for (const std::uint32_t pos : c.nan_values) spoil(pos, false, true);
         for (const Window w : c.rows) first_.push_back(w.first), last_.push_back(w.last);
+        if (c.masked) make_masks(random);
     }
 
     [[nodiscard]] std::uint32_t value_stride() const {
@@ -268,6 +272,7 @@ public:
                                                  .value_stride = value_stride(),
                                                  .first = first_.data(),
                                                  .last = last_.data(),
+                                                 .masks = masks_.empty() ? nullptr : masks_.data(),
                                                  .scale = scale(),
                                                  .softcap = c_.softcap,
                                                  .chunk = index,
@@ -275,6 +280,42 @@ public:
                                                  .l = s.l.data(),
                                                  .o = s.o.data()});
         return s;
+    }
+
+    /// Weights of every tile of rows that ended in `s`, [tile][row][kTile].
+    [[nodiscard]] Guarded<float> weights(const Kernels& k, AttendState& s, Flush flush = Flush::end) const {
+        const std::uint32_t n_tiles = (kv_len_ + kTile - 1) / kTile;
+        Guarded<float> out(std::size_t{n_tiles} * n_rows_ * kTile, flush, kLanes * sizeof(float));
+        Attend call{.query = query_.data(),
+                    .n_rows = n_rows_,
+                    .head_dim = c_.head_dim,
+                    .value_head_dim = c_.value_head_dim,
+                    .keys = keys_.data(),
+                    .values = values_.data(),
+                    .value_stride = value_stride(),
+                    .first = first_.data(),
+                    .last = last_.data(),
+                    .masks = masks_.empty() ? nullptr : masks_.data(),
+                    .scale = scale(),
+                    .softcap = c_.softcap,
+                    .chunk = 0,
+                    .m = s.m.data(),
+                    .l = s.l.data(),
+                    .o = nullptr};
+        for (std::uint32_t tile = 0; tile < n_tiles; ++tile)
+            k.attend_weights[static_cast<int>(type_)](call, tile, out.data() + std::size_t{tile} * n_rows_ * kTile);
+        return out;
+    }
+    /// What the masks add to a score; −inf: hidden.
+    [[nodiscard]] double bias(std::uint32_t row, std::uint32_t pos) const {
+        double sum = 0;
+        for (std::size_t i = row * kMasks; !masks_.empty() && i < (row + 1) * kMasks; ++i) {
+            const MaskRow& m = masks_[i];
+            if (pos >= m.end) continue;
+            if (pos >= m.n_keys || (m.hidden && m.hidden[pos])) return -HUGE_VAL;
+            if (m.added) sum += m.added[pos];
+        }
+        return sum;
     }
 
     /// Every chunk from `begin` on, merged from left to right.
@@ -313,6 +354,26 @@ private:
             if (w.first <= pos && pos < w.last) return true;
         return false;
     }
+    /// A third of the pairs hidden by bytes, a fifth by numbers; the last row sees nothing; of five positions the last
+    /// ones lie beyond the masks' end. What no row sees holds NaN.
+    void make_masks(Random& random) {
+        const std::uint32_t end = mask_end(), n = mask_width();
+        for (std::size_t i = 0; i < hidden_.size(); ++i)
+            hidden_[i] = random.below(3) == 0 || (n_rows_ > 1 && i / end == n_rows_ - 1);
+        for (float& x : added_) x = random.below(5) == 0 ? -kInfinity : random.number(Fill::plain);
+        for (std::uint32_t row = 0; row < n_rows_; ++row) {
+            masks_.push_back({hidden_.data() + std::size_t{row} * end, nullptr, end, end});
+            masks_.push_back({nullptr, row % 4 == 3 ? nullptr : added_.data() + std::size_t{row} * n, n, end});
+            masks_.push_back({nullptr, nullptr, row % 2 ? end : end / 2, end});
+        }
+        for (std::uint32_t pos = 0; pos < kv_len_; ++pos) {
+            bool shown = false;
+            for (std::uint32_t row = 0; row < n_rows_; ++row) shown = shown || bias(row, pos) != -HUGE_VAL;
+            if (!shown) spoil(pos, true, true);
+        }
+    }
+    [[nodiscard]] std::uint32_t mask_end() const { return kv_len_ - kv_len_ / 5; }
+    [[nodiscard]] std::uint32_t mask_width() const { return mask_end() - mask_end() / 7; }
     void set(Guarded<std::byte>& buffer, std::size_t i, std::uint8_t byte) {
         std::memset(buffer.data() + i * element_bytes(type_), byte, element_bytes(type_));
     }
@@ -329,6 +390,9 @@ private:
     Guarded<float> query_;
     Guarded<std::byte> keys_, values_;
     std::vector<std::uint32_t> first_, last_;
+    Guarded<std::uint8_t> hidden_;
+    Guarded<float> added_;
+    std::vector<MaskRow> masks_;  // [n_rows][kMasks]
 };
 
 }  // namespace fovea::testing

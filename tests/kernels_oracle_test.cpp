@@ -261,7 +261,8 @@ TEST_CASE("scalar cache: keys go to their lane of a panel, values to their row")
 namespace {
 
 /// softmax(scale·q·kᵀ)·v of one row, in double, and a bound of the kernel's error.
-Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, std::uint32_t i) {
+Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, std::uint32_t i,
+                  std::vector<double>* weights = nullptr) {
     const Window w = c.rows[row];
     std::vector<double> scores;
     double error = 0, top = -HUGE_VAL, low = HUGE_VAL;
@@ -273,14 +274,24 @@ Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, 
         double e = (product.error + roundings(1) * std::abs(product.value)) * run.scale();
         // tanh is no steeper than 1; it and the products around it lose 1.4 ulp and 1 rounding each.
         if (c.softcap != 0) s = c.softcap * std::tanh(s / c.softcap), e += roundings(6) * std::abs(s);
+        if (const double bias = run.bias(row, pos); bias == -HUGE_VAL) {
+            scores.push_back(bias);
+            continue;
+        } else if (c.masked) {  // two numbers at most: one rounding each
+            s += bias, e += roundings(2) * (std::abs(s) + std::abs(bias));
+        }
         scores.push_back(s);
         error = std::max(error, e);
         top = std::max(top, s);
         low = std::min(low, s);
     }
     double sum = 0, weighted = 0, largest = 0;
+    if (weights) weights->assign(w.last, 0.0);
+    if (top == -HUGE_VAL) return {0, 0};
     for (std::uint32_t pos = w.first; pos < w.last; ++pos) {
         const double p = std::exp(scores[pos - w.first] - top);
+        if (weights) (*weights)[pos] = p;
+        if (p == 0) continue;
         sum += p;
         weighted += p * run.value(pos, i);
         largest = std::max(largest, std::abs(run.value(pos, i)));
@@ -288,8 +299,11 @@ Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, 
     // Every weight is off by the scores' errors (its own and the maximum's) and by the roundings of one exp and its
     // argument; then at most 512 fma in a row, and per tile and chunk a decay, whose exp errs likewise. The same holds
     // for the sum of weights, so the quotient loses twice that.
+    if (weights)
+        for (double& weight : *weights) weight /= sum;
     const double n_tiles = (w.last - w.first) / 64.0 + 2;
     const double per_exp = 2 + (top - low);
+    if (weights) largest = 1;
     return {weighted / sum, 2 * largest * (2 * error + roundings(per_exp + kChunk + 2 * n_tiles * per_exp))};
 }
 
@@ -303,18 +317,32 @@ TEST_CASE("scalar attention: the softmax-weighted mean of what each row sees") {
         {{{0, 1100}, {1000, 1001}}, 600, 16},
         {{{0, 200}, {3, 180}}, 16, 16, 5.0f},
         {{{0, 900}, {100, 800}}, 16, 16, 0.0f, Fill::plain, 20.0f},
+        {{{0, 90}, {37, 101}, {64, 128}, {0, 1}}, 24, 40, 0.0f, Fill::plain, 1.0f, {}, {}, true},
+        {{{0, 900}, {100, 800}, {0, 600}, {512, 700}, {0, 900}}, 32, 16, 5.0f, Fill::plain, 1.0f, {}, {}, true},
     };
     for (const Type type : {Type::f32, Type::f16})
         for (const AttendCase& c : cases) {
             const AttendRun run(c, type);
-            const Guarded<float> out = run.finished(kernels_scalar, run.merged(kernels_scalar));
-            for (std::uint32_t row = 0; row < c.rows.size(); ++row)
+            AttendState state = run.merged(kernels_scalar);
+            const Guarded<float> out = run.finished(kernels_scalar, state);
+            const Guarded<float> weights = run.weights(kernels_scalar, state);
+            for (std::uint32_t row = 0; row < c.rows.size(); ++row) {
+                std::vector<double> wanted;
+                const double bound = attention(c, run, row, 0, &wanted).error;
+                double sum = 0;
+                for (std::uint32_t pos = 0; pos < wanted.size(); ++pos) {
+                    const float got = weights[(pos / kTile * c.rows.size() + row) * kTile + pos % kTile];
+                    CHECK(std::abs(got - wanted[pos]) <= bound * wanted[pos] + 0x1p-115);  // exp is 0 below −80
+                    sum += got;
+                }
+                CHECK(std::abs(sum - (state.l[row] == 0.0f ? 0 : 1)) <= bound);
                 for (std::uint32_t i = 0; i < c.value_head_dim; ++i) {
                     CAPTURE(row);
                     CAPTURE(i);
                     const Bounded want = attention(c, run, row, i);
                     CHECK(std::abs(out[row * c.value_head_dim + i] - want.value) <= want.error);
                 }
+            }
         }
 }
 

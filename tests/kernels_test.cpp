@@ -257,7 +257,7 @@ std::vector<Window> causal(std::uint32_t pos, std::uint32_t n, std::uint32_t win
 }
 
 std::vector<AttendCase> attend_cases() {
-    std::vector<AttendCase> cases;
+    std::vector<AttendCase> cases, masked;
     for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
         for (const std::uint32_t pos : {0u, 9u, 60u, 200u}) cases.push_back({causal(pos, n_rows), 20, 24});
     for (const std::uint32_t last :
@@ -287,6 +287,12 @@ std::vector<AttendCase> attend_cases() {
         c.fill = Fill::hostile;
         cases.push_back(c);
     }
+    for (std::size_t i = 0; i < cases.size(); i += 2) {
+        AttendCase c = cases[i];
+        c.masked = true;
+        if (i < shapes || i % 10 == 0) masked.push_back(c);
+    }
+    cases.insert(cases.end(), masked.begin(), masked.end());
     // NaN that only the later rows see: the earlier ones must not be touched by it.
     cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {66}, {}});
     cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {}, {66}});
@@ -320,11 +326,12 @@ void check_attend(const Kernels& k) {
                 CHECK(same_bits_or_nan(want.o, got.o));
                 CHECK(same_bits(run.finished(kernels_scalar, want), run.finished(k, got)));
             }
-            const AttendState want = run.merged(kernels_scalar), got = run.merged(k);
+            AttendState want = run.merged(kernels_scalar), got = run.merged(k);
             CHECK(same_bits_or_nan(want.m, got.m));
             CHECK(same_bits_or_nan(want.l, got.l));
             CHECK(same_bits_or_nan(want.o, got.o));
             CHECK(same_bits(run.finished(kernels_scalar, want, 5), run.finished(k, got, 5)));
+            CHECK(same_bits(run.weights(kernels_scalar, want), run.weights(k, got, kFlushes[seed % 2])));
         }
 }
 
@@ -402,13 +409,13 @@ void check_unary_sizes(const Kernels& k) {
 /// A kernel that is added to the struct does not compile here until it has a line of its own.
 void check_table(const Kernels& k) {
     const auto& [isa, needs, matmul, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value,
-                 attend, attend_merge, attend_finish, unary, softcap] = k;
+                 attend, attend_weights, attend_merge, attend_finish, unary, softcap] = k;
     const std::string name = isa;
     CAPTURE(name);
     CHECK(covers(detect_features(), needs));
     REQUIRE((matmul[0] && pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
     REQUIRE((write_key[0] && write_value[0]));
-    REQUIRE((attend[0] && attend_merge && attend_finish && unary[0] && softcap));
+    REQUIRE((attend[0] && attend_weights[0] && attend_merge && attend_finish && unary[0] && softcap));
     check_matmul(k);
     check_pack(k);
     check_pack_q8(k);

@@ -19,6 +19,8 @@ void add_verbs(CLI::App& app) {
     add_inspect(app);
     add_plan(app);
     add_logits(app);
+    add_attend(app);
+    add_encode(app);
     add_tokenize(app);
     add_bench(app);
     add_certify(app);

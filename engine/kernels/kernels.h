@@ -64,14 +64,24 @@ struct Matmul {
     bool canonical;                // store NaN as 0x7fc00000
 };
 
+/// What one mask says to one query row of the positions below `end`: those from n_keys on are hidden, others where `hidden`
+/// is not 0 or `added` is −inf; `added` is added to the score. Either pointer may be null.
+struct MaskRow {
+    const std::uint8_t* hidden;    // [n_keys]
+    const float* added;            // [n_keys]
+    std::uint32_t n_keys, end;
+};
+inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, and a causal one beside appended keys
+
 /// One chunk of attention for up to kRowBlock query rows that share a key-value head (Milakov and Gimelshein 2018;
 /// Dao et al. 2022). Row r sees positions [first[r], last[r]) of the whole cache, of which this call does those in
 /// [512·chunk, 512·chunk + 512). Per row, over tiles of 64 positions:
-///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); unseen: −inf
+///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); plus the masks' sum; unseen, hidden: −inf
 ///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
-/// A tile in which a row sees nothing leaves that row as it is. p is 0 where unseen, whatever m is, and such positions'
-/// values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is a negative zero.
+/// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
+/// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
+/// a negative zero.
 struct Attend {
     const float* query;            // [head_dim][n_rows]
     std::uint32_t n_rows;          // 1 to kRowBlock
@@ -81,6 +91,7 @@ struct Attend {
     std::uint32_t value_stride;    // elements, value_head_dim rounded up to 16; the padding holds zeros
     const std::uint32_t* first;    // [n_rows]
     const std::uint32_t* last;     // [n_rows]
+    const MaskRow* masks;          // [n_rows][kMasks]; null: nothing is hidden
     float scale;                   // multiplies a dot product
     float softcap;                 // 0: unused
     std::uint32_t chunk;
@@ -150,6 +161,11 @@ struct Kernels {
 
     /// Indexed by Type of the cache.
     void (*attend[kTypeCount])(const Attend&) noexcept;
+
+    /// Indexed by Type of the cache. weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores
+    /// above and the m and l that a row ended with (o and chunk are not used); 0 where unseen or hidden, or l = 0;
+    /// canonical.
+    void (*attend_weights[kTypeCount])(const Attend&, std::uint32_t tile, float* weights) noexcept;
 
     /// Skips rows with chunk_l = 0; copies where l = 0; else m' = max(m, chunk_m), a = exp(m − m'),
     /// b = exp(chunk_m − m'), l = fma(chunk_l, b, l·a), o = fma(chunk_o, b, o·a).

@@ -2,6 +2,7 @@
 // Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
 #include "../half.h"
 #include "kernels.h"
+#include "mask.h"
 #include "scalar_math.h"
 
 namespace fovea {
@@ -306,10 +307,18 @@ bool any_sees(const Attend& a, std::uint32_t begin, std::uint32_t n) {
     return false;
 }
 
-/// Scores of one tile, −inf where unseen. Panels that no row sees are not read.
+/// One tile's scores, and which positions a row may see: those within its window that no mask hides.
+struct Scores {
+    float score[kRowBlock][kTile];  // −inf where not seen
+    bool seen[kRowBlock][kTile];
+};
+
+/// Panels that no row sees are not read.
 template<class Storage>
-void score_tile(const Attend& a, std::uint32_t tile, float (&score)[kRowBlock][kTile]) {
+void score_tile(const Attend& a, std::uint32_t tile, Scores& s) {
     const auto* keys = reinterpret_cast<const typename Storage::Element*>(a.keys);
+    float bias[kRowBlock][kTile] = {};
+    for (std::uint32_t row = 0; a.masks && row < a.n_rows; ++row) sum_masks(a.masks + row * kMasks, tile, bias[row]);
     for (std::uint32_t offset = 0; offset < kTile; offset += kLanes) {
         const std::uint32_t pos = tile + offset;
         float dot[kRowBlock][kLanes] = {};
@@ -317,9 +326,12 @@ void score_tile(const Attend& a, std::uint32_t tile, float (&score)[kRowBlock][k
             dot_panel<Storage>(keys + std::size_t{pos} * a.head_dim, a.query, a.head_dim, a.n_rows, dot);
         for (std::uint32_t row = 0; row < a.n_rows; ++row)
             for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-                float s = dot[row][lane] * a.scale;
-                if (a.softcap != 0.0f) s = softcap_f32(s, a.softcap);
-                score[row][offset + lane] = sees(a, row, pos + lane, 1) ? s : kMinusInfinity;
+                const std::uint32_t i = offset + lane;
+                float score = dot[row][lane] * a.scale;
+                if (a.softcap != 0.0f) score = softcap_f32(score, a.softcap);
+                if (a.masks) score = score + bias[row][i];
+                s.seen[row][i] = sees(a, row, tile + i, 1) && bias[row][i] != kMinusInfinity;
+                s.score[row][i] = s.seen[row][i] ? score : kMinusInfinity;
             }
     }
 }
@@ -336,17 +348,17 @@ float raise(float m, const float (&score)[kTile]) {
 
 /// Folds one tile's scores and values into a row's state.
 template<class Storage>
-void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const float (&score)[kTile], float& m,
-                float (&l)[kLanes], float* o) {
+void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
+                float* o) {
     const auto* values = reinterpret_cast<const typename Storage::Element*>(a.values);
-    const float raised = raise(m, score);
+    const float raised = raise(m, s.score[row]);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
     m = raised;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
     for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
     for (std::uint32_t offset = 0; offset < kTile; ++offset) {
         // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
-        const float p = sees(a, row, tile + offset, 1) ? exp_f32(score[offset] - m) : 0.0f;
+        const float p = s.seen[row][offset] ? exp_f32(s.score[row][offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
         if (p == 0.0f) continue;
         const auto* value = values + (std::size_t{tile} + offset) * a.value_stride;
@@ -364,15 +376,24 @@ void attend(const Attend& a) noexcept {
     for (std::uint32_t offset = 0; offset < kChunk; offset += kTile) {
         const std::uint32_t tile = a.chunk * kChunk + offset;
         if (!any_sees(a, tile, kTile)) continue;
-        float score[kRowBlock][kTile];
-        score_tile<Storage>(a, tile, score);
+        Scores scores;
+        score_tile<Storage>(a, tile, scores);
         for (std::uint32_t row = 0; row < a.n_rows; ++row)
             if (sees(a, row, tile, kTile))
-                weigh_tile<Storage>(a, row, tile, score[row], a.m[row], l[row],
-                                    a.o + row * std::size_t{a.value_stride});
+                weigh_tile<Storage>(a, row, tile, scores, a.m[row], l[row], a.o + row * std::size_t{a.value_stride});
     }
     for (std::uint32_t row = 0; row < a.n_rows; ++row) a.l[row] = fold(l[row]);
     for (std::size_t i = 0; i < a.n_rows * std::size_t{a.value_stride}; ++i) a.o[i] = a.o[i] + 0.0f;
+}
+
+template<class Storage>
+void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
+    Scores s;
+    score_tile<Storage>(a, tile * kTile, s);
+    for (std::uint32_t row = 0; row < a.n_rows; ++row)
+        for (std::uint32_t i = 0; i < kTile; ++i)
+            weights[row * kTile + i] =
+                s.seen[row][i] && a.l[row] != 0.0f ? canonical(exp_f32(s.score[row][i] - a.m[row]) / a.l[row]) : 0.0f;
 }
 
 void attend_merge(const AttendMerge& a) noexcept {
@@ -433,6 +454,7 @@ constinit const Kernels kernels_scalar = {
     .write_key = {write_key<F32>, write_key<F16>, nullptr, nullptr, nullptr},
     .write_value = {write_value<F32>, write_value<F16>, nullptr, nullptr, nullptr},
     .attend = {attend<F32>, attend<F16>, nullptr, nullptr, nullptr},
+    .attend_weights = {attend_weights<F32>, attend_weights<F16>, nullptr, nullptr, nullptr},
     .attend_merge = attend_merge,
     .attend_finish = attend_finish,
     .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<sine>, each<cosine>, each<gelu_f32>,

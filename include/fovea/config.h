@@ -57,6 +57,8 @@ struct Block {
     bool norm_bias = false;
     bool bias_kv = false;             ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;           ///< one zero key and value appended (PyTorch's add_zero_attn)
+    /// Heads come as they are, without projections: attention that has no weights. Never in a file.
+    bool bare = false;
 
     bool operator==(const Block&) const = default;
 };

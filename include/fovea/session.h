@@ -5,6 +5,9 @@
 //     Session session;                  // 2. the caller's bytes, at least plan.arena_bytes of them
 //     make_session(model, limits, arena, session);
 //     forward(session, tokens, logits); // 3. as often as there are tokens; allocates nothing
+//
+// What a model computes follows from its configuration: logits of a decoder with a vocabulary (forward), vectors of
+// encoders and of decoders that take vectors (encode), or a lone attention (attend). The last two: fovea/encode.h.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -19,10 +22,14 @@ namespace fovea {
 
 /// What a session must be able to hold. The defaults work for every model.
 struct Limits {
-    std::uint32_t max_kv_len = 0;  ///< positions in the cache; 0: the model's max_positions
-    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(192, max_kv_len). Longer prompts go in pieces
+    std::uint32_t max_kv_len = 0;  ///< positions in the cache; 0: the model's max_positions. For forward alone
+    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(192, max_kv_len). Longer prompts go in pieces.
+                                   ///< encode, attend: rows of all sequences of a stack; 0: max_positions, or 512
     std::uint32_t n_threads = 1;   ///< 1 to kMaxThreads; the size of the team, fixed for the session's life
     Type kv_type = Type::f32;      ///< f32 or f16: how keys and values are cached
+    std::uint32_t max_sequences = 0;  ///< encode, attend: sequences in one call; 0: 1
+    std::uint32_t max_memory = 0;     ///< encode, attend: rows of the memory, or keys, past ones too, of all sequences;
+                                      ///< 0: max_batch
 };
 
 inline constexpr std::uint32_t kMaxThreads = 256;
@@ -83,7 +90,7 @@ private:
 ///
 /// On success kv_len grows by seq_len. The result does not depend, in any bit, on how tokens are split into calls, on
 /// the number of threads, or on the instruction set. Allocates nothing.
-/// Errors, session unchanged: bad_shape, context_full, token_out_of_range.
+/// Errors, session unchanged: bad_shape, context_full, token_out_of_range, unsupported (not a model for logits).
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
 [[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
 
@@ -95,6 +102,23 @@ private:
 
 /// Raised whenever an order of operations, and with it any bit of any result, changes.
 inline constexpr std::uint32_t kNumericsVersion = 1;
+
+/// Where attention weights go on request: those of one layer, as exp(score − maximum) / sum, by a second pass over the
+/// scores of rows that have their maximum and sum. Slows that layer, and changes no other result.
+struct AttentionWeights {
+    std::uint32_t layer = 0;
+    bool in_encoder = false;       ///< a layer of the encoder, where the model has both stacks
+    bool cross = false;            ///< its attention over the memory
+    bool per_head = false;         ///< else the mean over the query heads, summed in their order
+    std::uint32_t n_queries = 0;   ///< rows of each matrix; forward: at least the positions, for row i is position i
+    std::uint32_t n_keys = 0;      ///< columns, at least those that there are; appended keys come last; the rest is 0
+    /// [n_sequences][n_heads, if per_head][n_queries][n_keys], n_sequences as in the calls to come; empty: no weights.
+    /// Rows that no call computes stay as they are.
+    std::span<float> out;
+};
+/// Asks for weights of every call from here on or, with {}, no longer. `out` must stay. Calls refuse, with bad_shape,
+/// where they have more queries, keys or sequences than it has room for. Errors: bad_argument (no such layer).
+[[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
 /// position, the layer's number (n_layers for what follows the last), the operation's name and the row in float32.

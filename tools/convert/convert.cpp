@@ -14,6 +14,7 @@
 #include "convert/source_file.h"
 #include "convert/tokenizer_bin.h"
 #include "convert/tokenizer_json.h"
+#include "convert/torch_module.h"
 #include "convert/vocab_txt.h"
 #include "convert/writer.h"
 #include "refusal.h"
@@ -75,14 +76,18 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     const bool has_modules = is_there(given / "modules.json");
     const fs::path folder = has_modules ? given / read_sentence_modules(given / "modules.json", sentence) : given;
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
+    const auto weights = [&] {
+        return single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder);
+    };
+    const Fields fields = Fields::read(config_path);
+    if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json");
     if (has_modules && config.kind != HfKind::bert)
         throw Refusal((given / "modules.json").string() + ": want it beside a model of type bert only");
     config.stack().pooling = sentence.pooling;
     config.stack().normalize_pooled = sentence.normalize_pooled;
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
-    ModelSource source = join_hf_model(
-        std::move(config), single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder));
+    ModelSource source = join_hf_model(std::move(config), weights());
     add_chat_template(folder, source);
     add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.bin"}, facts,
                   source);

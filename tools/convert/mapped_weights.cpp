@@ -82,7 +82,7 @@ void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<flo
 }
 
 void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const {
-    const Entry& entry = entries_.at({spec.role, spec.layer});
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
     const bool vector = spec.layout == Layout::vector;
     const std::uint32_t n_cols = vector ? 1 : spec.n_cols;
     if (vector) n_rows = spec.n_cols;

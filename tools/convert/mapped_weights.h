@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,15 +36,16 @@ struct RowOrder {
     std::uint32_t gated_rows = 0;
 };
 
-/// The decoder's tensors, each where it is found, and the files they are found in.
+/// A model's tensors, each where it is found, and the files they are found in.
 class MappedWeights {
 public:
-    void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {}) {
-        entries_[{role, layer}] = {view, {}, order};
+    void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {},
+             StackIndex stack = StackIndex::decoder) {
+        entries_[{stack, role, layer}] = {view, {}, order};
     }
     /// Gate and up of a gated feed-forward part, d_ff rows each.
     void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff) {
-        entries_[{role, layer}] = {gate, up, {0, 0, d_ff}};
+        entries_[{StackIndex::decoder, role, layer}] = {gate, up, {0, 0, d_ff}};
     }
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
@@ -68,7 +70,7 @@ private:
     };
     static Place find_row(const Entry& entry, std::uint32_t row);
 
-    std::map<std::pair<Role, std::uint32_t>, Entry> entries_;
+    std::map<std::tuple<StackIndex, Role, std::uint32_t>, Entry> entries_;
     std::vector<std::vector<float>> computed_;
     std::vector<Mapping> mappings_;
 };

@@ -2,6 +2,7 @@
 // panel products: of key panels with the query, and of value rows (sixteen dims are a panel, positions its columns)
 // with the weights. A tile's scores never leave the stack.
 #pragma once
+#include "../mask.h"
 #include "math.h"
 #include "product.h"
 
@@ -19,13 +20,36 @@ inline constexpr std::uint32_t kFetchedDims = 32;  // the keys of narrower heads
 /// A tile's scores, then weights, and the running state that is not kept in Attend.
 struct Tile {
     alignas(64) float score[kRowBlock * kTile];  // [row][position]; weights after weigh
+    alignas(64) float bias[kRowBlock * kTile];   // [row][position]: the masks' sum, where there are masks
     alignas(64) float l[kRowBlock * kLanes];     // [row]: sums of weights by lane
     alignas(64) float m_new[kLanes];             // [row]: largest score so far
     alignas(64) float decay[kLanes];             // exp(largest before this tile − m_new)
     std::uint32_t base;                          // first position
     std::uint32_t begin, end;                    // positions that any row sees,
     std::uint32_t panel, panel_end;              // and the panels these lie in, counted from base
+
+    /// To the positions from `first` to `last`, some of which lie in the tile.
+    void narrow(std::uint32_t first, std::uint32_t last) {
+        begin = first < base ? base : first;
+        end = smaller(last, base + kTile);
+        panel = (begin - base) / kLanes;
+        panel_end = (end - base + kLanes - 1) / kLanes;
+    }
 };
+
+/// The first position of [from, from + n) that any row sees, and the one after the last; begin >= end: none.
+struct Hull {
+    std::uint32_t begin, end;
+};
+inline Hull hull(const Attend& a, std::uint32_t from, std::uint32_t n) {
+    Hull h{from + n, from};
+    for (std::uint32_t r = 0; r < a.n_rows; ++r) {
+        if (a.first[r] >= a.last[r]) continue;
+        h.begin = smaller(h.begin, a.first[r]);
+        h.end = h.end < a.last[r] ? a.last[r] : h.end;
+    }
+    return {h.begin < from ? from : h.begin, smaller(h.end, from + n)};
+}
 
 /// Positions of the tile that starts at `base` which row r sees, as lanes [begin, end) of it; begin >= end: none.
 struct Seen {
@@ -71,35 +95,58 @@ void score_rows_of(std::uint32_t n_rows, const Attend& a, std::uint32_t row, Til
     if constexpr (kRows > 1) score_rows_of<kRows - 1, W>(n_rows, a, row, t);
 }
 
-/// Calls body(p, mask) for the tile's panels; mask(x, y) is x in the lanes that a row sees, else y. A row that sees the
-/// whole tile, the common one, has no masks and a fixed number of panels.
+/// Calls body(p, add, mask) for the tile's panels; add(x) is x plus the masks' sum, mask(x, y) x in the lanes that row
+/// r sees, else y. A row that sees the whole tile, the common one, has no masks and a fixed number of panels.
 template<class Body>
-FOVEA_LANES void for_panels(const Tile& t, Seen s, Body&& body) {
-    if (s.begin == 0 && s.end == kTile) {
-        for (std::uint32_t p = 0; p < kTilePanels; ++p) body(p, [](F32x16 x, F32x16) { return x; });
+FOVEA_LANES void for_panels(const Attend& a, const Tile& t, std::uint32_t r, Seen s, Body&& body) {
+    const auto nothing = [](F32x16 x) { return x; };
+    if (s.begin == 0 && s.end == kTile && !a.masks) {
+        for (std::uint32_t p = 0; p < kTilePanels; ++p) body(p, nothing, [](F32x16 x, F32x16) { return x; });
         return;
     }
+    const F32x16 hidden = floats(splat_bits(kMinusInfinity));
     for (std::uint32_t p = t.panel; p < t.panel_end; ++p) {
         const int lane = static_cast<int>(p * kLanes);
         const Mask16 lanes = lanes_between(s.begin - lane, s.end - lane);
-        body(p, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
+        if (a.masks) {
+            const F32x16 bias = load(t.bias + r * kTile + p * kLanes);
+            body(
+                p, [&](F32x16 x) { return x + bias; },
+                [&](F32x16 x, F32x16 y) { return select(lanes, select(bias == hidden, y, x), y); });
+        } else {
+            body(p, nothing, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
+        }
     }
+}
+
+/// Dot products of all rows with the tile's keys, and the masks' sums.
+template<class W>
+void score_tile(const Attend& a, Tile& t) {
+    for (std::uint32_t row = 0; row < a.n_rows; row += Tiling::kRows)
+        score_rows_of<Tiling::kRows, W>(smaller(Tiling::kRows, a.n_rows - row), a, row, t);
+    for (std::uint32_t r = 0; a.masks && r < a.n_rows; ++r) sum_masks(a.masks + r * kMasks, t.base, t.bias + r * kTile);
+}
+
+/// A panel's scores for row r, −inf where unseen.
+template<class Add, class Mask>
+FOVEA_LANES F32x16 score_of(const Attend& a, const float* dot, Add add, Mask mask) {
+    F32x16 score = load(dot) * splat(a.scale);
+    if (a.softcap != 0.0f) score = softcap(score, splat(a.softcap));
+    return mask(add(score), floats(splat_bits(kMinusInfinity)));
 }
 
 /// Scales, caps and masks the tile's dot products and finds each row's new maximum. A row that sees nothing is given a
 /// decay of exp(0 − 0).
 [[gnu::flatten]] inline void mask_scores(const Attend& a, Tile& t) {
-    const F32x16 scale = splat(a.scale), cap = splat(a.softcap), unseen = floats(splat_bits(kMinusInfinity));
+    const F32x16 unseen = floats(splat_bits(kMinusInfinity));
     F32x16 m_old = splat(0.0f), m_new = m_old;  // filled by lane: a load of floats stored one by one waits for them
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
         const Seen s = seen(a, r, t.base);
         if (s.begin >= s.end) continue;
         F32x16 top = unseen;
-        for_panels(t, s, [&](std::uint32_t p, auto mask) {
+        for_panels(a, t, r, s, [&](std::uint32_t p, auto add, auto mask) {
             float* at = t.score + r * kTile + p * kLanes;
-            F32x16 score = load(at) * scale;
-            if (a.softcap != 0.0f) score = softcap(score, cap);
-            score = mask(score, unseen);
+            const F32x16 score = score_of(a, at, add, mask);
             store(score, at);
             top = max(top, score);
         });
@@ -122,7 +169,7 @@ FOVEA_LANES void for_panels(const Tile& t, Seen s, Body&& body) {
         const F32x16 m = splat(t.m_new[r]);
         float* weight = t.score + r * kTile;
         F32x16 l = load(t.l + r * kLanes) * splat(t.decay[r]);
-        for_panels(t, s, [&](std::uint32_t p, auto mask) {
+        for_panels(a, t, r, s, [&](std::uint32_t p, auto, auto mask) {
             const F32x16 w = mask(exp(load(weight + p * kLanes) - m), splat(0.0f));
             store(w, weight + p * kLanes);
             l = l + w;
@@ -197,12 +244,8 @@ void attend_tiles(const Attend& a, Tile& t, std::uint32_t begin, std::uint32_t e
         for (std::uint32_t i = 0; i < a.value_stride; i += kLanes) store(splat(0.0f), a.o + r * a.value_stride + i);
     }
     for (t.base = begin / kTile * kTile; t.base < end; t.base += kTile) {
-        t.begin = begin < t.base ? t.base : begin;
-        t.end = smaller(end, t.base + kTile);
-        t.panel = (t.begin - t.base) / kLanes;
-        t.panel_end = (t.end - t.base + kLanes - 1) / kLanes;
-        for (std::uint32_t row = 0; row < a.n_rows; row += Tiling::kRows)
-            score_rows_of<Tiling::kRows, W>(smaller(Tiling::kRows, a.n_rows - row), a, row, t);
+        t.narrow(begin, end);
+        score_tile<W>(a, t);
         mask_scores(a, t);
         weigh(a, t);
         if (skip_zeros) {
@@ -219,15 +262,7 @@ void attend_tiles(const Attend& a, Tile& t, std::uint32_t begin, std::uint32_t e
 template<class W>
 void attend(const Attend& a) noexcept {
     Tile t;
-    const std::uint32_t chunk_begin = a.chunk * kChunk;
-    std::uint32_t begin = chunk_begin + kChunk, end = chunk_begin;
-    for (std::uint32_t r = 0; r < a.n_rows; ++r) {
-        if (a.first[r] >= a.last[r]) continue;
-        begin = smaller(begin, a.first[r]);
-        end = end < a.last[r] ? a.last[r] : end;
-    }
-    begin = begin < chunk_begin ? chunk_begin : begin;
-    end = smaller(end, chunk_begin + kChunk);
+    const auto [begin, end] = hull(a, a.chunk * kChunk, kChunk);
     attend_tiles<W>(a, t, begin, end, false);
     F32x16 zeros = splat(0.0f);  // x·0 is 0 where x is finite, else NaN
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes)
@@ -235,6 +270,27 @@ void attend(const Attend& a) noexcept {
     if (fold_sum(zeros) != 0.0f) attend_tiles<W>(a, t, begin, end, true);
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes) store(load(a.o + i) + splat(0.0f), a.o + i);
     for (std::uint32_t r = 0; r < a.n_rows; ++r) a.l[r] = fold_sum(load(t.l + r * kLanes));
+}
+
+/// A second pass over one tile, for those who want to see the weights.
+template<class W>
+[[gnu::flatten]] void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
+    for (std::uint32_t i = 0; i < a.n_rows * kTile; i += kLanes) store(splat(0.0f), weights + i);
+    Tile t;
+    t.base = tile * kTile;
+    const auto [begin, end] = hull(a, t.base, kTile);
+    if (begin >= end) return;
+    t.narrow(begin, end);
+    score_tile<W>(a, t);
+    for (std::uint32_t r = 0; r < a.n_rows; ++r) {
+        const Seen s = seen(a, r, t.base);
+        if (s.begin >= s.end || a.l[r] == 0.0f) continue;
+        for_panels(a, t, r, s, [&](std::uint32_t p, auto add, auto mask) {
+            const F32x16 score = score_of(a, t.score + r * kTile + p * kLanes, add, mask);
+            const F32x16 weight = exp(score - splat(a.m[r])) / splat(a.l[r]);
+            store(mask(canonical(weight), splat(0.0f)), weights + r * kTile + p * kLanes);
+        });
+    }
 }
 
 }  // namespace

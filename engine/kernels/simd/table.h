@@ -23,6 +23,7 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
             .write_key = {write_key<float>, write_key<Half>, nullptr, nullptr, nullptr},
             .write_value = {write_value<float>, write_value<Half>, nullptr, nullptr, nullptr},
             .attend = {attend<float>, attend<Half>, nullptr, nullptr, nullptr},
+            .attend_weights = {attend_weights<float>, attend_weights<Half>, nullptr, nullptr, nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = {unary<Unary::exp>, unary<Unary::tanh>, unary<Unary::erf>, unary<Unary::sin>, unary<Unary::cos>,

@@ -1,0 +1,258 @@
+// The entry points for vectors: what is checked, and how sequences become rows, keys and passes.
+#include "fovea/encode.h"
+
+#include "../platform/float_env.h"
+#include "model.h"
+#include "pass.h"
+
+namespace fovea {
+namespace {
+
+Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
+    return {Code::bad_shape, what, wanted, had};
+}
+
+struct Total {
+    std::uint64_t rows = 0, longest = 0;
+};
+[[nodiscard]] Status count_rows(std::span<const std::uint32_t> lengths, std::uint64_t most, Total& total) noexcept {
+    for (const std::uint32_t n : lengths) {
+        if (n == 0) return bad_shape("rows of every sequence at least", 1, 0);
+        total.rows += n;
+        total.longest = total.longest < n ? n : total.longest;
+    }
+    return total.rows > most ? bad_shape("rows at most", most, total.rows) : Status{};
+}
+
+[[nodiscard]] Status check_ids(std::span<const Token> ids, std::uint64_t n) noexcept {
+    for (const Token id : ids)
+        if (id >= n) return {Code::token_out_of_range, "as the largest token or type", n - 1, id};
+    return {};
+}
+
+/// A side's rows are there, in the form its stack reads.
+[[nodiscard]] Status check_sequences(const SessionState& s, const Stack& stack, const Sequences& in,
+                                     std::size_t n_sequences, Total& total) noexcept {
+    if (in.lengths.size() != n_sequences || !n_sequences)
+        return bad_shape("sequences of each side", n_sequences, in.lengths.size());
+    if (n_sequences > s.limits.max_sequences)
+        return bad_shape("sequences at most", s.limits.max_sequences, n_sequences);
+    if (Status status = count_rows(in.lengths, s.limits.max_batch, total); !status.ok()) return status;
+    const std::uint64_t n_ids = stack.vocab_size ? total.rows : 0;
+    const std::uint64_t n_floats = stack.vocab_size ? 0 : total.rows * stack.d_model;
+    if (in.ids.size() != n_ids) return bad_shape("ids", n_ids, in.ids.size());
+    if (in.vectors.size() != n_floats) return bad_shape("vectors' elements", n_floats, in.vectors.size());
+    if (!in.types.empty() && (in.types.size() != total.rows || !stack.n_token_types))
+        return bad_shape("token types", stack.n_token_types ? total.rows : 0, in.types.size());
+    if (stack.max_positions && total.longest > stack.max_positions)
+        return bad_shape("positions at most", stack.max_positions, total.longest);
+    if (Status status = check_ids(in.ids, stack.vocab_size); !status.ok()) return status;
+    return check_ids(in.types, stack.n_token_types);
+}
+
+/// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
+std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std::uint32_t> lengths,
+                                std::span<const std::uint32_t> sources) noexcept {
+    auto* out = reinterpret_cast<Sequence*>(s.arena + s.map.sequences.offset) + (cross ? s.limits.max_sequences : 0);
+    std::uint32_t row = 0, source = 0, at = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        out[i] = {.row = row,
+                  .n_rows = lengths[i],
+                  .source = source,
+                  .n_source = sources[i],
+                  .pos = 0,
+                  .n_keys = sources[i],
+                  .at = at,
+                  .diagonal = 0};
+        row += lengths[i];
+        source += sources[i];
+        at += static_cast<std::uint32_t>(round_up(sources[i], kLanes));
+    }
+    return {out, lengths.size()};
+}
+
+/// Products of queries with keys and of weights with values, of every head: what masks save is not counted.
+[[nodiscard]] std::uint64_t attention_macs(const Block& b, std::span<const Sequence> sequences) noexcept {
+    std::uint64_t macs = 0;
+    for (const Sequence& s : sequences) macs += std::uint64_t{s.n_rows} * s.n_keys;
+    return macs * b.n_heads * (b.head_dim + b.value_head_dim);
+}
+
+void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcept {
+    input.tokens = side.ids;
+    input.vectors = side.vectors.data();
+    input.types = side.types;
+    input.self_masks = &side.masks;
+    input.self = place(s, false, side.lengths, side.lengths);
+    input.seq_len = input.self.back().row + input.self.back().n_rows;
+    const Stack& stack = stack_of(s.model.config(), input.index);
+    const std::uint64_t macs = s.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
+    run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
+}
+
+/// Whether a bare attention's heads lie within their span of `size` elements.
+[[nodiscard]] Status check_heads(const char* what, std::uint64_t size, const Strides& strides,
+                                 std::uint64_t n_sequences, std::uint64_t n_rows, std::uint64_t n_heads,
+                                 std::uint64_t dim) noexcept {
+    if (!n_rows) return {};
+    const std::uint64_t counts[] = {n_sequences, n_rows, n_heads},
+                        steps[] = {strides.sequence, strides.row, strides.head};
+    std::uint64_t wanted = dim;
+    for (int i = 0; i < 3; ++i) {
+        if (counts[i] > 1 && steps[i] > size) return bad_shape(what, steps[i], size);  // nor does the sum overflow
+        wanted += (counts[i] - 1) * steps[i];
+    }
+    if (n_sequences > 1 && !strides.sequence) return bad_shape("a sequence stride at least", 1, 0);
+    return size < wanted ? bad_shape(what, wanted, size) : Status{};
+}
+
+[[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::uint64_t out_size) noexcept {
+    const Block& b = stack.blocks[0];
+    const std::uint64_t n = in.n_sequences;
+    if (!b.bare) {
+        if (in.n_past) return bad_shape("past keys of a module", 0, in.n_past);
+        const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
+        const std::uint64_t width = b.has_output_map ? or_else(b.output_width, stack.d_model) : merged;
+        const std::uint64_t wanted[] = {n * in.n_queries * or_else(b.query_width, stack.d_model),
+                                        n * in.n_keys * or_else(b.key_width, stack.d_model),
+                                        n * in.n_keys * or_else(b.value_width, stack.d_model),
+                                        n * in.n_queries * width};
+        const std::uint64_t had[] = {in.query.data.size(), in.key.data.size(), in.value.data.size(), out_size};
+        constexpr const char* kNames[] = {"query elements", "key elements", "value elements", "output elements"};
+        for (int i = 0; i < 4; ++i)
+            if (had[i] != wanted[i]) return bad_shape(kNames[i], wanted[i], had[i]);
+        return {};
+    }
+    const Status checks[] = {
+        check_heads("query elements", in.query.data.size(), in.query.strides, n, in.n_queries, b.n_heads, b.head_dim),
+        check_heads("key elements", in.key.data.size(), in.key.strides, n, in.n_keys, b.n_kv_heads, b.head_dim),
+        check_heads("value elements", in.value.data.size(), in.value.strides, n, in.n_keys, b.n_kv_heads,
+                    b.value_head_dim),
+        check_heads("past key elements", in.past_key.data.size(), in.past_key.strides, n, in.n_past, b.n_kv_heads,
+                    b.head_dim),
+        check_heads("past value elements", in.past_value.data.size(), in.past_value.strides, n, in.n_past, b.n_kv_heads,
+                    b.value_head_dim),
+        check_heads("output elements", out_size, in.out_strides, n, in.n_queries, b.n_heads, b.value_head_dim)};
+    for (const Status& status : checks)
+        if (!status.ok()) return status;
+    return {};
+}
+
+}  // namespace
+
+Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept {
+    SessionState& s = *SessionAccess::state(session);
+    const Config& config = s.model.config();
+    if (kind_of(config) != Kind::encode) return {Code::unsupported, "vectors of this model", 0, 0};
+    const bool encodes = config.encoder.n_layers != 0, decodes = config.decoder.n_layers != 0;
+    bool reads_memory = false;
+    for (std::uint32_t i = 0; i < config.decoder.n_blocks; ++i)
+        reads_memory |= decodes && config.decoder.blocks[i].cross_attention;
+    const std::size_t n = (encodes ? input.source : input.target).lengths.size();
+    Total source, target, memory;
+    if (encodes)
+        if (Status status = check_sequences(s, config.encoder, input.source, n, source); !status.ok()) return status;
+    if (decodes)
+        if (Status status = check_sequences(s, config.decoder, input.target, n, target); !status.ok()) return status;
+    const std::span<const std::uint32_t> memory_lengths = encodes ? input.source.lengths : input.memory_lengths;
+    if (reads_memory) {
+        if (memory_lengths.size() != n) return bad_shape("sequences of the memory", n, memory_lengths.size());
+        if (Status status = count_rows(memory_lengths, s.limits.max_memory, memory); !status.ok()) return status;
+        const std::uint64_t wanted = encodes ? 0 : memory.rows * config.decoder.d_model;
+        if (input.memory.size() != wanted) return bad_shape("memory elements", wanted, input.memory.size());
+    }
+    const Stack& last = stack_of(config, last_stack(config));
+    const Total& rows = decodes ? target : source;
+    const std::uint64_t n_out = (last.pooling != Pooling::none ? n : rows.rows) * last.d_model;
+    if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
+    const bool of_encoder = weights_stack(s) == StackIndex::encoder;
+    if (Status status = check_weights(s, n, of_encoder ? source.longest : target.longest,
+                                      of_encoder      ? source.longest
+                                      : s.asked.cross ? memory.longest
+                                                      : target.longest);
+        !status.ok())
+        return status;
+
+    const FloatEnv env;
+    PassInput pass;
+    pass.out = {out.data(), last.d_model};
+    if (encodes) {
+        pass.index = StackIndex::encoder;
+        if (decodes) pass.out = {s.floats(s.map.memory), s.map.hidden_stride};
+        run_stack(s, pass, input.source);
+    }
+    if (!decodes) return {};
+    // The encoder's vectors or the caller's; only a matmul's operand is made of them.
+    pass.memory = encodes ? pass.out : Rows{const_cast<float*>(input.memory.data()), config.decoder.d_model};
+    pass.n_memory = static_cast<std::uint32_t>(memory.rows);
+    pass.index = StackIndex::decoder;
+    pass.out = {out.data(), last.d_model};
+    pass.cross = place(s, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
+    pass.cross_masks = &input.memory_masks;
+    run_stack(s, pass, input.target);
+    return {};
+}
+
+Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept {
+    SessionState& s = *SessionAccess::state(session);
+    const Config& config = s.model.config();
+    if (kind_of(config) != Kind::attend) return {Code::unsupported, "attention alone of this model", 0, 0};
+    const Stack& stack = stack_of(config, last_stack(config));
+    const Block& b = stack.blocks[0];
+    const std::uint64_t n = input.n_sequences, n_given = std::uint64_t{input.n_past} + input.n_keys;
+    if (!n || !input.n_queries) return bad_shape("sequences and queries at least", 1, 0);
+    if (n > s.limits.max_sequences) return bad_shape("sequences at most", s.limits.max_sequences, n);
+    if (n * input.n_queries > s.limits.max_batch)
+        return bad_shape("queries at most", s.limits.max_batch, n * input.n_queries);
+    if (n * n_given > s.limits.max_memory) return bad_shape("keys at most", s.limits.max_memory, n * n_given);
+    if (Status status = check_inputs(stack, input, out.size()); !status.ok()) return status;
+    if (!input.kv_lengths.empty() && input.kv_lengths.size() != n)
+        return bad_shape("key lengths", n, input.kv_lengths.size());
+    for (const std::uint32_t length : input.kv_lengths)
+        if (length > n_given) return bad_shape("as the largest key length", n_given, length);
+    const std::uint32_t n_appended = b.bias_kv + b.zero_attn;
+    if (Status status = check_weights(s, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
+
+    const FloatEnv env;
+    auto* sequences = reinterpret_cast<Sequence*>(s.arena + s.map.sequences.offset);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const std::uint32_t length =
+            input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
+        const std::int64_t diagonal = input.kv_lengths.empty() ? input.n_past : std::int64_t{length} - input.n_queries;
+        sequences[i] = {.row = i * input.n_queries,
+                        .n_rows = input.n_queries,
+                        .source = i * input.n_keys,
+                        .n_source = input.n_keys,
+                        .pos = input.n_past,
+                        .n_keys = length,
+                        .at = i * static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes)),
+                        .diagonal = static_cast<std::int32_t>(diagonal)};
+    }
+    PassInput pass;
+    pass.index = last_stack(config);
+    pass.heads = &input;
+    pass.self = {sequences, static_cast<std::size_t>(n)};
+    pass.self_masks = &input.masks;
+    pass.seq_len = static_cast<std::uint32_t>(n * input.n_queries);
+    const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
+    pass.out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged};
+    const StackTensors& t = s.stacks[static_cast<int>(pass.index)];
+    run(s, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
+    return {};
+}
+
+Status attention_model(const Block& block, Model& model) noexcept {
+    Config config;
+    Stack& stack = config.encoder;
+    stack.n_layers = stack.n_blocks = 1;
+    stack.d_model = block.head_dim;
+    stack.blocks[0] = block;
+    stack.blocks[0].bare = true;
+    if (block.bias_kv || block.d_ff || block.norm != Norm::none || block.position != Position::none)
+        return {Code::config_invalid, "heads and widths alone", 0, 1};
+    if (Status status = check(config); !status.ok()) return status;
+    model = ModelAccess::of(config);
+    return {};
+}
+
+}  // namespace fovea

@@ -1,0 +1,103 @@
+// Vectors instead of logits: encoders, decoders that read a memory, and attention alone. Plans, sessions and threads are
+// those of fovea/session.h.
+//
+//     const std::uint32_t lengths[] = {12, 7};       // two sequences, 19 rows, no padding between them
+//     encode(session, {.source = {.ids = ids, .lengths = lengths}}, vectors);
+//
+//     Model heads;                                   // scaled dot-product attention needs no file
+//     attention_model({.n_heads = 8, .n_kv_heads = 8, .head_dim = 64, .value_head_dim = 64, .bare = true}, heads);
+//     ... make_plan(heads.config(), limits, plan); make_session(heads, limits, arena, session);
+//     attend(session, inputs, out);
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "fovea/session.h"
+
+namespace fovea {
+
+/// Which keys a query may not see, and what is added to its scores. At most one of the two pointers is set; neither: no
+/// mask. The element for (sequence, head, query, key) is at their strides' sum plus key; a stride of 0 repeats a mask
+/// for all sequences, heads or queries. A row of which every key is hidden gives zeros, not NaN.
+struct Mask {
+    const std::uint8_t* hidden = nullptr;  ///< not 0: the key is hidden
+    const float* added = nullptr;          ///< added to the score; −inf: the key is hidden, whatever it holds
+    std::uint64_t sequence_stride = 0, head_stride = 0, query_stride = 0;  ///< in elements
+    std::uint32_t n_keys = 0;              ///< elements of a row; keys beyond are hidden
+};
+
+/// What one attention sees: both masks, and with `causal` query i the keys up to past + i. A mask must have elements for
+/// every sequence, head and query that its strides tell apart: lengths are the caller's promise.
+struct Masks {
+    Mask attention;  ///< [query, key], [sequence, head, query, key] or between
+    Mask padding;    ///< [sequence, key]
+    bool causal = false;
+};
+
+/// The rows of several sequences, one after the other: lengths[0] rows, then lengths[1], …
+struct Sequences {
+    std::span<const Token> ids = {};              ///< [n_rows], where the stack has a vocabulary; else
+    std::span<const float> vectors = {};          ///< [n_rows, d_model]
+    std::span<const Token> types = {};            ///< [n_rows] token types, where the stack has them; empty: all 0
+    std::span<const std::uint32_t> lengths = {};  ///< [n_sequences], each at least 1
+    Masks masks = {};                             ///< of the rows' attention to one another
+};
+
+/// An encoder reads `source`, a decoder `target` and, where it has cross-attention, a memory: the encoder's vectors where
+/// the model has both, else `memory`. Each side has the same number of sequences.
+struct EncodeInput {
+    Sequences source = {}, target = {};
+    std::span<const float> memory = {};                  ///< [n_memory_rows, d_model]
+    std::span<const std::uint32_t> memory_lengths = {};  ///< [n_sequences]
+    Masks memory_masks = {};                             ///< of the target's attention to the memory
+};
+
+/// Runs every layer once. The memory's keys and values are made once per layer; nothing is computed for padding, since
+/// there is none.
+///
+///   out  [n_rows, d_model]        what the last stack leaves, its final norm applied, or, where it pools,
+///        [n_sequences, d_model]   a vector for each sequence; float32, NaN only as 0x7fc00000
+///
+/// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
+/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range.
+/// Source: Vaswani et al. 2017, section 3; Devlin et al. 2019 (encoders alone).
+[[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
+
+/// Where heads are: element (sequence, row, head, i) is at the sum of index times stride, plus i. In elements.
+struct Strides {
+    std::uint64_t sequence = 0, row = 0, head = 0;
+};
+struct Heads {
+    std::span<const float> data = {};
+    Strides strides = {};  ///< used by a bare attention alone
+};
+
+/// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed: query
+/// [n_sequences, n_queries, query_width], key and value [n_sequences, n_keys, their widths]. A bare one takes heads in
+/// any layout: query of n_heads and head_dim, key and value of n_kv_heads.
+struct AttendInput {
+    Heads query = {}, key = {}, value = {};
+    Heads past_key = {}, past_value = {};  ///< bare: n_past keys and values that come before the others
+    std::uint32_t n_sequences = 1, n_queries = 0, n_keys = 0, n_past = 0;
+    Masks masks = {};                      ///< keys are counted from the first past one
+    /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
+    /// up to length − n + i. Empty: all are real.
+    std::span<const std::uint32_t> kv_lengths = {};
+    Strides out_strides = {};              ///< bare: where `out` has its heads
+};
+
+/// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.
+///
+///   out  a module: [n_sequences, n_queries, output_width], or merged heads where it has no output map;
+///        bare: n_heads of value_head_dim, as out_strides say. float32, NaN only as 0x7fc00000
+///
+/// Takes memory for keys and values and for no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
+/// lone attention), bad_shape.
+/// Source: Vaswani et al. 2017, eq. 1 and section 3.2.2; computed as Milakov and Gimelshein 2018, Dao et al. 2022.
+[[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;
+
+/// A model that is attention alone, without weights or a file: block.bare, and of the other fields heads, widths, scale
+/// and soft cap. Errors, `model` unchanged: config_invalid.
+[[nodiscard]] Status attention_model(const Block& block, Model& model) noexcept;
+
+}  // namespace fovea

@@ -1,0 +1,275 @@
+// fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "arrays.h"
+#include "opened.h"
+#include "options.h"
+#include "refusal.h"
+#include "report.h"
+#include "verbs.h"
+
+namespace fovea {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+struct VectorOptions {
+    CommonOptions common;
+    std::string model, text, texts, source, target, memory, output, weights;
+    std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
+    bool has_text = false, causal = false, seq_first = false, per_head = false, cross = false, of_encoder = false;
+    std::uint32_t layer = 0;
+    Type kv_type = Type::f32;
+};
+
+/// Rows of one side, packed sequence by sequence.
+struct Side {
+    FloatArray array;
+    std::vector<Token> ids;
+    std::vector<std::uint32_t> lengths;
+    bool batched = true;
+
+    [[nodiscard]] std::uint32_t longest() const {
+        return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+    }
+    [[nodiscard]] std::uint64_t n_rows() const {
+        std::uint64_t n = 0;
+        for (const std::uint32_t length : lengths) n += length;
+        return n;
+    }
+};
+
+Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
+    Side side;
+    side.array = read_floats(path);
+    const Shape& s = side.array.shape;
+    if ((s.size() != 2 && s.size() != 3) || s.back() != d_model)
+        throw Refusal(path + ": shape, want [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
+                      std::to_string(d_model) + "], had " + in_words(s));
+    side.batched = s.size() == 3;
+    if (seq_first && side.batched) side.array = swap_first_two(side.array);
+    const auto n_rows = static_cast<std::uint32_t>(side.array.shape[side.array.shape.size() - 2]);
+    side.lengths.assign(side.batched ? side.array.shape[0] : 1, n_rows);
+    return side;
+}
+
+/// -p's text, or each line of --texts, as ids; those beyond the model's positions are cut off.
+Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::uint32_t max_positions) {
+    Side side;
+    std::vector<std::string> texts;
+    if (options.has_text) texts.push_back(options.text);
+    if (!options.texts.empty()) {
+        std::ifstream file(options.texts);
+        if (!file) throw Refusal(options.texts + ": want a file of texts, a line each, had none that can be read");
+        for (std::string line; std::getline(file, line);) texts.push_back(line);
+        if (texts.empty()) throw Refusal(options.texts + ": lines, want 1 or more, had none");
+    }
+    for (const std::string& text : texts) {
+        std::vector<Token> ids = encode_text(opened, text, false);
+        if (ids.size() > max_positions) ids.resize(max_positions);
+        if (ids.empty()) throw Refusal("text, want 1 token or more, had none");
+        side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
+        side.ids.insert(side.ids.end(), ids.begin(), ids.end());
+    }
+    side.batched = !options.has_text;
+    return side;
+}
+
+struct MaskPair {
+    MaskArray attention, padding;
+};
+MaskPair read_masks(const std::string& mask, const std::string& padding, const AttentionSize& size) {
+    return {read_mask(mask, false, size), read_padding(padding, size)};
+}
+
+void refuse_given(const char* option, const std::string& path, const char* why) {
+    if (!path.empty()) throw Refusal(std::string(option) + ", want none with " + why + ", had " + path, 2);
+}
+
+/// Everything a call needs, and what its arrays are.
+struct Job {
+    Side source, target, memory;
+    MaskPair source_masks, target_masks, memory_masks;
+    EncodeInput input;
+    const Stack* last = nullptr;
+    bool encodes = false, decodes = false, reads_memory = false;
+};
+
+void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
+    const Config& config = opened.model.config();
+    job.encodes = config.encoder.n_layers != 0;
+    job.decodes = config.decoder.n_layers != 0;
+    job.last = job.decodes ? &config.decoder : &config.encoder;
+    job.reads_memory = job.decodes && job.last->blocks[0].cross_attention;
+    const Stack& first = job.encodes ? config.encoder : config.decoder;
+    const bool reads_ids = first.vocab_size != 0;
+    if (reads_ids && options.has_text == !options.texts.empty())
+        throw Refusal("-p or --texts, want one of them, had " + std::string(options.has_text ? "both" : "neither"), 2);
+    if (!reads_ids && (options.has_text || !options.texts.empty()))
+        throw Refusal(opened.name + ": text, want a model with a vocabulary, had one without");
+    const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
+        if (path.empty()) throw Refusal(std::string(option) + ", want an .npy file, had none", 2);
+        return read_side(path, stack.d_model, options.seq_first);
+    };
+    if (job.encodes)
+        job.source = reads_ids ? read_texts(options, opened, first.max_positions)
+                               : vectors("--source", options.source, config.encoder);
+    else
+        refuse_given("--source", options.source, "a decoder alone");
+    if (job.decodes)
+        job.target = vectors("--target", options.target, config.decoder);
+    else
+        refuse_given("--target", options.target, "an encoder alone");
+    if (job.reads_memory && !job.encodes)
+        job.memory = vectors("--memory", options.memory, config.decoder);
+    else
+        refuse_given("--memory", options.memory, "a model that makes or reads none");
+
+    const auto size = [](const Side& queries, const Side& keys, const Stack& stack) {
+        return AttentionSize{queries.lengths.size(), stack.blocks[0].n_heads, queries.longest(), keys.longest()};
+    };
+    EncodeInput& in = job.input;
+    if (job.encodes) {
+        job.source_masks =
+            read_masks(options.source_mask, options.source_padding, size(job.source, job.source, config.encoder));
+        in.source = {job.source.ids,
+                     job.source.array.data,
+                     {},
+                     job.source.lengths,
+                     {job.source_masks.attention.mask, job.source_masks.padding.mask, options.causal && !job.decodes}};
+    }
+    if (!job.decodes) return;
+    job.target_masks =
+        read_masks(options.target_mask, options.target_padding, size(job.target, job.target, config.decoder));
+    in.target = {{},
+                 job.target.array.data,
+                 {},
+                 job.target.lengths,
+                 {job.target_masks.attention.mask, job.target_masks.padding.mask, options.causal}};
+    const Side& memory = job.encodes ? job.source : job.memory;
+    if (!job.reads_memory) return;
+    if (memory.lengths.size() != job.target.lengths.size())
+        throw Refusal(options.target + ": sequences, want " + std::to_string(memory.lengths.size()) +
+                      " as there are of "
+                      "the memory, had " +
+                      std::to_string(job.target.lengths.size()));
+    job.memory_masks =
+        read_masks(options.memory_mask, options.memory_padding, size(job.target, memory, config.decoder));
+    in.memory = job.memory.array.data;
+    if (!job.encodes) in.memory_lengths = job.memory.lengths;
+    in.memory_masks = {job.memory_masks.attention.mask, job.memory_masks.padding.mask, false};
+}
+
+/// Room for this call and no more.
+Limits limits_for(const VectorOptions& options, const Job& job) {
+    constexpr std::uint64_t kMost = (1u << 22) + 1;  // one more than a plan takes, and refuses
+    const auto fit = [&](std::uint64_t n) { return static_cast<std::uint32_t>(std::min(n, kMost)); };
+    Limits limits;
+    limits.n_threads = options.common.n_threads;
+    limits.kv_type = options.kv_type;
+    limits.max_batch = fit(std::max(job.source.n_rows(), job.target.n_rows()));
+    limits.max_memory = fit(std::max(job.memory.n_rows(), job.reads_memory ? job.source.n_rows() : 1));
+    limits.max_sequences = fit(std::max(job.source.lengths.size(), job.target.lengths.size()));
+    return limits;
+}
+
+void encode_arrays(VectorOptions& options) {
+    need_model(options.model);
+    if (options.output.empty() && options.weights.empty()) throw Refusal("-o, want a file for the result, had none", 2);
+    settle(options.common);
+    const OpenedModel opened = open_path(options.model);
+    Job job;
+    read_job(options, opened, job);
+    Running running = start_session(opened, limits_for(options, job), options.common.isa_or_best());
+
+    const Side& rows = job.decodes ? job.target : job.source;
+    const bool pooled = job.last->pooling != Pooling::none;
+    const std::uint64_t n = rows.lengths.size(), d_model = job.last->d_model;
+    if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
+        throw Refusal(
+            "--texts, want a model that pools, or -p, for vectors of every token, had texts of several lengths");
+    Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
+    if (!rows.batched) shape.erase(shape.begin());
+    std::vector<float> out((pooled ? n : rows.n_rows()) * d_model), weights;
+
+    const bool of_encoder = !job.decodes || (options.of_encoder && job.encodes);
+    const Side& queries = of_encoder ? job.source : job.target;
+    const Side& keys = !options.cross ? queries : job.encodes ? job.source : job.memory;
+    const Config& config = opened.model.config();
+    const std::uint32_t n_heads = (of_encoder ? config.encoder : config.decoder).blocks[0].n_heads;
+    Shape weights_shape = {queries.longest(), keys.longest()};
+    if (options.per_head) weights_shape.insert(weights_shape.begin(), n_heads);
+    if (rows.batched) weights_shape.insert(weights_shape.begin(), n);
+    if (!options.weights.empty()) {
+        weights.resize(n * (options.per_head ? n_heads : 1) * queries.longest() * keys.longest());
+        require(set_weights(running.session, {.layer = options.layer,
+                                              .in_encoder = options.of_encoder,
+                                              .cross = options.cross,
+                                              .per_head = options.per_head,
+                                              .n_queries = queries.longest(),
+                                              .n_keys = keys.longest(),
+                                              .out = weights}),
+                "--layer");
+    }
+    require(encode(running.session, job.input, out), opened.name);
+    if (!options.output.empty()) {
+        FloatArray result{options.output, shape, std::move(out)};
+        if (options.seq_first && rows.batched && !pooled) result = swap_first_two(result);
+        shape = result.shape;
+        write_npy(options.output, result.shape, result.data);
+    }
+    if (!options.weights.empty()) write_npy(options.weights, weights_shape, weights);
+    if (!options.common.json) return;
+    nlohmann::ordered_json object;
+    object["shape"] = shape;
+    if (!options.weights.empty()) object["weights_shape"] = weights_shape;
+    object["arena_bytes"] = running.plan.arena_bytes;
+    object["isa"] = running.session.isa();
+    object["n_threads"] = running.plan.limits.n_threads;
+    std::printf("%s\n", object.dump().c_str());
+}
+
+}  // namespace
+
+void add_encode(CLI::App& app) {
+    auto options = std::make_shared<VectorOptions>();
+    CLI::App& verb = *app.add_subcommand("encode", "Vectors of a text, or of what an encoder or decoder is given");
+    add_model(verb, options->model);
+    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "a text");
+    const auto file = [&](const char* name, std::string& path, const char* help) {
+        add_text(verb, name, path, help)->type_name("FILE");
+    };
+    file("--texts", options->texts, "a file of texts, a line each");
+    file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
+    file("--target", options->target, "what the decoder reads");
+    file("--memory", options->memory, "what a decoder without an encoder attends to");
+    file("--source-mask", options->source_mask, "[query, key] or larger: true hides a pair, numbers are added");
+    file("--target-mask", options->target_mask, "of the target's rows to themselves");
+    file("--memory-mask", options->memory_mask, "of the target's rows to the memory");
+    file("--source-padding-mask", options->source_padding, "[batch, key]: true hides a row of the source");
+    file("--target-padding-mask", options->target_padding, "of the target");
+    file("--memory-padding-mask", options->memory_padding, "of the memory");
+    verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
+    verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
+    file("-o,--output", options->output, "an .npy file for the vectors, float32");
+    file("--weights", options->weights, "an .npy file for one layer's attention weights, the heads' mean");
+    CLI::Option* layer = add_count(verb, "--layer", options->layer, 0, 1u << 12, "which layer's, from 0");
+    verb.add_flag("--cross", options->cross, "its attention to the memory");
+    verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
+    verb.add_flag("--per-head", options->per_head, "weights of each head");
+    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_common(verb, options->common);
+    verb.callback([options, text, layer] {
+        options->has_text = text->count() > 0;
+        if (options->weights.empty() && (layer->count() || options->cross || options->per_head || options->of_encoder))
+            throw Refusal("--layer, --cross, --encoder and --per-head, want --weights with them, had none", 2);
+        encode_arrays(*options);
+    });
+}
+
+}  // namespace fovea
