@@ -264,7 +264,19 @@ TEST_CASE("cli: nanosort's logits are upstream's, or numpy's where the checkpoin
     CHECK(converted.status == 0);
     const bool whole = converted.err.empty();
     if (!whole) CHECK(converted.err.find("no transformer.h.0.attn.c_attn.bias in any layer") != std::string::npos);
-    CHECK(output_of({"logits", model, "--tokens", (*nanosort / "tokens.npy").string(), "-o", output}) == "");
+    const std::string weights = (folder / "weights.npy").string();
+    CHECK(output_of({"logits", model, "--tokens", (*nanosort / "tokens.npy").string(), "-o", output, "--weights", weights,
+                     "--layer", "0", "--per-head"}) == "");
+    const NpyArray seen = read_npy(weights);
+    const NpyArray wanted_weights = read_npy(whole ? (*nanosort / "expected_layer0_weights.npy").string()
+                                             : std::string(FOVEA_GOLDEN_DIR "/nanosort_layer0_weights.npy"));
+    REQUIRE(seen.shape == wanted_weights.shape);
+    for (std::size_t i = 0; i < seen.data.size(); i += 4) {
+        float got, wanted;
+        std::memcpy(&got, seen.data.data() + i, 4);
+        std::memcpy(&wanted, wanted_weights.data.data() + i, 4);
+        CHECK(std::abs(got - wanted) <= 1e-5f);
+    }
     const std::string expected =
         whole ? (*nanosort / "expected_logits.npy").string() : std::string(FOVEA_GOLDEN_DIR "/nanosort_logits.npy");
     const NpyArray want = read_npy(expected), got = read_npy(output);

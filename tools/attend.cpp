@@ -282,14 +282,18 @@ void add_attend(CLI::App& app) {
     verb.add_flag("--per-head", options->per_head, "weights of each head: [batch, heads, query, key]");
     add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
     add_count(verb, "--n-kv-heads", options->n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
-    add_real(verb, "--scale", options->scale, -1e30f, 1e30f, "without MODEL: multiplies scores (default 1/sqrt(dim))");
+    CLI::Option* scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,
+                                  "without MODEL: multiplies scores (default 1/sqrt(dim))");
     add_real(verb, "--softcap", options->softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
     file("--past-key", options->past_key, "without MODEL: keys that come before the others");
     file("--past-value", options->past_value, "without MODEL: their values");
     file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
     add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
     add_common(verb, options->common);
-    verb.callback([options] { attend_arrays(*options); });
+    verb.callback([options, scale] {
+        if (scale->count() && options->scale == 0) throw Refusal("--scale, want a number other than 0, had 0", 2);
+        attend_arrays(*options);
+    });
 }
 
 }  // namespace fovea

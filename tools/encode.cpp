@@ -106,6 +106,8 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     job.decodes = config.decoder.n_layers != 0;
     job.last = job.decodes ? &config.decoder : &config.encoder;
     job.reads_memory = job.decodes && job.last->blocks[0].cross_attention;
+    if (job.last->has_output_head)
+        throw Refusal(opened.name + ": model, want an encoder or a decoder of vectors, had one for logits");
     const Stack& first = job.encodes ? config.encoder : config.decoder;
     const bool reads_ids = first.vocab_size != 0;
     if (reads_ids && options.has_text == !options.texts.empty())

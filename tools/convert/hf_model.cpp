@@ -245,7 +245,8 @@ private:
             default: break;
         }
         const std::uint32_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec.role, spec.layer, view(name, vector, n_rows, spec.n_cols, transposed, place), order);
+        weights_.add(spec.role, spec.layer, view(name, vector, n_rows, spec.n_cols, transposed, place), order,
+                     spec.stack);
     }
 
     /// A tensor that nothing reads means a model of another shape than its configuration says.

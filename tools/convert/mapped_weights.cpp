@@ -99,7 +99,7 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
 
 bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                 QuantizedGroup* out) const {
-    const Entry& entry = entries_.at({spec.role, spec.layer});
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
     for (std::uint32_t i = 0; i < n_rows; ++i, out += spec.n_cols / kGroup) {
         const auto [view, row] = find_row(entry, row_begin + i);
         if (view == nullptr) continue;

@@ -117,7 +117,7 @@ public:
             if (!used_.count(name)) refuse(name, "want only tensors that the configuration calls for");
         source.type = widest_.value_or(Type::f32);
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
-        source.read_rows = make_reader(std::move(weights_));
+        set_readers(std::move(weights_), source);
         return source;
     }
 

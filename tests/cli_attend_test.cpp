@@ -1,0 +1,122 @@
+// `attend` and `encode`: what they refuse, and files of arrays in every layout.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "arrays.h"
+#include "command_line.h"
+#include "opened.h"
+#include "small_models.h"
+
+namespace fovea::testing {
+namespace {
+
+struct Files {
+    TemporaryFolder folder;
+    std::string path(const char* name) const { return (folder / name).string(); }
+    std::string array(const char* name, std::vector<std::uint64_t> shape) const {
+        std::uint64_t n = 1;
+        for (const std::uint64_t size : shape) n *= size;
+        std::vector<float> data(n);
+        for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<float>(i * 7919 % 1013) / 500.0f - 1.0f;
+        write_npy(path(name), shape, data);
+        return path(name);
+    }
+};
+
+std::vector<float> values(const std::string& path, const std::vector<std::uint64_t>& shape) {
+    const FloatArray array = read_floats(path);
+    CHECK(array.shape == shape);
+    return array.data;
+}
+
+TEST_CASE("cli: attend on one array is softmax(X·Xᵀ·scale)·X") {
+    const Files files;
+    const std::string x = files.array("x.npy", {5, 3}), y = files.path("y.npy"), w = files.path("w.npy");
+    CHECK(output_of({"attend", "--query", x, "--scale", "1", "-o", y, "--weights", w}) == "");
+    const auto in = values(x, {5, 3}), out = values(y, {5, 3}), weights = values(w, {5, 5});
+    for (std::size_t q = 0; q < 5; ++q) {
+        double sum = 0, p[5], want[3] = {};
+        for (std::size_t k = 0; k < 5; ++k) {
+            double score = 0;
+            for (std::size_t i = 0; i < 3; ++i) score += double{in[q * 3 + i]} * in[k * 3 + i];
+            sum += p[k] = std::exp(score);
+        }
+        for (std::size_t k = 0; k < 5; ++k) {
+            CHECK(std::abs(weights[q * 5 + k] - p[k] / sum) < 1e-6);
+            for (std::size_t i = 0; i < 3; ++i) want[i] += p[k] / sum * in[k * 3 + i];
+        }
+        for (std::size_t i = 0; i < 3; ++i) CHECK(std::abs(out[q * 3 + i] - want[i]) < 1e-6);
+    }
+}
+
+TEST_CASE("cli: attend reads rows of heads in both orders and gives the same bits") {
+    const Files files;
+    const FloatArray rows = read_floats(files.array("rows.npy", {2, 6, 12}));
+    const FloatArray swapped = swap_first_two(rows);
+    const std::string first = files.path("first.npy"), a = files.path("a.npy"), b = files.path("b.npy");
+    write_npy(first, swapped.shape, swapped.data);
+    for (const char* heads : {"1", "3"}) {
+        CHECK(output_of({"attend", "--query", rows.path, "--n-heads", heads, "-o", a, "--causal"}) == "");
+        CHECK(output_of({"attend", "--query", first, "--n-heads", heads, "-o", b, "--causal", "--seq-first"}) == "");
+        CHECK(swap_first_two(read_floats(b)).data == values(a, {2, 6, 12}));
+    }
+    CHECK(contains(output_of({"attend", "--query", rows.path, "-o", a, "--json"}), "\"shape\":[2,6,12]"));
+}
+
+TEST_CASE("cli: attend refuses in one line") {
+    const Files files;
+    const std::string x = files.array("x.npy", {2, 6, 12}), y = files.path("y.npy");
+    const std::string four = files.array("four.npy", {2, 3, 6, 4}), wide = files.array("wide.npy", {2, 6, 13});
+    const std::string mask = files.array("mask.npy", {3, 6}), empty = files.array("empty.npy", {0, 6});
+    const auto refuses = [&](std::vector<std::string> arguments, int status, const std::string& words) {
+        arguments.insert(arguments.begin(), "attend");
+        check_refused(arguments, status, words);
+        CHECK_FALSE(fs::exists(y));
+    };
+    refuses({"-o", y}, 2, "--query, want an .npy file, had none");
+    refuses({"--query", x}, 2, "-o, want a file");
+    refuses({"--query", x, "-o", y, "--per-head"}, 2, "--per-head, want --weights");
+    refuses({"--query", x, "-o", y, "--n-heads", "5"}, 1, "a last dimension that 5 heads divide, had [2, 6, 12]");
+    refuses({"--query", x, "-o", y, "--key", four}, 1, "want 3 dimensions, as the query has, had [2, 3, 6, 4]");
+    refuses({"--query", x, "-o", y, "--key", wide}, 1, "width of a head, want 12, had 13");
+    refuses({"--query", x, "-o", y, "--attn-mask", mask}, 1,
+            "want at most [2, 1, 6, 6] or dimensions of 1, had [3, 6]");
+    refuses({"--query", x, "-o", y, "--attn-mask", mask, "--keep-mask", mask}, 2, "want one of them, had both");
+    refuses({"--query", x, "-o", y, "--key-padding-mask", mask}, 1, "padding mask, want [2, 6], had [3, 6]");
+    refuses({"--query", x, "-o", y, "--past-key", four}, 2, "--past-key and --past-value, want both");
+    refuses({"--query", x, "-o", y, "--kv-lengths", files.array("one.npy", {1})}, 1, "want whole numbers");
+    refuses({"--query", empty, "-o", y}, 1, "elements, want 1 or more, had shape [0, 6]");
+    refuses({"--query", four, "-o", y, "--n-kv-heads", "2"}, 1, "want 2 heads, had [2, 3, 6, 4]");
+    refuses({"--query", x, "-o", y, "--scale", "0"}, 2, "--scale, want a number other than 0");
+    const auto model = demo_model_bytes();
+    write_text(files.path("demo.fovea"), {reinterpret_cast<const char*>(model.data()), model.size()});
+    refuses({files.path("demo.fovea"), "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap, want it");
+    check_refused({"encode", files.path("demo.fovea"), "-p", "x", "-o", y}, 1, "want an encoder or a decoder of vectors, had one for logits");
+    check_refused({"encode"}, 2, "MODEL, want a Fovea file");
+}
+
+TEST_CASE("cli: run writes the weights of prompt and answer, causal rows that sum to 1") {
+    const Files files;
+    const std::string w = files.path("w.npy");
+    CHECK(output_of({"run", "-p", "lights off", "-n", "5", "--weights", w, "--layer", "1", "--per-head"}) != "");
+    const FloatArray weights = read_floats(w);
+    REQUIRE(weights.shape.size() == 3);
+    const std::size_t n = weights.shape[1];
+    CHECK(weights.shape[2] == n);
+    for (std::size_t row = 0; row < weights.shape[0] * n; ++row) {
+        double sum = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            const float p = weights.data[row * n + k];
+            if (k > row % n) CHECK(p == 0.0f);
+            sum += p;
+        }
+        CHECK(std::abs(sum - 1) < 1e-5);
+    }
+    check_refused({"run", "-p", "x", "--layer", "1"}, 2, "want --weights");
+    check_refused({"run", "-p", "x", "--weights", w, "--layer", "99"}, 1, "--layer, want at most");
+}
+
+}  // namespace
+}  // namespace fovea::testing
