@@ -1,0 +1,9 @@
+// llama2.c checkpoints: a Refusal, or a model that can be written.
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    fuzz::read_and_write({.source = fuzz::scratch().file("source.bin", bytes)});
+    return 0;
+}

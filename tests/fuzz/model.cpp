@@ -1,0 +1,22 @@
+// Any bytes: a Status, or a model all of whose parts can be listed and whose tokenizer can be opened.
+#include "fovea/model.h"
+
+#include "fovea/tokenizer.h"
+#include "fovea_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    const AlignedBytes bytes = fuzz::aligned(data, size);
+    Model model;
+    if (!open_model(bytes, model).ok()) return 0;
+    (void)verify_checksums(model);
+    (void)count_parameters(model.config());
+    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
+        const TensorInfo tensor = model.tensor(i);
+        fuzz::promise(tensor.offset <= size && tensor.bytes <= size - tensor.offset, "tensors lie in the file");
+    }
+    Tokenizer tokenizer;
+    if (!open_tokenizer(model.tokenizer_bytes(), tokenizer).ok()) return 0;
+    for (Token id = 0; id < 300; ++id) (void)token_bytes(tokenizer, id);
+    return 0;
+}

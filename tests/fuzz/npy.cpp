@@ -1,0 +1,16 @@
+// .npy files: a Refusal, or an array as long as its shape says.
+#include "npy.h"
+
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    try {
+        const NpyArray array = read_npy(fuzz::scratch().file("array.npy", bytes).string());
+        fuzz::promise(array.data.size() <= size, "elements lie in the file");
+        (void)read_ids(array);
+    } catch (const Refusal&) {
+    }
+    return 0;
+}

@@ -1,0 +1,31 @@
+// Any logits and options: an error that changes nothing, or a token of the vocabulary, the same for the same seed.
+#include "fovea/sampler.h"
+
+#include <vector>
+
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    fuzz::Input input(data, size);
+    SamplerOptions options;
+    options.temperature = input.take<float>();
+    options.top_k = input.take<std::uint16_t>();
+    options.top_p = input.take<float>();
+    options.min_p = input.take<float>();
+    options.repeat_penalty = input.take<float>();
+    options.seed = input.take<std::uint64_t>();
+    std::vector<Token> recent(input.take<std::uint8_t>() % 16);
+    for (Token& id : recent) id = input.take<std::uint16_t>();
+    std::vector<float> logits(input.take<std::uint16_t>() % 700);
+    for (float& logit : logits) logit = input.take<float>();
+    Sampler sampler;
+    if (!make_sampler(options, sampler).ok()) return 0;
+    std::vector<Candidate> candidates(logits.size());
+    Token first = 0, second = 0;
+    Sampler same = sampler;
+    const bool ok = sample(sampler, logits, recent, candidates, first).ok();
+    fuzz::promise(sample(same, logits, recent, candidates, second).ok() == ok, "the same seed, the same end");
+    fuzz::promise(!ok || (first < logits.size() && first == second), "a token of the vocabulary, the same again");
+    return 0;
+}
