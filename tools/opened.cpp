@@ -1,5 +1,6 @@
 #include "opened.h"
 
+#include <cstring>
 #include <limits>
 
 #include "refusal.h"
@@ -59,6 +60,9 @@ std::vector<Token> encode_text(const OpenedModel& opened, const std::string& tex
     return tokens;
 }
 
+// An arena of a tiny model has its pages before the first token: a page's first touch takes longer than a layer there.
+constexpr std::uint64_t kTouchedBytes = 4 << 20;
+
 Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa) {
     Running running;
     require(make_plan(opened.model.config(), limits, running.plan), opened.name);
@@ -70,6 +74,7 @@ Running start_session(const OpenedModel& opened, const Limits& limits, const cha
         throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
                       " bytes for the arena, had fewer (--context makes it smaller)");
     running.arena.reset(static_cast<std::byte*>(arena));
+    if (bytes <= kTouchedBytes) std::memset(arena, 0, static_cast<std::size_t>(bytes));
     const std::span<std::byte> span{running.arena.get(), static_cast<std::size_t>(bytes)};
     require(make_session(opened.model, limits, span, running.session, isa), opened.name);
     return running;

@@ -6,8 +6,6 @@
 #include "fovea/checksum.h"
 #include "fuzz.h"
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 namespace fovea::fuzz {
 
 /// A copy that open_model accepts: at a multiple of 64.
@@ -45,6 +43,10 @@ inline void make_right(std::uint8_t* data, std::size_t size) {
 
 }  // namespace fovea::fuzz
 
+#ifdef FOVEA_FUZZ
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
 /// One input in sixteen is left with the checksums it has. Half of the changes go to one section alone (the
 /// configuration, the tensors, the tokenizer: small beside the weights), which keeps its length.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
@@ -63,3 +65,5 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     if (seed >> 1 & 15) fuzz::make_right(data, size);
     return size;
 }
+
+#endif
