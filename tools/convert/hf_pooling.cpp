@@ -32,7 +32,7 @@ Pooling read_pooling(const fs::path& path) {
     for (const auto& [key, value] : fields.json().items()) {
         if (!key.starts_with("pooling_mode_") || value != true) continue;
         const auto kind =
-            std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& k) { return key == k.flag; });
+            std::find_if(std::begin(kKinds), std::end(kKinds), [&name = key](const Kind& k) { return name == k.flag; });
         if (kind == std::end(kKinds) || found != Pooling::none)
             fields.refuse(key, "one of the mean, the first and the last token alone");
         found = kind->pooling;
