@@ -103,7 +103,9 @@ float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row
 // What the source's rows are was compared with the gguf package's floats above, and by the logits.
 TEST_CASE("gguf: Q8_0 and Q4_0 files become q8 and q4 without a bit lost, tensor by tensor") {
     const std::pair<const char*, Type> kFiles[] = {{"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}};
-    for (const auto& [name, type] : kFiles) {
+    for (const auto& entry : kFiles) {
+        const auto& name = entry.first;  // names, not bindings: clang 14 does not capture those
+        const auto type = entry.second;
         CAPTURE(name);
         TemporaryFolder folder;
         convert_file(golden_gguf() / name, folder / "model.fovea");
