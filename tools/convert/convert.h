@@ -21,8 +21,9 @@ struct ConvertOptions {
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
 
-/// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB beyond the mapping. An older file
-/// at `output` is replaced only when the new one is whole. Throws Refusal; nothing has changed then.
+/// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB
+/// beyond the mapping. An older file at `output` is replaced only when the new one is whole. Throws Refusal; nothing has
+/// changed then.
 void convert(const ConvertOptions& options);
 
 }  // namespace fovea
