@@ -28,12 +28,24 @@ struct State {
 class Cache {
 public:
     Cache(Type type, std::uint32_t n_heads, std::uint32_t n_positions)
-        : type_(type), n_positions_(n_positions),
-          head_bytes_(std::size_t{n_positions} * kHeadDim * (type == Type::f32 ? 4 : 2)), keys_(n_heads * head_bytes_),
-          values_(n_heads * head_bytes_), query_(kRowBlock * kHeadDim), out_(kRowBlock * kHeadDim) {
+        : type_(type),
+          n_positions_(n_positions),
+          n_panels_((n_positions + kLanes - 1) / kLanes),
+          keys_(n_heads * n_panels_ * panel_bytes(type, kHeadDim)),
+          values_(n_heads * n_panels_ * value_panel_bytes(type, kHeadDim)),
+          query_(kRowBlock * kHeadDim),
+          out_(kRowBlock * kHeadDim) {
         Numbers numbers;
-        fill_elements(type, numbers, keys_);
-        fill_elements(type, numbers, values_);
+        AlignedFloats row(kHeadDim);
+        for (std::size_t i = 0; i < n_heads * n_panels_ * kLanes; ++i) {
+            const std::size_t panel = i / kLanes;
+            const auto t = static_cast<int>(type);
+            const auto lane = static_cast<std::uint32_t>(i % kLanes);
+            fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(row)));
+            kernels_scalar.write_key[t](row.data(), kHeadDim, lane, keys_.data() + panel * panel_bytes(type, kHeadDim));
+            kernels_scalar.write_value[t](row.data(), kHeadDim, lane,
+                                          values_.data() + panel * value_panel_bytes(type, kHeadDim));
+        }
         fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(query_)));
     }
 
@@ -44,16 +56,20 @@ public:
     void attend(const Kernels& kernels, std::uint32_t head, std::uint32_t n_rows, std::uint32_t last, bool successive) {
         std::array<std::uint32_t, kRowBlock> begins{}, ends{};
         for (std::uint32_t i = 0; i < n_rows; ++i) ends[i] = last + (successive ? i : 0);
+        if (is_quantized(type_))
+            kernels.pack_q8(query_.data(), kHeadDim, n_rows, kHeadDim, packed_.data());
+        else
+            kernels.pack(query_.data(), kHeadDim, n_rows, kHeadDim, reinterpret_cast<float*>(packed_.data()));
         const std::uint32_t n_chunks = (ends[n_rows - 1] + kChunk - 1) / kChunk;
         for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
             State& state = chunk ? next_ : state_;
             kernels.attend[static_cast<int>(type_)](
-                Attend{.query = query_.data(),
+                Attend{.query = reinterpret_cast<const float*>(packed_.data()),
                        .n_rows = n_rows,
                        .head_dim = kHeadDim,
                        .value_head_dim = kHeadDim,
-                       .keys = keys_.data() + head * head_bytes_,
-                       .values = values_.data() + head * head_bytes_,
+                       .keys = keys_.data() + head * n_panels_ * panel_bytes(type_, kHeadDim),
+                       .values = values_.data() + head * n_panels_ * value_panel_bytes(type_, kHeadDim),
                        .value_stride = kHeadDim,
                        .first = begins.data(),
                        .last = ends.data(),
@@ -82,7 +98,8 @@ public:
 private:
     Type type_;
     std::uint32_t n_positions_;
-    std::size_t head_bytes_;
+    std::size_t n_panels_;
+    alignas(64) std::array<std::byte, operand_bytes(Type::f32, kRowBlock, kHeadDim)> packed_;
     AlignedBytes keys_, values_;
     AlignedFloats query_, out_;
     State state_, next_;
@@ -105,7 +122,7 @@ void decode(benchmark::State& state, const Kernels& kernels, Type type, std::uin
 void add_attention_suite() {
     for_each_table([](const Kernels& kernels) {
         if (std::string_view(kernels.isa) == "scalar") return;  // minutes where its fma is emulated
-        for (const Type type : {Type::f32, Type::f16})
+        for (const Type type : {Type::f32, Type::f16, Type::q8})
             for (const std::uint32_t n : kLengths) {
                 const std::string what = std::string(kernels.isa) + "/kv_" + type_name(type) + "/" + std::to_string(n);
                 add("attend_prefill/" + what, [&kernels, type, n](auto& state) { prefill(state, kernels, type, n); });

@@ -23,7 +23,7 @@ void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes) {
     const std::uint32_t base = type == Type::f32 ? 0x3e000000u : type == Type::bf16 ? 0x3e003e00u : 0x30003000u;
     const std::uint32_t free = type == Type::f32 ? 0x81ffffffu : type == Type::bf16 ? 0x81ff81ffu : 0x8fff8fffu;
     const bool quantized = is_quantized(type);
-    const auto superblock = quantized ? panel_bytes(static_cast<std::uint8_t>(type), kSuperblock) : 4;
+    const auto superblock = quantized ? panel_bytes(type, kSuperblock) : 4;
     for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
         const bool quants = quantized && i % superblock >= 4 * kLanes;
         const std::uint32_t element = quants ? numbers.next() & 0x7f7f7f7fu : base | (numbers.next() & free);

@@ -41,14 +41,15 @@ struct Attention {
     std::uint32_t n_appended;
     std::uint64_t key_at, value_at;  // elements from the start of a projected row; queries start at 0
     HeadRows query, key, value, past_key, past_value, out;
-    std::uint64_t key_panel_bytes, value_row_bytes, key_head_bytes, value_head_bytes;
+    Type kv_type;
+    std::uint64_t key_bytes, value_bytes;  // of a panel of 16 positions
+    std::uint64_t n_panels;                // of a head
     std::uint32_t value_stride;
     std::byte *keys, *values;
 
     Attention(const Pass& p, const Layer& l, const Block& b, bool cross) noexcept
         : pass(p), layer(l), tensors(cross ? l.cross : l.self), block(b), is_self(!cross) {
         const SessionState& s = pass.session;
-        const std::uint64_t element = cache_element_bytes(s.limits.kv_type);
         sequences = cross ? pass.cross : pass.self;
         masks = cross ? pass.cross_masks : pass.self_masks;
         causal = (b.causal && !cross) || (masks && masks->causal);
@@ -77,12 +78,12 @@ struct Attention {
             out = {merged.data, merged.stride, b.value_head_dim};
         }
         value_stride = static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
-        key_panel_bytes = b.head_dim * kLanes * element;
-        value_row_bytes = value_stride * element;
+        kv_type = s.limits.kv_type;
+        key_bytes = panel_bytes(kv_type, b.head_dim);
+        value_bytes = value_panel_bytes(kv_type, b.value_head_dim);
+        n_panels = s.map.capacity / kLanes;
         keys = s.arena + layer.keys;
         values = s.arena + layer.values;
-        key_head_bytes = s.map.capacity / kLanes * key_panel_bytes;
-        value_head_bytes = s.map.capacity * value_row_bytes;
     }
 
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {
@@ -91,10 +92,10 @@ struct Attention {
     /// Positions of a sequence's cache, appended ones too.
     [[nodiscard]] static std::uint32_t given(const Sequence& s) noexcept { return s.pos + s.n_source; }
     [[nodiscard]] std::byte* head_keys(const Sequence& s, std::uint32_t kv_head) const noexcept {
-        return keys + kv_head * key_head_bytes + s.at / kLanes * key_panel_bytes;
+        return keys + (kv_head * n_panels + s.at / kLanes) * key_bytes;
     }
     [[nodiscard]] std::byte* head_values(const Sequence& s, std::uint32_t kv_head) const noexcept {
-        return values + kv_head * value_head_bytes + s.at * value_row_bytes;
+        return values + (kv_head * n_panels + s.at / kLanes) * value_bytes;
     }
 };
 
@@ -175,7 +176,8 @@ void position_head(const Attention& a, bool is_key, std::uint32_t row, float* he
 void write_caches(const Attention& a, const Sequence& s, bool positions) noexcept {
     const Block& b = a.block;
     const Pass& pass = a.pass;
-    const auto type = static_cast<int>(pass.session.limits.kv_type);
+    const Kernels& k = *pass.session.kernels;
+    const auto type = static_cast<int>(a.kv_type);
     const std::uint32_t begin = a.past_key.data ? 0 : s.pos, end = Attention::given(s) + a.n_appended;
     if (begin == end) return;
     float* zeros = pass.scratch();
@@ -191,11 +193,11 @@ void write_caches(const Attention& a, const Sequence& s, bool positions) noexcep
                 const std::uint32_t row = s.source + pos - s.pos;
                 position_head(a, true, row, a.key.at(0, row, 0, kv_head));
             }
-            pass.session.kernels->write_key[type](source(a, s, true, pos, kv_head, zeros), b.head_dim, pos % kLanes,
-                                                  a.head_keys(s, kv_head) + panel * a.key_panel_bytes);
-            pass.session.kernels->write_value[type](source(a, s, false, pos, kv_head, zeros), b.value_head_dim,
-                                                    a.value_stride,
-                                                    a.head_values(s, kv_head) + pos * a.value_row_bytes);
+            const std::uint32_t lane = pos % kLanes;
+            k.write_key[type](source(a, s, true, pos, kv_head, zeros), b.head_dim, lane,
+                              a.head_keys(s, kv_head) + panel * a.key_bytes);
+            k.write_value[type](source(a, s, false, pos, kv_head, zeros), b.value_head_dim, lane,
+                                a.head_values(s, kv_head) + panel * a.value_bytes);
         }
     }
 }
@@ -299,15 +301,18 @@ struct Task {
 /// One chunk of a task into `state`. `query` is the task's packed rows.
 void attend_chunk(const Attention& a, const Task& task, const float* query, std::uint32_t chunk,
                   const State& state) noexcept {
-    const auto type = static_cast<int>(a.pass.session.limits.kv_type);
-    a.pass.session.kernels->attend[type](kernel_call(a, task, query, chunk, state));
+    a.pass.session.kernels->attend[static_cast<int>(a.kv_type)](kernel_call(a, task, query, chunk, state));
 }
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     const Sequence& s = task.sequence;
     const std::uint64_t stride = task.grouped ? a.query.head_stride : a.query.row_stride;
-    a.pass.session.kernels->pack(a.query.at(a.number(s), s.row, task.row, task.head), stride, task.n_rows,
-                                 a.block.head_dim, query);
+    const Kernels& k = *a.pass.session.kernels;
+    const float* rows = a.query.at(a.number(s), s.row, task.row, task.head);
+    if (is_quantized(a.kv_type))
+        k.pack_q8(rows, stride, task.n_rows, a.block.head_dim, reinterpret_cast<std::byte*>(query));
+    else
+        k.pack(rows, stride, task.n_rows, a.block.head_dim, query);
 }
 
 void merge(const Attention& a, const Task& task, const State& into, const State& chunk) noexcept {
@@ -322,9 +327,7 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
     const Attend call = kernel_call(a, task, query, 0, state);
     alignas(64) float tile[kRowBlock * kTile];
     for (std::uint32_t begin = 0; begin < w.n_keys; begin += kTile) {
-        if (begin < end)
-            a.pass.session.kernels->attend_weights[static_cast<int>(a.pass.session.limits.kv_type)](call, begin / kTile,
-                                                                                                    tile);
+        if (begin < end) a.pass.session.kernels->attend_weights[static_cast<int>(a.kv_type)](call, begin / kTile, tile);
         const std::uint32_t n = w.n_keys - begin < kTile ? w.n_keys - begin : kTile;
         for (std::uint32_t i = 0; i < task.n_rows; ++i) {
             const std::uint64_t head =
@@ -353,7 +356,7 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
 /// A whole task by one member.
 void attend_task(const Attention& a, const Task& task) noexcept {
     float* query = a.pass.scratch();
-    float* states = query + kRowBlock * round_up(a.block.head_dim, kLanes);
+    float* states = query + query_floats(a.block.head_dim);
     const std::uint64_t state_floats = kRowBlock * std::uint64_t{a.value_stride} + 2 * kLanes;
     const State state(states, task.n_rows, a.value_stride);
     const State next(states + state_floats, task.n_rows, a.value_stride);

@@ -186,16 +186,16 @@ inline constexpr std::uint32_t kSuperblock = 64;
 ///   q8   per 64 columns: f16 scales [2][16], then int8 [2][8][16][4]: group, four columns, row, column
 ///   q4   per 64 columns: f16 scales [2][16], then bytes [2][4][16][4]: low nibble of byte j is column 8·i + j of its
 ///        group, high nibble column 8·i + 4 + j; a nibble is the quant plus 8. An odd last group is followed by zeros.
-[[nodiscard]] constexpr std::uint64_t panel_bytes(std::uint8_t type, std::uint64_t n_cols) noexcept {
+[[nodiscard]] constexpr std::uint64_t panel_bytes(Type type, std::uint64_t n_cols) noexcept {
     const std::uint64_t superblocks = (n_cols + kSuperblock - 1) / kSuperblock;
     switch (type) {
-        case 0: return n_cols * kLanes * 4;
-        case 1:
-        case 2: return n_cols * kLanes * 2;
-        case 3: return superblocks * (64 + 1024);
-        case 4: return superblocks * (64 + 512);
-        default: return 0;
+        case Type::f32: return n_cols * kLanes * 4;
+        case Type::f16:
+        case Type::bf16: return n_cols * kLanes * 2;
+        case Type::q8: return superblocks * (64 + 1024);
+        case Type::q4: return superblocks * (64 + 512);
     }
+    return 0;
 }
 
 /// Bytes of a tensor's data. At most 2^32 rows of 2^32·64 bytes: callers bound n_rows·n_cols first (see check).

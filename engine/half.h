@@ -42,7 +42,7 @@ struct QuantPanel {
 private:
     /// Of a superblock's two parts from `at` on, of `bytes` each, that of the column's group.
     [[nodiscard]] const std::byte* group(std::uint64_t col, std::uint64_t bytes, std::uint64_t at) const noexcept {
-        const auto type = static_cast<std::uint8_t>(q8 ? Type::q8 : Type::q4);
+        const Type type = q8 ? Type::q8 : Type::q4;
         return data + col / kSuperblock * panel_bytes(type, kSuperblock) + at + col % kSuperblock / kGroup * bytes;
     }
 };

@@ -106,7 +106,7 @@ struct FieldReader {
     if (std::uint64_t{t.n_rows} * t.n_cols > std::uint64_t{1} << 48)
         return bad("elements at most", std::uint64_t{1} << 48, std::uint64_t{t.n_rows} * t.n_cols);
     if (layout == Layout::panels) {
-        const std::uint64_t least = panel_bytes(t.type, t.n_cols);
+        const std::uint64_t least = panel_bytes(type, t.n_cols);
         if (t.panel_stride < least || t.panel_stride > least + 65536 || t.panel_stride % kSectionAlignment != 0)
             return bad("bytes as panel stride", round_up(least, kSectionAlignment), t.panel_stride);
     } else if (t.panel_stride != 0) {

@@ -73,8 +73,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     }
     if (limits.n_threads < 1 || limits.n_threads > kMaxThreads)
         return bad("threads at most", kMaxThreads, limits.n_threads);
-    if (limits.kv_type != Type::f32 && limits.kv_type != Type::f16)
-        return bad("or 1 as the cache's type", 0, static_cast<std::uint64_t>(limits.kv_type));
+    if (limits.kv_type != Type::f32 && limits.kv_type != Type::f16 && limits.kv_type != Type::q8)
+        return bad("or 1 or 3 as the cache's type", 0, static_cast<std::uint64_t>(limits.kv_type));
     return {};
 }
 
@@ -111,11 +111,11 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
 }  // namespace
 
 std::uint64_t key_cache_bytes(const Block& b, const ArenaMap& map, Type type) noexcept {
-    return round_up(b.n_kv_heads * map.capacity * b.head_dim * cache_element_bytes(type), 64);
+    return round_up(b.n_kv_heads * map.capacity / kLanes * panel_bytes(type, b.head_dim), 64);
 }
 
 std::uint64_t value_cache_bytes(const Block& b, const ArenaMap& map, Type type) noexcept {
-    return round_up(b.n_kv_heads * map.capacity * pad(b.value_head_dim) * cache_element_bytes(type), 64);
+    return round_up(b.n_kv_heads * map.capacity / kLanes * value_panel_bytes(type, b.value_head_dim), 64);
 }
 
 Kind kind_of(const Config& config) noexcept {
@@ -168,7 +168,8 @@ Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
     // task's query and states.
     const std::uint64_t norm_rows =
         at_least(kRowBlock * map.hidden_stride, map.hidden_stride + pad(quant_row_bytes / 4));
-    const std::uint64_t attention_rows = kRowBlock * (pad(widest.head_dim) + 2 * widest.value_stride) + 4 * kLanes;
+    const std::uint64_t attention_rows =
+        query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
     map.scratch_stride = at_least(norm_rows, attention_rows);
 
     const bool rows = kind != Kind::attend;

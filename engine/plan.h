@@ -29,8 +29,8 @@ struct ArenaMap {
     Stretch rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
     Stretch partials;   // [n_heads][n_chunks][partial_stride]        one token's attention, chunk by chunk
     Stretch scratch;    // [n_threads][scratch_stride]    each member's own rows
-    Stretch keys;       // per layer [n_kv_heads][capacity / 16][head_dim][16] of kv_type; one for all but for decoding
-    Stretch values;     // per layer [n_kv_heads][capacity][value_stride] of kv_type
+    Stretch keys;       // per layer [n_kv_heads][capacity / 16] of panel_bytes; one layer's for all but for decoding
+    Stretch values;     // per layer [n_kv_heads][capacity / 16] of value_panel_bytes
     std::uint64_t total = 0;
 
     std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
@@ -51,8 +51,12 @@ enum class Kind : std::uint8_t { decode, encode, attend };
     return index == StackIndex::encoder ? config.encoder : config.decoder;
 }
 
-/// Bytes of one element of a cache. type is f32 or f16.
-[[nodiscard]] constexpr std::uint64_t cache_element_bytes(Type type) noexcept { return type == Type::f32 ? 4 : 2; }
+/// Floats that a task's query rows take at most, packed for a cache of any type.
+[[nodiscard]] constexpr std::uint64_t query_floats(std::uint64_t head_dim) noexcept {
+    const std::uint64_t wide = operand_bytes(Type::f32, kRowBlock, head_dim);
+    const std::uint64_t quantized = operand_bytes(Type::q8, kRowBlock, head_dim);
+    return round_up((wide > quantized ? wide : quantized) / 4, kLanes);
+}
 
 /// Bytes of one layer's keys and values in the cache.
 [[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;

@@ -37,7 +37,7 @@ TEST_CASE("cli: usage errors") {
     check_refused({"run", "--temp", "-0.5", "-p", "x"}, 2, "--temp, want a number, 0 or more, had -0.5");
     check_refused({"run", "--temp", "nan", "-p", "x"}, 2, "had nan");
     check_refused({"run", "--top-p", "1.5", "-p", "x"}, 2, "--top-p, want a number, 0 to 1, had 1.5");
-    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv, want one of f32, f16, had f8");
+    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv, want one of f32, f16, q8, had f8");
     check_refused({"run", "--threads", "0", "-p", "x"}, 2, "--threads, want a whole number from 1 to 256, had 0");
     check_refused({"run", "--cpus", "0,,1", "-p", "x"}, 2, "--cpus, want a whole number");
     check_refused({"plan"}, 2, "MODEL or --preset NAME, want one of them, had neither");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "guarded.h"
+#include "half.h"
 #include "kernels/kernels.h"
 
 namespace fovea::testing {
@@ -68,7 +69,7 @@ public:
 
     /// The superblocks of a q8 or q4 panel: quants of any bits, scales of the kind.
     void fill_superblocks(std::byte* at, std::size_t n_bytes, Type type, Fill kind) {
-        const auto superblock = static_cast<std::size_t>(panel_bytes(static_cast<std::uint8_t>(type), kSuperblock));
+        const auto superblock = static_cast<std::size_t>(panel_bytes(type, kSuperblock));
         for (std::size_t i = 0; i < n_bytes; ++i) at[i] = static_cast<std::byte>(engine_() >> 13);
         for (std::size_t i = 0; i < n_bytes; i += superblock) fill(at + i, 2 * kLanes, Type::f16, kind);
     }
@@ -97,6 +98,9 @@ inline double value_of(const std::byte* at, std::size_t i, Type type) {
 
 inline std::size_t element_bytes(Type type) { return type == Type::f32 ? 4 : 2; }
 
+inline constexpr Type kCacheTypes[] = {Type::f32, Type::f16, Type::q8};
+inline constexpr std::size_t kCacheAlignment = 32;  // that every type's panels have
+
 // ---- matmul --------------------------------------------------------------------------------------------------------
 
 struct MatmulCase {
@@ -118,15 +122,15 @@ public:
           type_(type),
           step_(c.finish == Finish::gate ? 2 : 1),
           n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
-          stride_(round_up(panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), 64) + (seed % 2 ? 64 : 0)),
-          panels_((n_panels_ - 1) * stride_ + panel_bytes(static_cast<std::uint8_t>(type), c.n_cols), Flush::end, 64),
+          stride_(round_up(panel_bytes(type, c.n_cols), 64) + (seed % 2 ? 64 : 0)),
+          panels_((n_panels_ - 1) * stride_ + panel_bytes(type, c.n_cols), Flush::end, 64),
           operand_(static_cast<std::size_t>(operand_bytes(type, c.seq_len, c.n_cols)), Flush::end, 4),
           bias_(std::size_t{n_panels_} * kLanes),
           before_(std::size_t{c.seq_len - 1} * out_stride() + c.n_rows) {
         Random random(seed);
         for (std::uint32_t p = 0; p < n_panels_; ++p) {
             std::byte* const panel = panels_.data() + p * stride_;
-            const std::uint64_t n_bytes = panel_bytes(static_cast<std::uint8_t>(type), c.n_cols);
+            const std::uint64_t n_bytes = panel_bytes(type, c.n_cols);
             if (is_quantized(type))
                 random.fill_superblocks(panel, static_cast<std::size_t>(n_bytes), type, c.fill);
             else
@@ -228,20 +232,33 @@ public:
           type_(type),
           n_rows_(static_cast<std::uint32_t>(c.rows.size())),
           kv_len_(longest(c)),
-          query_(std::size_t{c.head_dim} * n_rows_),
-          keys_(round_up(kv_len_, kLanes) * c.head_dim * element_bytes(type), Flush::end, kLanes * element_bytes(type)),
-          values_(std::size_t{kv_len_} * value_stride() * element_bytes(type), Flush::end,
-                  kLanes * element_bytes(type)),
+          query_(operand_bytes(type, n_rows_, c.head_dim) / sizeof(float)),
+          keys_(n_panels() * key_bytes(), Flush::end, kCacheAlignment),
+          // Rows end with the last position that is seen, and groups of quants with their panel.
+          values_(is_quantized(type) ? n_panels() * value_bytes() : kv_len_ * value_bytes() / kLanes, Flush::end,
+                  kCacheAlignment),
           hidden_(c.masked ? std::size_t{n_rows_} * mask_end() : 0),
           added_(c.masked ? std::size_t{n_rows_} * mask_width() : 0) {
         Random random(seed);
-        random.fill(query_, c.fill == Fill::hostile ? Fill::wide : c.fill);
-        random.fill(keys_.data(), round_up(kv_len_, kLanes) * c.head_dim, type, c.fill);
-        random.fill(values_.data(), std::size_t{kv_len_} * value_stride(), type, c.fill);
-        for (std::size_t pos = 0; pos < kv_len_; ++pos)
-            for (std::uint32_t i = c.value_head_dim; i < value_stride(); ++i) set(values_, pos * value_stride() + i, 0);
-        for (std::uint32_t pos = 0; pos < round_up(kv_len_, kLanes); ++pos)
+        Guarded<float> rows(std::size_t{n_rows_} * c.head_dim);
+        random.fill(rows, c.fill == Fill::hostile ? Fill::wide : c.fill);
+        if (is_quantized(type))
+            kernels_scalar.pack_q8(rows.data(), c.head_dim, n_rows_, c.head_dim,
+                                   reinterpret_cast<std::byte*>(query_.data()));
+        else
+            kernels_scalar.pack(rows.data(), c.head_dim, n_rows_, c.head_dim, query_.data());
+        Guarded<float> key(c.head_dim), value(c.value_head_dim);
+        for (std::uint32_t pos = 0; pos < n_panels() * kLanes; ++pos) {
+            random.fill(key, c.fill);
+            random.fill(value, c.fill);
+            const auto t = static_cast<int>(type);
+            const std::size_t panel = pos / kLanes;
+            kernels_scalar.write_key[t](key.data(), c.head_dim, pos % kLanes, keys_.data() + panel * key_bytes());
+            if (is_quantized(type) || pos < kv_len_)
+                kernels_scalar.write_value[t](value.data(), c.value_head_dim, pos % kLanes,
+                                              values_.data() + panel * value_bytes());
             if (!seen(pos)) spoil(pos, true, pos < kv_len_);
+        }
         for (const std::uint32_t pos : c.nan_keys) spoil(pos, true, false);
         for (const std::uint32_t pos : c.nan_values) spoil(pos, false, true);
         for (const Window w : c.rows) first_.push_back(w.first), last_.push_back(w.last);
@@ -253,12 +270,27 @@ public:
     }
     [[nodiscard]] std::uint32_t n_chunks() const { return (kv_len_ + kChunk - 1) / kChunk; }
     [[nodiscard]] float scale() const { return c_.score_size / std::sqrt(static_cast<float>(c_.head_dim)); }
-    [[nodiscard]] float query(std::size_t row, std::size_t i) const { return query_[i * n_rows_ + row]; }
+    [[nodiscard]] std::size_t n_panels() const { return (kv_len_ + kLanes - 1) / kLanes; }
+    [[nodiscard]] std::size_t key_bytes() const { return panel_bytes(type_, c_.head_dim); }
+    [[nodiscard]] std::size_t value_bytes() const { return value_panel_bytes(type_, c_.value_head_dim); }
+    [[nodiscard]] double query(std::size_t row, std::size_t i) const {
+        if (!is_quantized(type_)) return query_[i * n_rows_ + row];
+        const auto* group = reinterpret_cast<const std::byte*>(query_.data()) + i / kGroup * kQuantGroupBytes * n_rows_;
+        const auto quant = static_cast<std::int8_t>(group[(i % kGroup / 4 * n_rows_ + row) * 4 + i % 4]);
+        return value_of(group + kGroup * n_rows_, row, Type::f32) * quant;
+    }
     [[nodiscard]] double key(std::size_t pos, std::size_t i) const {
-        return value_of(keys_.data(), (pos / kLanes * c_.head_dim + i) * kLanes + pos % kLanes, type_);
+        const std::byte* panel = keys_.data() + pos / kLanes * key_bytes();
+        if (!is_quantized(type_)) return value_of(panel, i * kLanes + pos % kLanes, type_);
+        const QuantPanel quants{panel, true};
+        return static_cast<double>(quants.scale(i, pos % kLanes)) * quants.quant(i, pos % kLanes);
     }
     [[nodiscard]] double value(std::size_t pos, std::size_t i) const {
-        return value_of(values_.data(), pos * value_stride() + i, type_);
+        const std::byte* panel = values_.data() + pos / kLanes * value_bytes();
+        if (!is_quantized(type_)) return value_of(panel, pos % kLanes * value_stride() + i, type_);
+        const std::byte* group = panel + i / kGroup * kValueGroupBytes;
+        const auto quant = static_cast<std::int8_t>(group[2 * kLanes + pos % kLanes * kGroup + i % kGroup]);
+        return value_of(group, pos % kLanes, Type::f16) * quant;
     }
 
     [[nodiscard]] AttendState chunk(const Kernels& k, std::uint32_t index, Flush flush = Flush::end) const {
@@ -374,14 +406,23 @@ private:
     }
     [[nodiscard]] std::uint32_t mask_end() const { return kv_len_ - kv_len_ / 5; }
     [[nodiscard]] std::uint32_t mask_width() const { return mask_end() - mask_end() / 7; }
-    void set(Guarded<std::byte>& buffer, std::size_t i, std::uint8_t byte) {
-        std::memset(buffer.data() + i * element_bytes(type_), byte, element_bytes(type_));
-    }
+    /// Makes every element NaN, of a q8 cache by its scales.
     void spoil(std::uint32_t pos, bool key, bool value) {
+        const std::size_t lane = pos % kLanes, element = element_bytes(type_);
+        std::byte* const keys = keys_.data() + pos / kLanes * key_bytes();
+        std::byte* const values = values_.data() + pos / kLanes * value_bytes();
+        if (is_quantized(type_)) {
+            for (std::uint32_t i = 0; key && i < c_.head_dim; i += kGroup)
+                std::memset(
+                    keys + i / kSuperblock * panel_bytes(Type::q8, kSuperblock) + (i / kGroup % 2 * kLanes + lane) * 2,
+                    0xff, 2);
+            for (std::uint32_t i = 0; value && i < c_.value_head_dim; i += kGroup)
+                std::memset(values + i / kGroup * kValueGroupBytes + lane * 2, 0xff, 2);
+            return;
+        }
         for (std::uint32_t i = 0; key && i < c_.head_dim; ++i)
-            set(keys_, (std::size_t{pos} / kLanes * c_.head_dim + i) * kLanes + pos % kLanes, 0xff);
-        for (std::uint32_t i = 0; value && i < c_.value_head_dim; ++i)
-            set(values_, std::size_t{pos} * value_stride() + i, 0xff);
+            std::memset(keys + (i * kLanes + lane) * element, 0xff, element);
+        if (value) std::memset(values + lane * value_stride() * element, 0xff, c_.value_head_dim * element);
     }
 
     AttendCase c_;

@@ -246,15 +246,65 @@ TEST_CASE("scalar cache: keys go to their lane of a panel, values to their row")
             const std::uint32_t nan = type == Type::f32 ? 0x7fc00000u : 0x7e00u;
             return std::memcmp(bytes.data() + i * element_bytes(type), &nan, element_bytes(type)) == 0;
         };
-        Guarded<std::byte> panel(dim * kLanes * element_bytes(type)), row(stride * element_bytes(type));
+        Guarded<std::byte> panel(dim * kLanes * element_bytes(type)), rows(kLanes * stride * element_bytes(type));
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             kernels_scalar.write_key[t](x.data(), dim, lane, panel.data());
             for (std::uint32_t i = 0; i < dim; ++i)
                 for (std::uint32_t other = 0; other < kLanes; ++other)
                     CHECK(holds(panel, i * kLanes + other, other <= lane ? x[i] : 0.0f));
         }
-        kernels_scalar.write_value[t](x.data(), dim, stride, row.data());
-        for (std::uint32_t i = 0; i < stride; ++i) CHECK(holds(row, i, i < dim ? x[i] : 0.0f));
+        for (const std::uint32_t lane : {0u, 9u, 15u}) {
+            kernels_scalar.write_value[t](x.data(), dim, lane, rows.data());
+            for (std::uint32_t i = 0; i < stride; ++i) CHECK(holds(rows, lane * stride + i, i < dim ? x[i] : 0.0f));
+        }
+    }
+}
+
+TEST_CASE("scalar q8 cache: quants and scales as pack_q8 makes them, a group at a time, the scales as f16") {
+    constexpr auto q8 = static_cast<int>(Type::q8);
+    for (const std::uint32_t dim : {1u, 31u, 32u, 64u, 80u, 130u}) {
+        CAPTURE(dim);
+        Guarded<float> x(dim);
+        Random random(dim);
+        random.fill(x, Fill::plain);
+        x[0] = 1e-6f;                             // its scale, where it is alone, is a subnormal half
+        if (dim > 40) x[40] = kNanFloat;          // its group is NaN
+        if (dim > 64) x[64] = kInfinity;          // so is this one
+        if (dim > 128) x[128] = x[129] = 1e-35f;  // too small: zeros
+        Guarded<std::byte> keys(panel_bytes(Type::q8, dim)), values(value_panel_bytes(Type::q8, dim));
+        for (const std::uint32_t lane : {0u, 5u}) {
+            kernels_scalar.write_key[q8](x.data(), dim, lane, keys.data());
+            kernels_scalar.write_value[q8](x.data(), dim, lane, values.data());
+        }
+        const QuantPanel panel{keys.data(), true};
+        for (std::uint32_t i = 0; i < dim; ++i) {
+            double amax = 0;
+            for (std::uint32_t j = i / kGroup * kGroup; j < dim && j < (i / kGroup + 1) * kGroup; ++j)
+                amax = std::isfinite(x[j]) ? std::max<double>(amax, std::abs(x[j])) : HUGE_VAL;
+            const std::byte* group = values.data() + i / kGroup * kValueGroupBytes;
+            for (const std::uint32_t lane : {0u, 5u}) {
+                CAPTURE(i);
+                const float scale = panel.scale(i, lane);
+                const int quant = panel.quant(i, lane);
+                CHECK(static_cast<std::int8_t>(group[2 * kLanes + lane * kGroup + i % kGroup]) == quant);
+                CHECK(std::memcmp(group + 2 * lane,
+                                  keys.data() + i / kSuperblock * panel_bytes(Type::q8, kSuperblock) +
+                                      2 * (i / kGroup % 2 * kLanes + lane),
+                                  2) == 0);
+                if (!std::isfinite(amax)) {
+                    CHECK(std::isnan(scale));
+                    CHECK(quant == 0);
+                } else if (amax < 0x1p-100) {
+                    CHECK(scale == 0.0f);
+                    CHECK(quant == 0);
+                } else {
+                    CHECK(std::abs(scale - amax / 127) <= amax / 127 * 0x1p-10 + 0x1p-25);
+                    CHECK(std::abs(quant * amax / 127 - x[i]) <= amax / 127 * 0.5001);
+                }
+                CHECK(panel.quant(i, lane + 1) == 0);
+                CHECK(panel.scale(i, lane + 1) == 0.0f);
+            }
+        }
     }
 }
 
@@ -320,7 +370,7 @@ TEST_CASE("scalar attention: the softmax-weighted mean of what each row sees") {
         {{{0, 90}, {37, 101}, {64, 128}, {0, 1}}, 24, 40, 0.0f, Fill::plain, 1.0f, {}, {}, true},
         {{{0, 900}, {100, 800}, {0, 600}, {512, 700}, {0, 900}}, 32, 16, 5.0f, Fill::plain, 1.0f, {}, {}, true},
     };
-    for (const Type type : {Type::f32, Type::f16})
+    for (const Type type : kCacheTypes)
         for (const AttendCase& c : cases) {
             const AttendRun run(c, type);
             AttendState state = run.merged(kernels_scalar);

@@ -15,7 +15,6 @@ constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
                                        Activation::silu};
 constexpr Type kMatrixTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4};
-constexpr Type kCacheTypes[] = {Type::f32, Type::f16};
 
 std::vector<const Kernels*> tables() {
     std::size_t n = 0;
@@ -229,20 +228,20 @@ void check_writes(const Kernels& k) {
                 CAPTURE(t);
                 CAPTURE(n);
                 const Guarded<float> x = random_floats(n, Fill::hostile, n, flush);
-                const std::size_t alignment = kLanes * element_bytes(type);
-                Guarded<std::byte> want(n * alignment, flush, alignment), got(n * alignment, flush, alignment);
+                const auto bytes = static_cast<std::size_t>(panel_bytes(type, n));
+                Guarded<std::byte> want(bytes, flush, kCacheAlignment), got(bytes, flush, kCacheAlignment);
+                const auto value_bytes = static_cast<std::size_t>(value_panel_bytes(type, n));
+                Guarded<std::byte> want_values(value_bytes, flush, kCacheAlignment);
+                Guarded<std::byte> got_values(value_bytes, flush, kCacheAlignment);
                 // Not in order: lane 0 must clear what the others hold, and the others must leave it.
                 for (const std::uint32_t lane : {3u, 15u, 0u, 1u, 8u, 15u}) {
                     kernels_scalar.write_key[t](x.data(), n, lane, want.data());
                     k.write_key[t](x.data(), n, lane, got.data());
                     CHECK(same_bits(want, got));
+                    kernels_scalar.write_value[t](x.data(), n, lane, want_values.data());
+                    k.write_value[t](x.data(), n, lane, got_values.data());
+                    CHECK(same_bits(want_values, got_values));
                 }
-                const auto stride = static_cast<std::uint32_t>(round_up(n, kLanes));
-                Guarded<std::byte> want_row(stride * element_bytes(type), flush, alignment);
-                Guarded<std::byte> got_row(want_row.size(), flush, alignment);
-                kernels_scalar.write_value[t](x.data(), n, stride, want_row.data());
-                k.write_value[t](x.data(), n, stride, got_row.data());
-                CHECK(same_bits(want_row, got_row));
             }
 }
 

@@ -48,8 +48,8 @@ double plain_q4_error(const float (&x)[kGroup]) {
         if (std::fabs(value) > std::fabs(most)) most = value;
     QuantizedGroup group{to_f16(most / -8), {}};
     for (std::size_t i = 0; i < kGroup; ++i)
-        group.quants[i] = static_cast<std::int8_t>(
-            std::min(7.0, std::max(-8.0, std::round(x[i] / double{from_f16(group.scale)}))));
+        group.quants[i] =
+            static_cast<std::int8_t>(std::min(7.0, std::max(-8.0, std::round(x[i] / double{from_f16(group.scale)}))));
     return squared_error(x, group);
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("quantize: q4 never loses more than the usual scale would, and mostly 
 TEST_CASE("quantize: groups that are zero, tiny, too large or not finite") {
     for (const bool q8 : {true, false}) {
         CAPTURE(q8);
-        const auto quantize = [&](const float (&x)[kGroup]) { return q8 ? quantize_q8(x) : quantize_q4(x); };
+        const auto quantize = [&](const float(&x)[kGroup]) { return q8 ? quantize_q8(x) : quantize_q4(x); };
         const auto is_zero = [](const QuantizedGroup& group) {
             for (const std::int8_t quant : group.quants)
                 if (quant != 0 && from_f16(group.scale) != 0.0f) return false;
@@ -134,7 +134,7 @@ TEST_CASE("quantize: a panel holds each group where the format says, and zeros i
             Weights weights{n_cols};
             std::vector<float> rows(std::size_t{kLanes} * n_cols);
             for (float& value : rows) value = weights.next();
-            std::vector<std::byte> panel(panel_bytes(static_cast<std::uint8_t>(type), n_cols));
+            std::vector<std::byte> panel(panel_bytes(type, n_cols));
             const QuantLoss loss = quantize_panel(type, rows.data(), n_cols, panel.data());
             CHECK_FALSE(loss.overflow);
             CHECK(std::sqrt(loss.error / loss.total) < (type == Type::q8 ? 0.006 : 0.1));
@@ -159,10 +159,10 @@ TEST_CASE("quantize: which tensors of a quantized file are of which type") {
                 const TensorInfo tensor = small.model.tensor(i);
                 const std::string role = tensor.role, layout = tensor.layout;
                 CAPTURE(role);
-                const Type want = layout == "vector"                                ? Type::f32
-                                  : layout == "rows"                                ? Type::f16
+                const Type want = layout == "vector"                              ? Type::f32
+                                  : layout == "rows"                              ? Type::f16
                                   : role == "output" || role == "token_embedding" ? Type::q8
-                                                                                    : type;
+                                                                                  : type;
                 CHECK(tensor.type == want);
             }
         }

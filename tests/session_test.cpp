@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -33,7 +34,7 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
         const Limits limits{.max_kv_len = max_kv_len,
                             .max_batch = pick(1, max_kv_len),
                             .n_threads = pick(1, 4),
-                            .kv_type = pick(0, 1) ? Type::f32 : Type::f16};
+                            .kv_type = std::array{Type::f32, Type::f16, Type::q8}[pick(0, 2)]};
         Plan plan;
         REQUIRE(make_plan(small.model.config(), limits, plan).ok());
         // The arena ends where the buffer ends: a byte too many would be seen by the sanitizers and by what follows.

@@ -288,7 +288,7 @@ void add_attend(CLI::App& app) {
     file("--past-key", options->past_key, "without MODEL: keys that come before the others");
     file("--past-value", options->past_value, "without MODEL: their values");
     file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     add_common(verb, options->common);
     verb.callback([options, scale] {
         if (scale->count() && options->scale == 0) throw Refusal("--scale, want a number other than 0, had 0", 2);

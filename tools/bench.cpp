@@ -76,13 +76,13 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     work.prefill_operations = 2.0 * static_cast<double>(count.attention + count.feed_forward) * options.n_prompt +
                               2.0 * s.vocab_size * s.d_model;
     const double cached = options.n_prompt + options.n_new / 2.0;
+    const double element_bytes = options.kv_type == Type::q8 ? 34.0 / 32 : options.kv_type == Type::f16 ? 2 : 4;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
         const Block& b = s.block(layer);
         double n_pairs = 0;
         for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
         work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
-        work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) *
-                             (options.kv_type == Type::f32 ? 4 : 2);
+        work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) * element_bytes;
     }
     for (std::uint32_t i = 0; i < opened.model.n_tensors(); ++i) {
         const TensorInfo tensor = opened.model.tensor(i);
@@ -259,7 +259,7 @@ void add_bench(CLI::App& app) {
     add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
     add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
     add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
     add_common(verb, options->common);
     verb.callback([options] { bench(*options); });

@@ -264,7 +264,7 @@ void add_encode(CLI::App& app) {
     verb.add_flag("--cross", options->cross, "its attention to the memory");
     verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
     verb.add_flag("--per-head", options->per_head, "weights of each head");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     add_common(verb, options->common);
     verb.callback([options, text, layer] {
         options->has_text = text->count() > 0;

@@ -96,7 +96,7 @@ void add_eval(CLI::App& app) {
     add_text(verb, "--text", options->text, "the text, cut into sequences of --context tokens")->type_name("FILE");
     add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with")->type_name("FILE");
     add_count(verb, "--context", options->context, 2, kUnlimited, "tokens of a sequence (default: all the model has)");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     add_common(verb, options->common);
     verb.callback([options] { eval(*options); });
 }

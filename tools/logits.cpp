@@ -213,7 +213,7 @@ void add_logits(CLI::App& app) {
     verb.add_flag("--trace", options->trace, "print a hash for each layer and operation");
     verb.add_flag("--special", options->special, "read <|name|> in the text as that special token");
     add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     add_common(verb, options->common);
     verb.callback([options, tokens, text, top, layer] {
         if (options->weights.empty() && (layer->count() || options->per_head))

@@ -106,6 +106,10 @@ CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std
     });
 }
 
+void add_kv(CLI::App& verb, Type& value) {
+    add_type(verb, "--kv", value, {Type::f32, Type::f16, Type::q8}, "how keys and values are cached: f32, f16 or q8");
+}
+
 CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help) {
     return verb.add_option("MODEL", path, help)->type_name("")->option_text(" ");
 }

@@ -19,6 +19,8 @@ CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, fl
                       const std::string& help);
 CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,
                       const std::string& help);
+/// --kv, how keys and values are cached.
+void add_kv(CLI::App& verb, Type& value);
 /// The positional MODEL. A verb that can't do without one asks need_model for it.
 CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help = "a Fovea file");
 void need_model(const std::string& path);

@@ -84,7 +84,7 @@ void add_plan(CLI::App& app) {
     add_count(verb, "--context", options->limits.max_kv_len, 1, kAny, "positions to hold (default: all the model has)");
     add_count(verb, "--batch", options->limits.max_batch, 1, kAny,
               "tokens computed together (default: chosen by the plan)");
-    add_type(verb, "--kv", options->limits.kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->limits.kv_type);
     add_common(verb, options->common);
     verb.callback([options] { make_and_print(*options); });
 }

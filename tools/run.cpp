@@ -251,7 +251,7 @@ void add_run(CLI::App& app) {
     CLI::Option* layer =
         add_count(verb, "--layer", options->layer, 0, kUnlimited, "which layer's, from 0 (the default)");
     verb.add_flag("--per-head", options->per_head, "weights of each head");
-    add_type(verb, "--kv", options->kv_type, {Type::f32, Type::f16}, "how keys and values are kept: f32 or f16");
+    add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     add_common(verb, options->common);
     verb.callback([options, prompt, n_new, layer] {

@@ -40,6 +40,14 @@ inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
     return n_rows * (is_quantized(type) ? quant_groups(n_cols) * kQuantGroupBytes : n_cols * 4);
 }
 
+/// Bytes of 16 positions' value heads in a cache: [16][value_stride] of f32 or f16; q8: for every 32 dims f16 scales
+/// [16], one per position, then int8 quants [16][32].
+inline constexpr std::uint32_t kValueGroupBytes = kLanes * (2 + kGroup);
+[[nodiscard]] constexpr std::uint64_t value_panel_bytes(Type type, std::uint64_t value_head_dim) noexcept {
+    if (type == Type::q8) return (value_head_dim + kGroup - 1) / kGroup * kValueGroupBytes;
+    return kLanes * round_up(value_head_dim, kLanes) * (type == Type::f32 ? 4 : 2);
+}
+
 /// What happens to y = W·x + bias before it is stored.
 enum class Finish : std::uint8_t {
     store,  ///< out = act(y)
@@ -81,13 +89,13 @@ inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, 
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
 /// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
 /// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
-/// a negative zero.
+/// a negative zero. Of a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
 struct Attend {
-    const float* query;            // [head_dim][n_rows]
+    const float* query;            // [head_dim][n_rows]; q8: packed by pack_q8
     std::uint32_t n_rows;          // 1 to kRowBlock
     std::uint32_t head_dim, value_head_dim;
-    const std::byte* keys;         // this head's panels of 16 positions: [panel][head_dim][16]
-    const std::byte* values;       // this head's rows: [position][value_stride]
+    const std::byte* keys;         // this head's panels of 16 positions, each like a matrix's, see panel_bytes
+    const std::byte* values;       // this head's panels of 16 positions, see value_panel_bytes
     std::uint32_t value_stride;    // elements, value_head_dim rounded up to 16; the padding holds zeros
     const std::uint32_t* first;    // [n_rows]
     const std::uint32_t* last;     // [n_rows]
@@ -151,13 +159,14 @@ struct Kernels {
     /// Rotates adjacent pairs of x [n], n even, in place: x0 = fma(x0, cos, −(x1·sin)), x1 = fma(x1, cos, x0·sin).
     void (*rotate)(float* x, const float* cos, const float* sin, std::uint32_t n) noexcept;
 
-    /// Indexed by Type (f32, f16; null for others). Writes one position's key head [head_dim] into lane
-    /// pos mod 16 of its panel [head_dim][16], canonical; lane 0 first sets the other lanes to zero.
+    /// Indexed by Type (f32, f16, q8; null for others). Writes one position's key head [head_dim] into lane
+    /// pos mod 16 of its panel, canonical; lane 0 first sets the other lanes to zero. q8: groups as pack_q8 makes them,
+    /// their scales rounded to f16.
     void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept;
 
-    /// Writes one position's value head [value_head_dim], canonical, and zeros up to value_stride.
-    void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
-                                    std::byte* row) noexcept;
+    /// The same for its value head [value_head_dim], with zeros after it; only q8 clears, and that the scales alone.
+    void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t lane,
+                                    std::byte* panel) noexcept;
 
     /// Indexed by Type of the cache.
     void (*attend[kTypeCount])(const Attend&) noexcept;

@@ -1,6 +1,7 @@
 // The kernels in plain loops: what runs where there is nothing better, and the specification of those that are.
 // Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
 #include "../half.h"
+#include "cache_q8.h"
 #include "kernels.h"
 #include "mask.h"
 #include "scalar_math.h"
@@ -117,6 +118,18 @@ void dot_quant_panel(const QuantPanel& panel, const std::byte* operand, std::uin
     }
 }
 
+/// Of panels and operands of any type.
+template<class Storage>
+void dot_panel_of(const std::byte* panel, const void* operand, std::uint32_t n_cols, std::uint32_t n_rows,
+                  float (&total)[kRowBlock][kLanes]) {
+    if constexpr (is_quantized(Storage::kType))
+        dot_quant_panel({panel, Storage::kType == Type::q8}, static_cast<const std::byte*>(operand), n_cols, n_rows,
+                        total);
+    else
+        dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(panel),
+                           static_cast<const float*>(operand), n_cols, n_rows, total);
+}
+
 // ---- matrices ------------------------------------------------------------------------------------------------------
 
 float activate(Activation activation, float x) {
@@ -134,12 +147,7 @@ float activate(Activation activation, float x) {
 template<class Storage>
 void apply_panel(const Matmul& m, std::uint32_t panel, const std::byte* operand, std::uint32_t n_rows,
                  float (&y)[kRowBlock][kLanes]) {
-    const std::byte* bytes = m.panels + panel * m.panel_stride;
-    if constexpr (is_quantized(Storage::kType))
-        dot_quant_panel({bytes, Storage::kType == Type::q8}, operand, m.n_cols, n_rows, y);
-    else
-        dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(bytes),
-                           reinterpret_cast<const float*>(operand), m.n_cols, n_rows, y);
+    dot_panel_of<Storage>(m.panels + panel * m.panel_stride, operand, m.n_cols, n_rows, y);
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
     for (std::uint32_t row = 0; row < n_rows; ++row)
@@ -285,10 +293,10 @@ void write_key(const float* key, std::uint32_t head_dim, std::uint32_t lane, std
 }
 
 template<class Storage>
-void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
-                 std::byte* row) noexcept {
-    auto* values = reinterpret_cast<typename Storage::Element*>(row);
-    for (std::size_t i = 0; i < value_stride; ++i) values[i] = i < value_head_dim ? Storage::store(value[i]) : 0;
+void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t lane, std::byte* panel) noexcept {
+    const auto stride = static_cast<std::size_t>(round_up(value_head_dim, kLanes));
+    auto* values = reinterpret_cast<typename Storage::Element*>(panel) + lane * stride;
+    for (std::size_t i = 0; i < stride; ++i) values[i] = i < value_head_dim ? Storage::store(value[i]) : 0;
 }
 
 // ---- attention -----------------------------------------------------------------------------------------------------
@@ -316,14 +324,14 @@ struct Scores {
 /// Panels that no row sees are not read.
 template<class Storage>
 void score_tile(const Attend& a, std::uint32_t tile, Scores& s) {
-    const auto* keys = reinterpret_cast<const typename Storage::Element*>(a.keys);
     float bias[kRowBlock][kTile] = {};
     for (std::uint32_t row = 0; a.masks && row < a.n_rows; ++row) sum_masks(a.masks + row * kMasks, tile, bias[row]);
     for (std::uint32_t offset = 0; offset < kTile; offset += kLanes) {
         const std::uint32_t pos = tile + offset;
         float dot[kRowBlock][kLanes] = {};
         if (any_sees(a, pos, kLanes))
-            dot_panel<Storage>(keys + std::size_t{pos} * a.head_dim, a.query, a.head_dim, a.n_rows, dot);
+            dot_panel_of<Storage>(a.keys + pos / kLanes * panel_bytes(Storage::kType, a.head_dim), a.query, a.head_dim,
+                                  a.n_rows, dot);
         for (std::uint32_t row = 0; row < a.n_rows; ++row)
             for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
                 const std::uint32_t i = offset + lane;
@@ -346,11 +354,29 @@ float raise(float m, const float (&score)[kTile]) {
     return max_of(m, top[0]);
 }
 
+/// o[i] = fma(p, value[i], o[i]) for the value of one position.
+template<class Storage>
+void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
+    const std::byte* panel = a.values + pos / kLanes * value_panel_bytes(Storage::kType, a.value_head_dim);
+    const std::uint32_t lane = pos % kLanes;
+    if constexpr (Storage::kType == Type::q8) {
+        for (std::size_t i = 0; i < a.value_stride; ++i) {
+            const std::byte* group = panel + i / kGroup * kValueGroupBytes;
+            std::uint16_t scale;
+            __builtin_memcpy(&scale, group + lane * sizeof scale, sizeof scale);
+            const auto quant = static_cast<std::int8_t>(group[2 * kLanes + lane * kGroup + i % kGroup]);
+            o[i] = fma_f32(static_cast<float>(quant), p * from_f16(scale), o[i]);
+        }
+    } else {
+        const auto* value = reinterpret_cast<const typename Storage::Element*>(panel) + lane * a.value_stride;
+        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = fma_f32(p, Storage::load(value[i]), o[i]);
+    }
+}
+
 /// Folds one tile's scores and values into a row's state.
 template<class Storage>
 void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
                 float* o) {
-    const auto* values = reinterpret_cast<const typename Storage::Element*>(a.values);
     const float raised = raise(m, s.score[row]);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
     m = raised;
@@ -360,9 +386,7 @@ void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const Sc
         // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
         const float p = s.seen[row][offset] ? exp_f32(s.score[row][offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
-        if (p == 0.0f) continue;
-        const auto* value = values + (std::size_t{tile} + offset) * a.value_stride;
-        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = fma_f32(p, Storage::load(value[i]), o[i]);
+        if (p != 0.0f) add_value<Storage>(a, tile + offset, p, o);
     }
 }
 
@@ -451,10 +475,10 @@ constinit const Kernels kernels_scalar = {
     .layer_norm = layer_norm,
     .rope_table = rope_table,
     .rotate = rotate,
-    .write_key = {write_key<F32>, write_key<F16>, nullptr, nullptr, nullptr},
-    .write_value = {write_value<F32>, write_value<F16>, nullptr, nullptr, nullptr},
-    .attend = {attend<F32>, attend<F16>, nullptr, nullptr, nullptr},
-    .attend_weights = {attend_weights<F32>, attend_weights<F16>, nullptr, nullptr, nullptr},
+    .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
+    .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
+    .attend = {attend<F32>, attend<F16>, nullptr, attend<Quants<Type::q8>>, nullptr},
+    .attend_weights = {attend_weights<F32>, attend_weights<F16>, nullptr, attend_weights<Quants<Type::q8>>, nullptr},
     .attend_merge = attend_merge,
     .attend_finish = attend_finish,
     .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<sine>, each<cosine>, each<gelu_f32>,

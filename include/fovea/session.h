@@ -26,7 +26,7 @@ struct Limits {
     std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(192, max_kv_len). Longer prompts go in pieces.
                                    ///< encode, attend: rows of all sequences of a stack; 0: max_positions, or 512
     std::uint32_t n_threads = 1;   ///< 1 to kMaxThreads; the size of the team, fixed for the session's life
-    Type kv_type = Type::f32;      ///< f32 or f16: how keys and values are cached
+    Type kv_type = Type::f32;      ///< f32, f16 or q8: how keys and values are cached
     std::uint32_t max_sequences = 0;  ///< encode, attend: sequences in one call; 0: 1
     std::uint32_t max_memory = 0;     ///< encode, attend: rows of the memory, or keys, past ones too, of all sequences;
                                       ///< 0: max_batch

@@ -97,7 +97,7 @@ const char* type_name(Type type) noexcept {
 
 /// The one place where padding between panels could be added, should strides that are powers of two prove slow.
 std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
-    return round_up(panel_bytes(u8(type), n_cols), kSectionAlignment);
+    return round_up(panel_bytes(type, n_cols), kSectionAlignment);
 }
 
 FileHead make_head(const ModelSource& source, const WriteOptions& options) {

@@ -73,7 +73,7 @@ double best_q4_scale(const float (&x)[kGroup], double most) noexcept {
 
 void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index, std::byte* panel) {
     const bool q8 = type == Type::q8;
-    panel += index / 2 * panel_bytes(static_cast<std::uint8_t>(type), kSuperblock);
+    panel += index / 2 * panel_bytes(type, kSuperblock);
     std::memcpy(panel + (index % 2 * kLanes + lane) * sizeof group.scale, &group.scale, sizeof group.scale);
     std::byte* quants = panel + 4 * kLanes + index % 2 * kLanes * (q8 ? kGroup : kGroup / 2);
     for (std::uint32_t col = 0; col < kGroup; ++col) {

@@ -1,13 +1,16 @@
-// One chunk of attention for rows that share a key-value head, over f32 and f16 caches. Scores and the weighted sum are
-// panel products: of key panels with the query, and of value rows (sixteen dims are a panel, positions its columns)
+// One chunk of attention for rows that share a key-value head, over f32, f16 and q8 caches. Scores and the weighted sum
+// are panel products: of key panels with the query, and of value rows (sixteen dims are a panel, positions its columns)
 // with the weights. A tile's scores never leave the stack.
 #pragma once
 #include "../mask.h"
 #include "math.h"
-#include "product.h"
+#include "matmul_q.h"
 
 namespace fovea {
 namespace {
+
+/// A q8 cache's keys; its values are std::int8_t, see value_panel_bytes.
+using CacheQ8 = Superblock<Type::q8>;
 
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
@@ -61,25 +64,26 @@ FOVEA_LANES Seen seen(const Attend& a, std::uint32_t r, std::uint32_t base) {
     return begin < end ? Seen{static_cast<int>(begin - base), static_cast<int>(end - base)} : Seen{0, 0};
 }
 
-/// Dot products of kRows rows from row `row` on with the tile's keys.
+/// Dot products of kRows rows from row `row` on with the tile's keys, which are panels of W like a matrix's.
 template<std::uint32_t kRows, class W>
 void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
-    constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
-    const std::size_t panel_size = std::size_t{a.head_dim} * kLanes;
+    constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kTilePanels);
+    const std::uint32_t n = (a.head_dim + Unit<W>::kCols - 1) / Unit<W>::kCols;
+    const std::size_t panel_size = n * Unit<W>::kWeights;
     const W* keys = reinterpret_cast<const W*>(a.keys) + t.base / kLanes * panel_size;
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
-        for (std::uint32_t col = 0; col < a.head_dim; col += kColumnBlock) {
+        for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
             Block<W, kPanels> b{.weight = {},
-                                .operand = a.query + std::size_t{col} * a.n_rows + row,
+                                .operand = a.query + std::size_t{unit} * Unit<W>::kWords * a.n_rows + row,
                                 .operand_stride = a.n_rows,
-                                .n_cols = smaller(kColumnBlock, a.head_dim - col),
-                                .first = col == 0,
+                                .n_cols = smaller(kBlockUnits<W>, n - unit),
+                                .first = unit == 0,
                                 .total = t.score + row * kTile + panel * kLanes,
                                 .total_stride = kTile,
                                 .ahead = {},
-                                .ahead_step = kLanes * sizeof(W)};
+                                .ahead_step = kUnitBytes<W>};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
-                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + std::size_t{col} * kLanes;
+                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + unit * Unit<W>::kWeights;
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadBytes;
             }
             if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
@@ -211,28 +215,74 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
     }
 }
 
+/// The same for a q8 cache, 32 dims at a time: their scales go to the weights, then it is the same product.
+template<std::uint32_t kRows>
+void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
+    const std::size_t panel_stride = value_panel_bytes(Type::q8, a.value_head_dim);
+    const std::byte* values = a.values + t.base / kLanes * panel_stride;
+    alignas(64) float weight[kRows * kTile];
+    for (std::uint32_t dim = 0; dim < a.value_stride; dim += kGroup, values += kValueGroupBytes) {
+        const bool both = dim + kLanes < a.value_stride;
+        float* o = a.o + std::size_t{row} * a.value_stride + dim;
+        F32x16 sum[kRows][2];
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            const F32x16 decay = splat(t.decay[row + r]);
+            sum[r][0] = load(o + r * a.value_stride) * decay;
+            sum[r][1] = both ? load(o + r * a.value_stride + kLanes) * decay : splat(0.0f);
+        }
+        for (std::uint32_t panel = t.panel; panel < t.panel_end; ++panel) {
+            const std::byte* group = values + panel * panel_stride;
+            const F32x16 scale = load(reinterpret_cast<const Half*>(group));
+            FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+                const std::uint32_t at = r * kTile + panel * kLanes;
+                store(load(t.score + row * kTile + at) * scale, weight + at);
+            }
+            const std::uint32_t lane = t.base + panel * kLanes, begin = t.begin > lane ? t.begin - lane : 0;
+            const auto* quants = reinterpret_cast<const std::int8_t*>(group + 2 * kLanes) + begin * kGroup;
+            const std::int8_t* const value[] = {quants, quants + kLanes};
+            accumulate<kTile>(sum, value, kGroup, weight + panel * kLanes + begin, 1,
+                              smaller(t.end - lane, kLanes) - begin, [&](std::size_t pos) {
+                                  if (kRows < Tiling::kRows)
+                                      __builtin_prefetch(quants + panel_stride + pos * kGroup, 0, 3);
+                              });
+        }
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            store(sum[r][0], o + r * a.value_stride);
+            if (both) store(sum[r][1], o + r * a.value_stride + kLanes);
+        }
+    }
+}
+
 template<std::uint32_t kRows, class W>
 void add_values_of(std::uint32_t n_rows, const Attend& a, const Tile& t, std::uint32_t row) {
     constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
-    if (n_rows == kRows)  // narrow heads of tiny models: what is repeated would take longer than the chain it hides
-        return a.value_stride == kLanes ? add_values<kRows, 1, W>(a, t, row) : add_values<kRows, kPanels, W>(a, t, row);
+    if (n_rows == kRows) {
+        if constexpr (Unit<W>::kCols > 1) return add_quants<kRows>(a, t, row);
+        // Narrow heads of tiny models: what is repeated would take longer than the chain it hides.
+        else if (a.value_stride == kLanes)
+            return add_values<kRows, 1, W>(a, t, row);
+        else
+            return add_values<kRows, kPanels, W>(a, t, row);
+    }
     if constexpr (kRows > 1) add_values_of<kRows - 1, W>(n_rows, a, t, row);
 }
 
-/// The same sum without the pairs whose weight is 0, for caches that hold values that are not finite.
+/// The same sum without the pairs whose weight is 0, one position at a time: for caches with values that are not
+/// finite.
 template<class W>
-void add_values_seen(const Attend& a, const Tile& t) {
+void add_values_seen(const Attend& a, Tile& t) {
+    const std::uint32_t begin = t.begin, end = t.end;
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
         float* o = a.o + std::size_t{r} * a.value_stride;
         for (std::uint32_t i = 0; i < a.value_stride; i += kLanes) store(load(o + i) * splat(t.decay[r]), o + i);
-        for (std::uint32_t pos = t.begin; pos < t.end; ++pos) {
-            const float weight = t.score[r * kTile + (pos - t.base)];
-            if (weight == 0.0f) continue;
-            const W* value = reinterpret_cast<const W*>(a.values) + std::size_t{pos} * a.value_stride;
-            for (std::uint32_t i = 0; i < a.value_stride; i += kLanes)
-                store(fma(splat(weight), load(value + i), load(o + i)), o + i);
+        t.decay[r] = 1.0f;
+        for (std::uint32_t pos = begin; pos < end; ++pos) {
+            if (t.score[r * kTile + (pos - t.base)] == 0.0f) continue;
+            t.narrow(pos, pos + 1);
+            add_values_of<1, W>(1, a, t, r);
         }
     }
+    t.narrow(begin, end);
 }
 
 /// The chunk's tiles from the first position that any row sees to the last.

@@ -5,7 +5,7 @@
 // result is rounded once.
 //
 //   F32x16
-//     load(p)             p[0..16) as floats; p is const float*, const Half* or const Bfloat*, of any alignment
+//     load(p)             p[0..16) as floats; p is to const float, Half, Bfloat or std::int8_t, of any alignment
 //     load_part(p, n)     p[0..n), zeros after; reads nothing at or beyond p + n; n <= 16
 //     store(x, p)         p[0..16) = x; p is float* or Half* (rounded to nearest even)
 //     store_part(x, p, n) p[0..n) = x; writes nothing at or beyond p + n

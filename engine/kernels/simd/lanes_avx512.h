@@ -43,6 +43,9 @@ FOVEA_LANES F32x16 load(const Bfloat* p) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
+FOVEA_LANES F32x16 load(const std::int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
 FOVEA_LANES F32x16 load_part(const float* p, std::size_t n) {
     return {_mm512_maskz_loadu_ps(lanes_between(0, static_cast<int>(n)).m, p)};
 }

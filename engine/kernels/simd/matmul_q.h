@@ -106,8 +106,8 @@ requires(is_quantized(Q::kType)) void block_product(const Block<Q, kPanels>& b) 
         const Q* weight[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             weight[p] = b.weight[p] + i;
-            for (std::size_t line = 0; line < b.ahead_step; line += 64)
-                __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, static_cast<int>(kFetch));
+            for (std::size_t line = 0; kFetch != Fetch::nothing && line < b.ahead_step; line += 64)
+                __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, kFetch == Fetch::first ? 3 : 2);
         }
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
             asm volatile("" : "+r"(sum) : : "memory");  // else they would be kept in registers that there are not

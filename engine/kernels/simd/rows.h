@@ -130,11 +130,10 @@ template<class W>
 }
 
 template<class W>
-void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t value_stride,
-                 std::byte* row) noexcept {
-    W* out = reinterpret_cast<W*>(row);
-    for (std::uint32_t i = 0; i < value_stride; i += kLanes) {
-        const std::uint32_t left = i < value_head_dim ? value_head_dim - i : 0;
+void write_value(const float* value, std::uint32_t value_head_dim, std::uint32_t lane, std::byte* panel) noexcept {
+    W* out = reinterpret_cast<W*>(panel) + lane * static_cast<std::size_t>(round_up(value_head_dim, kLanes));
+    for (std::uint32_t i = 0; i < value_head_dim; i += kLanes) {
+        const std::uint32_t left = value_head_dim - i;
         store_canonical(load_part(value + i, left < kLanes ? left : kLanes), out + i);
     }
 }

@@ -1,5 +1,6 @@
 // The table of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
 #pragma once
+#include "../cache_q8.h"
 #include "attention.h"
 #include "matmul.h"
 #include "matmul_q.h"
@@ -20,10 +21,10 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<float>, write_key<Half>, nullptr, nullptr, nullptr},
-            .write_value = {write_value<float>, write_value<Half>, nullptr, nullptr, nullptr},
-            .attend = {attend<float>, attend<Half>, nullptr, nullptr, nullptr},
-            .attend_weights = {attend_weights<float>, attend_weights<Half>, nullptr, nullptr, nullptr},
+            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>, nullptr},
+            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>, nullptr},
+            .attend = {attend<float>, attend<Half>, nullptr, attend<CacheQ8>, nullptr},
+            .attend_weights = {attend_weights<float>, attend_weights<Half>, nullptr, attend_weights<CacheQ8>, nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = {unary<Unary::exp>, unary<Unary::tanh>, unary<Unary::erf>, unary<Unary::sin>, unary<Unary::cos>,

@@ -1,0 +1,64 @@
+// Products of q8 and q4 weights against exact rational arithmetic: tests/golden/make_quants.py.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "guarded.h"
+#include "kernels/kernels.h"
+#include "npy.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+NpyArray golden(const std::string& name) { return read_npy(std::string(FOVEA_GOLDEN_DIR "/quants/") + name + ".npy"); }
+
+template<class T>
+Guarded<T> copied(std::span<const std::byte> bytes, std::size_t alignment) {
+    Guarded<T> copy(bytes.size() / sizeof(T), Flush::end, alignment);
+    std::memcpy(copy.data(), bytes.data(), bytes.size());
+    return copy;
+}
+
+}  // namespace
+
+TEST_CASE("matmul_q8, matmul_q4: the bits of exact arithmetic in the promised order, on every instruction set") {
+    const NpyArray x = golden("x");
+    const auto seq_len = static_cast<std::uint32_t>(x.shape[0]), n_cols = static_cast<std::uint32_t>(x.shape[1]);
+    const Guarded<float> rows = copied<float>(x.data, 4);
+    std::size_t n_tables = 0;
+    const Kernels* const* tables = usable_kernels(n_tables);
+    for (const Type type : {Type::q8, Type::q4}) {
+        const std::string name = type == Type::q8 ? "q8" : "q4";
+        const NpyArray weights = golden(name), out = golden(name + "_out");
+        const Guarded<std::byte> panels = copied<std::byte>(weights.data, 64);
+        const Guarded<float> want = copied<float>(out.data, 4);
+        REQUIRE(weights.shape[1] == panel_bytes(type, n_cols));
+        for (std::size_t i = 0; i < n_tables; ++i) {
+            const Kernels& k = *tables[i];
+            CAPTURE(std::string(k.isa));
+            CAPTURE(name);
+            Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
+            for (std::uint32_t row = 0; row < seq_len; row += kRowBlock)
+                k.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(kRowBlock, seq_len - row), n_cols,
+                          operand.data() + operand_bytes(type, row, n_cols));
+            Guarded<float> got(want.size());
+            k.matmul[static_cast<int>(type)](Matmul{.panels = panels.data(),
+                                                    .panel_stride = weights.shape[1],
+                                                    .n_rows = static_cast<std::uint32_t>(out.shape[1]),
+                                                    .n_cols = n_cols,
+                                                    .panel_begin = 0,
+                                                    .panel_end = static_cast<std::uint32_t>(weights.shape[0]),
+                                                    .operand = operand.data(),
+                                                    .seq_len = seq_len,
+                                                    .bias = nullptr,
+                                                    .out = got.data(),
+                                                    .out_stride = out.shape[1],
+                                                    .finish = Finish::store,
+                                                    .activation = Activation::none,
+                                                    .canonical = true});
+            CHECK(same_bits(want, got));
+        }
+    }
+}
