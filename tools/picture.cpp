@@ -1,0 +1,213 @@
+#include "picture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "engine/tokenizer/utf8.h"
+
+namespace fovea {
+namespace {
+
+struct Range {
+    std::uint32_t first, last;
+};
+
+/// East Asian Wide and Fullwidth (Unicode Standard Annex 11), in blocks.
+constexpr Range kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},  {0x3041, 0x4dbf},   {0x4e00, 0xa4cf},
+                           {0xa960, 0xa97c},   {0xac00, 0xd7a3},  {0xf900, 0xfaff},   {0xfe30, 0xfe6b},
+                           {0xff01, 0xff60},   {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
+                           {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+/// What joins the character before it, in blocks.
+constexpr Range kCombining[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x64b, 0x65f},
+                                {0x200b, 0x200f}, {0x20d0, 0x20f0}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
+                                {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+
+template<std::size_t n>
+bool is_in(const Range (&ranges)[n], std::uint32_t code) {
+    return std::any_of(ranges, ranges + n, [&](const Range& r) { return code >= r.first && code <= r.last; });
+}
+
+std::string escaped(std::string_view text) {
+    std::string result;
+    for (const char c : text) switch (c) {
+            case '&': result += "&amp;"; break;
+            case '<': result += "&lt;"; break;
+            case '>': result += "&gt;"; break;
+            case '"': result += "&quot;"; break;
+            default: result += c;
+        }
+    return result;
+}
+
+std::string number(double x) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", x);
+    return text;
+}
+
+std::vector<std::string> labels_of(const std::vector<std::string>& tokens) {
+    std::vector<std::string> labels;
+    for (const std::string& token : tokens) labels.push_back(token_label(token));
+    return labels;
+}
+
+std::size_t widest(const std::vector<std::string>& labels) {
+    std::size_t columns = 1;
+    for (const std::string& label : labels) columns = std::max(columns, text_columns(label));
+    return columns;
+}
+
+/// Sizes of an SVG in its own units.
+constexpr double kFont = 11, kColumn = 6.7, kGap = 24, kTitle = 22, kBar = 160;
+
+struct Panel {
+    double cell, left, top, width, height;  // left and top: room for labels
+    std::size_t query_step, key_step;       // every how many tokens there is a label
+};
+
+Panel panel_of(const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
+    const double n = static_cast<double>(std::max<std::size_t>({queries.size(), keys.size(), 1}));
+    Panel p{};
+    p.cell = std::clamp(600 / n, 4.0, 26.0);
+    p.query_step = p.key_step = static_cast<std::size_t>(std::ceil((kFont + 1) / p.cell));
+    p.left = kColumn * static_cast<double>(widest(queries)) + 8;
+    p.top = kColumn * static_cast<double>(widest(keys)) + 8 + kTitle;
+    p.width = p.left + p.cell * static_cast<double>(keys.size()) + kGap;
+    p.height = p.top + p.cell * static_cast<double>(queries.size()) + kGap;
+    return p;
+}
+
+/// A head's cells as one path for each of 32 shades: small files, whatever the length.
+std::string cells(const float* weights, std::size_t n_queries, std::size_t n_keys, double cell) {
+    constexpr int kShades = 32;
+    std::vector<std::string> paths(kShades + 1);
+    for (std::size_t q = 0; q < n_queries; ++q)
+        for (std::size_t k = 0; k < n_keys;) {
+            const auto shade = [&](std::size_t key) {
+                const float w = weights[q * n_keys + key];
+                return w > 0 ? static_cast<int>(std::lround(std::min(w, 1.0f) * kShades)) : 0;  // NaN: none
+            };
+            const std::size_t first = k;
+            const int s = shade(k);
+            while (k < n_keys && shade(k) == s) ++k;
+            if (s == 0) continue;
+            const std::string width = number(cell * static_cast<double>(k - first));
+            paths[s] += "M" + number(cell * static_cast<double>(first)) + " " + number(cell * static_cast<double>(q)) +
+                        "h" + width + "v" + number(cell) + "h-" + width + "z";
+        }
+    std::string result;
+    for (int s = 1; s <= kShades; ++s)
+        if (!paths[s].empty())
+            result +=
+                "<path class=\"w\" fill-opacity=\"" + number(s / double{kShades}) + "\" d=\"" + paths[s] + "\"/>\n";
+    return result;
+}
+
+constexpr std::string_view kStyle =
+    "<style>:root{--paper:#ffffff;--ink:#1c1c1e;--line:#c8c8cc;--weight:#0a4fa3}"
+    "@media (prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e6e6ea;--line:#44474e;--weight:#7db8ff}}"
+    ".p{fill:var(--paper)}.w{fill:var(--weight)}.f{fill:none;stroke:var(--line)}"
+    "text{fill:var(--ink);font:11px ui-monospace,monospace;white-space:pre}.t{font-weight:bold}</style>\n";
+
+std::string text_at(double x, double y, std::string_view attributes, std::string_view text) {
+    return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" " + std::string(attributes) + ">" + escaped(text) +
+           "</text>\n";
+}
+
+}  // namespace
+
+std::string token_label(std::string_view bytes) {
+    std::string label;
+    while (!bytes.empty()) {
+        const Character c = first_character(bytes);
+        if (c.code == ' ') {
+            label += "\xe2\x90\xa3";  // ␣
+        } else if (c.code == kNotACharacter || c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0)) {
+            for (std::uint32_t i = 0; i < c.bytes; ++i) {
+                char hex[8];
+                std::snprintf(hex, sizeof hex, "<%02X>", static_cast<unsigned>(static_cast<std::uint8_t>(bytes[i])));
+                label += hex;
+            }
+        } else {
+            label += bytes.substr(0, c.bytes);
+        }
+        bytes.remove_prefix(c.bytes);
+    }
+    return label;
+}
+
+std::size_t text_columns(std::string_view text) {
+    std::size_t columns = 0;
+    while (!text.empty()) {
+        const Character c = first_character(text);
+        columns += is_in(kCombining, c.code) ? 0 : is_in(kWide, c.code) ? 2 : 1;
+        text.remove_prefix(c.bytes);
+    }
+    return columns;
+}
+
+std::string draw_svg(const Pattern& pattern) {
+    const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
+    const Panel p = panel_of(queries, keys);
+    const auto n_across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(pattern.n_heads))));
+    const std::size_t n_down = n_across ? (pattern.n_heads + n_across - 1) / n_across : 0;
+    const double width = std::max(kGap + p.width * static_cast<double>(n_across), 2 * kBar);
+    const double height = 2 * kGap + p.height * static_cast<double>(n_down) + kGap;
+    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " +
+                      number(height) + "\" width=\"" + number(width) + "\" height=\"" + number(height) + "\">\n" +
+                      std::string(kStyle) + "<rect class=\"p\" width=\"100%\" height=\"100%\"/>\n" +
+                      text_at(kGap, kGap, "class=\"t\"", token_label(pattern.title));
+    for (std::size_t head = 0; head < pattern.n_heads; ++head) {
+        const double x = kGap + p.width * static_cast<double>(head % n_across) + p.left;
+        const double y = kGap + p.height * static_cast<double>(head / n_across) + p.top;
+        svg += "<g transform=\"translate(" + number(x) + " " + number(y) + ")\">\n" +
+               text_at(0, 8 - p.top + kTitle / 2, "class=\"t\"", "head " + std::to_string(head));
+        svg += cells(pattern.weights.data() + head * queries.size() * keys.size(), queries.size(), keys.size(), p.cell);
+        svg += "<rect class=\"f\" width=\"" + number(p.cell * static_cast<double>(keys.size())) + "\" height=\"" +
+               number(p.cell * static_cast<double>(queries.size())) + "\"/>\n";
+        for (std::size_t i = 0; i < queries.size(); i += p.query_step)
+            svg += text_at(-4, p.cell * (static_cast<double>(i) + 0.5) + 4, "text-anchor=\"end\"", queries[i]);
+        for (std::size_t i = 0; i < keys.size(); i += p.key_step) {
+            const double at = p.cell * (static_cast<double>(i) + 0.5) + 4;
+            svg += text_at(at, -4, "transform=\"rotate(-90 " + number(at) + " -4)\"", keys[i]);
+        }
+        svg += "</g>\n";
+    }
+    svg += "<g transform=\"translate(" + number(kGap) + " " + number(height - kGap) + ")\">\n";
+    for (int i = 1; i <= 8; ++i)
+        svg += "<rect class=\"w\" x=\"" + number(20 + i * 12) +
+               "\" y=\"-10\" width=\"12\" height=\"12\" fill-opacity=\"" + number(i / 8.0) + "\"/>\n";
+    return svg + text_at(20, 0, "", "0") + text_at(134, 0, "", "1 of a query's attention") + "</g>\n</svg>\n";
+}
+
+std::string draw_text(const Pattern& pattern) {
+    static constexpr const char* kShades[] = {" ", "\xe2\x96\x91", "\xe2\x96\x92", "\xe2\x96\x93", "\xe2\x96\x88"};
+    static constexpr float kFrom[] = {0.05f, 0.2f, 0.4f, 0.7f};
+    const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
+    const std::size_t n_columns = widest(queries), cell = keys.size() > 50 ? 1 : 2;
+    const auto padded = [&](const std::string& label) {
+        return std::string(n_columns - text_columns(label), ' ') + label + " ";
+    };
+    std::string out = token_label(pattern.title) + "\n";
+    for (std::size_t head = 0; head < pattern.n_heads; ++head) {
+        out += "head " + std::to_string(head) + "\n" + padded("");
+        for (std::size_t k = 0; k < keys.size(); ++k) out += std::to_string(k % 10) + std::string(cell - 1, ' ');
+        out += "\n";
+        for (std::size_t q = 0; q < queries.size(); ++q) {
+            out += padded(queries[q]);
+            for (std::size_t k = 0; k < keys.size(); ++k) {
+                const float w = pattern.weights[(head * queries.size() + q) * keys.size() + k];
+                const auto shade = std::count_if(std::begin(kFrom), std::end(kFrom), [&](float f) { return w >= f; });
+                for (std::size_t i = 0; i < cell; ++i) out += kShades[shade];
+            }
+            out += "\n";
+        }
+    }
+    out += "keys:";
+    for (std::size_t k = 0; k < keys.size(); ++k) out += " " + std::to_string(k) + "=" + keys[k];
+    return out + "\n\xe2\x96\x91 from 0.05, \xe2\x96\x92 0.2, \xe2\x96\x93 0.4, \xe2\x96\x88 0.7\n";
+}
+
+}  // namespace fovea
