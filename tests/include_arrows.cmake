@@ -25,6 +25,12 @@ function(rules_of file out_ours out_system)
   elseif(file MATCHES "^tools/convert/")  # the writer of files
     set(ours "tools/.*|include/.*|engine/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
     set(system ".*")
+  elseif(file STREQUAL "tools/picture.cpp")  # labels show characters, or the bytes that are none
+    set(ours "tools/.*|include/.*|engine/tokenizer/utf8\\.h")
+    set(system ".*")
+  elseif(file STREQUAL "tools/explain.cpp")  # runs kernels one by one
+    set(ours "tools/.*|include/.*|engine/kernels/kernels\\.h")
+    set(system ".*")
   elseif(file MATCHES "^tools/")
     set(ours "tools/.*|include/.*")
     set(system ".*")

@@ -43,14 +43,14 @@ bool well_formed(const std::string& xml) {
     return open.empty();
 }
 
-Pattern pattern_of(std::size_t n_heads, std::size_t n, std::vector<float>& weights) {
-    Pattern pattern{.title = "layer <0> & more", .weights = {}, .n_heads = n_heads, .queries = {}, .keys = {}};
+Pattern pattern_of(std::size_t n_heads, std::size_t n) {
+    Pattern pattern{.title = "layer <0> & more", .n_heads = n_heads};
+    std::vector<float>& weights = pattern.weights;
     weights.assign(n_heads * n * n, 0.0f);
     for (std::size_t h = 0; h < n_heads; ++h)
         for (std::size_t i = 0; i < n; ++i) weights[(h * n + i) * n + (i * (h + 1)) % n] = 1.0f;
     for (std::size_t i = 0; i < n; ++i) pattern.queries.push_back(" t" + std::to_string(i));
     pattern.keys = pattern.queries;
-    pattern.weights = weights;
     return pattern;
 }
 
@@ -70,18 +70,17 @@ TEST_CASE("picture: labels of tokens show every byte") {
 }
 
 TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label for each token while there is room") {
-    std::vector<float> weights;
     for (const std::size_t n : {1, 2, 7, 50, 200})
         for (const std::size_t n_heads : {1, 3, 12}) {
             CAPTURE(n);
             CAPTURE(n_heads);
-            const std::string svg = draw_svg(pattern_of(n_heads, n, weights));
+            const Pattern pattern = pattern_of(n_heads, n);
+            const std::string svg = draw_svg({&pattern, 1});
             CHECK(well_formed(svg));
             CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "));
             CHECK(count(svg, ">head ") == n_heads);
             CHECK(count(svg, "prefers-color-scheme:dark") == 1);
-            CHECK(count(svg, "layer&lt;0&gt;") == 0);
-            CHECK(count(svg, "layer␣&lt;0&gt;␣&amp;␣more") == 1);
+            CHECK(count(svg, "layer &lt;0&gt; &amp; more") == 1);
             // One weight of 1 in each row, so as many cells as rows, all of the same shade.
             CHECK(count(svg, "class=\"w\" fill-opacity=\"1\" d=") == n_heads);
             CHECK(count(svg, "z\"/>") == n_heads);
@@ -90,10 +89,10 @@ TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label
             CHECK(count(svg, "text-anchor=\"end\"") == n_heads * ((n + every - 1) / every));
             CHECK(count(svg, "rotate(-90") == n_heads * ((n + every - 1) / every));
         }
-    Pattern odd = pattern_of(1, 2, weights);
+    Pattern odd = pattern_of(1, 2);
     odd.keys = {"</text>", "\xff]]>"};
-    weights = {NAN, 2.0f, -1.0f, 0.5f};
-    const std::string svg = draw_svg(odd);
+    odd.weights = {NAN, 2.0f, -1.0f, 0.5f};
+    const std::string svg = draw_svg({&odd, 1});
     CHECK(well_formed(svg));
     CHECK(count(svg, "&lt;/text&gt;") == 1);
     CHECK(count(svg, "&lt;FF&gt;]]&gt;") == 1);
@@ -101,29 +100,31 @@ TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label
 }
 
 TEST_CASE("picture: a page holds all weights and no reference") {
-    std::vector<float> first, second;
-    Pattern patterns[] = {pattern_of(2, 3, first), pattern_of(2, 3, second)};
-    patterns[0].queries[1] = "</script><b>";
-    const std::string page = draw_html(patterns);
+    Pattern patterns[] = {pattern_of(2, 3), pattern_of(2, 3), pattern_of(1, 2)};
+    patterns[0].queries[1] = patterns[1].queries[1] = "</script><b>";
+    const std::string page = draw_html(patterns, 1);
     CHECK(count(page, "</script>") == 1);
     CHECK(count(page, "http") == 0);
-    CHECK(count(page, "prefers-color-scheme:dark") == 1);
+    CHECK(count(page, "@media (prefers-color-scheme:dark)") == 1);
     const std::size_t at = page.find("const data=") + 11;
     const auto data = nlohmann::json::parse(page.substr(at, page.find(";\n", at) - at));
-    CHECK(data["titles"].size() == 2);
-    CHECK(data["heads"] == 2);
-    CHECK(data["queries"] == nlohmann::json({"␣t0", "</script><b>", "␣t2"}));
+    CHECK(data["first"] == 1);
+    REQUIRE(data["patterns"].size() == 3);
+    CHECK(data["patterns"][0]["heads"] == 2);
+    CHECK(data["tokens"].size() == 2);  // two patterns share theirs
+    CHECK(data["patterns"][1]["tokens"] == 0);
+    CHECK(data["patterns"][2]["tokens"] == 1);
+    CHECK(data["tokens"][0]["queries"] == nlohmann::json({"␣t0", "</script><b>", "␣t2"}));
     // 18 bytes a pattern: 255 at the diagonal of head 0; head 1 looks at 0, 2, 1.
-    CHECK(data["weights"][0] == "/wAAAP8AAAD//wAAAAD/AP8A");
-    CHECK(draw_html({}).find("\"titles\":[]") != std::string::npos);
+    CHECK(data["patterns"][0]["weights"] == "/wAAAP8AAAD//wAAAAD/AP8A");
+    CHECK(draw_html({}).find("\"patterns\":[]") != std::string::npos);
 }
 
 TEST_CASE("picture: lines for a terminal align whatever the tokens are") {
-    std::vector<float> weights;
-    Pattern pattern = pattern_of(1, 3, weights);
+    Pattern pattern = pattern_of(1, 3);
     pattern.queries = {" a", "中", "\xe4"};
-    weights = {1.0f, 0.0f, 0.0f, 0.25f, 0.75f, 0.0f, 0.06f, 0.45f, 0.49f};
-    std::istringstream lines(draw_text(pattern));
+    pattern.weights = {1.0f, 0.0f, 0.0f, 0.25f, 0.75f, 0.0f, 0.06f, 0.45f, 0.49f};
+    std::istringstream lines(draw_text({&pattern, 1}));
     std::vector<std::string> all;
     for (std::string line; std::getline(lines, line);) all.push_back(line);
     REQUIRE(all.size() == 8);
@@ -133,4 +134,34 @@ TEST_CASE("picture: lines for a terminal align whatever the tokens are") {
     CHECK(all[5] == "<E4> ░░▓▓▓▓");
     CHECK(all[6] == "keys: 0=␣t0 1=␣t1 2=␣t2");
     for (std::size_t i = 3; i < 6; ++i) CHECK(text_columns(all[i]) == 11);
+}
+
+TEST_CASE("picture: long labels are cut at whole characters") {
+    Pattern pattern = pattern_of(1, 2);
+    pattern.keys[0] = std::string(30, 'x');
+    for (int i = 0; i < 15; ++i) pattern.keys[1] += "\u4e2d";
+    const std::string svg = draw_svg({&pattern, 1});
+    CHECK(count(svg, ">" + std::string(19, 'x') + "\u2026<") == 1);
+    CHECK(count(svg, ">\u2423t1" + std::string("\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d") + "\u2026<") == 1);
+}
+
+TEST_CASE("picture: an arena has a row for each part, to scale") {
+    Plan plan;
+    plan.arena_bytes = 1000;
+    plan.parts[0] = {"small", 0, 1};
+    plan.parts[1] = {"keys & values", 1, 599};
+    plan.parts[2] = {"rest", 600, 400};
+    plan.n_parts = 3;
+    const std::string svg = draw_arena("arena", plan, PictureKind::svg);
+    CHECK(well_formed(svg));
+    CHECK(count(svg, "class=\"w\"") == 3);
+    CHECK(count(svg, ">keys &amp; values<") == 1);
+    CHECK(count(svg, "> 59.9 %<") == 1);
+    CHECK(count(svg, "x=\"466\" y=\"86\" width=\"224\"") == 1);  // 130 + 560 * 0.6, 560 * 0.4
+    const std::string page = draw_arena("arena", plan, PictureKind::html);
+    CHECK(count(page, svg) == 1);
+    const std::string text = draw_arena("arena", plan, PictureKind::text);
+    CHECK(count(text, "\n") == 4);
+    CHECK(count(text, "\u2588") == 60);  // 36 and 24 columns of 60; the small part is a thin stroke in the first
+    CHECK(count(text, "\u258f") == 1);
 }

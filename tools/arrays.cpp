@@ -1,7 +1,9 @@
 #include "arrays.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "convert/elements.h"
 #include "npy.h"
@@ -132,6 +134,19 @@ MaskArray read_padding(const std::string& path, const AttentionSize& size) {
     result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
     result.mask.sequence_stride = shape[1];
     return result;
+}
+
+void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
+                   std::span<const std::uint64_t> weights_shape, const Running& running) {
+    if (seq_first) result = swap_first_two(result);
+    if (!output.empty()) write_npy(output, result.shape, result.data);
+    if (!json) return;
+    nlohmann::ordered_json object{{"shape", result.shape}};
+    if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
+    object["arena_bytes"] = running.plan.arena_bytes;
+    object["isa"] = running.session.isa();
+    object["n_threads"] = running.plan.limits.n_threads;
+    std::printf("%s\n", object.dump().c_str());
 }
 
 void write_npy(const std::string& path, std::span<const std::uint64_t> shape, std::span<const float> data) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/encode.h"
+#include "opened.h"
 
 namespace fovea {
 
@@ -48,6 +49,11 @@ struct MaskArray {
 
 /// [sequence, key] or, of one sequence, [key]: true or −inf hides a key, other numbers are added.
 [[nodiscard]] MaskArray read_padding(const std::string& path, const AttentionSize& size);
+
+/// What attend and encode end with: the result to `output`, unless that is empty, its first two dimensions swapped back
+/// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none.
+void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
+                   std::span<const std::uint64_t> weights_shape, const Running& running);
 
 /// Writes a whole array.
 void write_npy(const std::string& path, std::span<const std::uint64_t> shape, std::span<const float> data);

@@ -1,24 +1,29 @@
 // fovea attend: one attention over arrays, with a converted module's projections or with heads as they are.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "arrays.h"
+#include "explain.h"
 #include "opened.h"
 #include "options.h"
 #include "refusal.h"
 #include "report.h"
 #include "verbs.h"
+#include "view.h"
 
 namespace fovea {
 namespace {
 
 struct AttendOptions {
     CommonOptions common;
+    ViewOptions view;
     std::string model, query, key, value, past_key, past_value, kv_lengths;
-    std::string attn_mask, keep_mask, key_padding_mask, output, weights;
-    bool causal = false, seq_first = false, per_head = false;
+    std::string attn_mask, keep_mask, key_padding_mask, output;
+    bool causal = false, seq_first = false, explain = false;
     std::uint32_t n_heads = 0, n_kv_heads = 0;
     float scale = 0, softcap = 0;
     Type kv_type = Type::f32;
@@ -63,7 +68,6 @@ struct Job {
     MaskArray mask, padding;
     AttendInput input;
     AttentionSize size;
-    std::uint64_t n_weight_keys = 0;
     Shape out_shape;
     bool batched = true;
 };
@@ -150,10 +154,14 @@ Block bare_block(const AttendOptions& options, Job& job) {
     return block;
 }
 
+const Stack& only_stack(const OpenedModel& opened) {
+    const Config& config = opened.model.config();
+    return config.decoder.n_layers ? config.decoder : config.encoder;
+}
+
 /// Rows for a module's projections, in the order it takes them.
 void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& job) {
-    const Config& config = opened.model.config();
-    const Stack& stack = config.decoder.n_layers ? config.decoder : config.encoder;
+    const Stack& stack = only_stack(opened);
     const Block& b = stack.blocks[0];
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
     job.batched = job.query.shape.size() == 3;
@@ -191,14 +199,46 @@ void refuse_given(const std::string& option, bool given) {
     if (given) throw Refusal(option + ", want it without MODEL alone, had one", 2);
 }
 
+/// Keys that the module appends come last.
+Attended attended_of(const OpenedModel& opened, const Job& job) {
+    Attended attended{.stack = &only_stack(opened), .title = "attention", .batched = job.batched};
+    const Block& b = attended.stack->blocks[0];
+    std::vector<std::string> keys = position_labels(job.size.n_keys);
+    if (b.bias_kv) keys.emplace_back("bias");
+    if (b.zero_attn) keys.emplace_back("zero");
+    attended.queries.assign(job.size.n_sequences, position_labels(job.size.n_queries));
+    attended.keys.assign(job.size.n_sequences, keys);
+    return attended;
+}
+
+/// The steps, and how what they end in compares with the fused path's result.
+void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
+    const AttentionSize& size = job.size;
+    const std::uint64_t most = kMostExplained / (size.n_sequences * size.n_heads);
+    if (size.n_keys + 2 > most / std::max<std::uint64_t>(size.n_queries, 1))
+        throw Refusal("--explain, want at most " + std::to_string(kMostExplained) + " scores, had " +
+                      std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
+                      in_words(std::vector{size.n_queries, size.n_keys}));
+    std::vector<float> out;
+    std::printf("%s", in_words(explain(model, job.input, options.kv_type, options.common.isa_or_best(), out)).c_str());
+    double most_off = 0;
+    for (std::size_t i = 0; i < out.size(); ++i)
+        most_off = std::max(most_off, std::abs(static_cast<double>(out[i]) - static_cast<double>(fused[i])));
+    if (std::memcmp(out.data(), fused.data(), out.size() * sizeof(float)) == 0)
+        std::printf("The fused path, which keeps no scores, gives the same bits.\n");
+    else
+        std::printf("The fused path, which keeps no scores, differs by at most %.3g.\n", most_off);
+}
+
 void attend_arrays(AttendOptions& options) {
     if (options.query.empty()) throw Refusal("--query, want an .npy file, had none", 2);
-    if (options.output.empty() && options.weights.empty()) throw Refusal("-o, want a file for the result, had none", 2);
-    if (options.per_head && options.weights.empty()) throw Refusal("--per-head, want --weights with it, had none", 2);
+    if (options.output.empty() && !options.view.wanted() && !options.explain)
+        throw Refusal("-o, want a file for the result, had none", 2);
+    check_view(options.view, options.common);
+    if (options.explain && options.common.json) throw Refusal("--explain, want it without --json, had both", 2);
     settle(options.common);
     Job job;
     OpenedModel opened;
-    std::uint32_t n_appended = 0;
     if (options.model.empty()) {
         opened.name = "attend";
         read_inputs(options, job);
@@ -210,9 +250,6 @@ void attend_arrays(AttendOptions& options) {
         opened = open_path(options.model);
         read_inputs(options, job);
         module_rows(options, opened, job);
-        const Config& config = opened.model.config();
-        const Block& b = (config.decoder.n_layers ? config.decoder : config.encoder).blocks[0];
-        n_appended = b.bias_kv + b.zero_attn;
     }
     read_masks(options, job);
     job.input.n_sequences = static_cast<std::uint32_t>(job.size.n_sequences);
@@ -224,39 +261,23 @@ void attend_arrays(AttendOptions& options) {
     limits.max_memory = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
     Running running = start_session(opened, limits, options.common.isa_or_best());
 
+    FloatArray result{options.output, job.out_shape, {}};
     std::uint64_t n_out = 1;
     for (const std::uint64_t n : job.out_shape) n_out *= n;
-    std::vector<float> out(n_out), weights;
-    Shape weights_shape = {job.size.n_queries, job.size.n_keys + n_appended};
-    if (options.per_head) weights_shape.insert(weights_shape.begin(), job.size.n_heads);
-    if (job.batched) weights_shape.insert(weights_shape.begin(), job.size.n_sequences);
-    if (!options.weights.empty()) {
-        std::uint64_t n = 1;
-        for (const std::uint64_t size : weights_shape) n *= size;
-        weights.resize(n);
-        require(set_weights(running.session, {.per_head = options.per_head,
-                                              .n_queries = static_cast<std::uint32_t>(job.size.n_queries),
-                                              .n_keys = static_cast<std::uint32_t>(job.size.n_keys + n_appended),
-                                              .out = weights}));
-    }
-    require(attend(running.session, job.input, out), opened.name);
-
-    if (!options.output.empty()) {
-        FloatArray result{options.output, job.out_shape, std::move(out)};
-        const bool swaps = options.seq_first && job.batched && !options.model.empty();
-        if (swaps) result = swap_first_two(result);
-        write_npy(options.output, result.shape, result.data);
-        job.out_shape = result.shape;
-    }
-    if (!options.weights.empty()) write_npy(options.weights, weights_shape, weights);
-    if (!options.common.json) return;
-    nlohmann::ordered_json object;
-    object["shape"] = job.out_shape;
-    if (!options.weights.empty()) object["weights_shape"] = weights_shape;
-    object["arena_bytes"] = running.plan.arena_bytes;
-    object["isa"] = running.session.isa();
-    object["n_threads"] = running.plan.limits.n_threads;
-    std::printf("%s\n", object.dump().c_str());
+    result.data.resize(n_out);
+    const auto pass = [&](const AttentionWeights& asked) {
+        require(set_weights(running.session, asked));
+        require(attend(running.session, job.input, result.data), opened.name);
+    };
+    const Attended attended = attended_of(opened, job);
+    if (options.view.wanted())
+        show_attention(options.view, {&attended, 1}, 0, pass);
+    else
+        pass({});
+    if (options.explain) print_steps(options, opened.model, job, result.data);
+    finish_arrays(options.output, std::move(result), options.seq_first && job.batched && !options.model.empty(),
+                  options.common.json, options.view.weights.empty() ? Shape{} : attended.weights_shape(options.view),
+                  running);
 }
 
 }  // namespace
@@ -278,8 +299,8 @@ void add_attend(CLI::App& app) {
     verb.add_flag("--causal", options->causal, "a query sees the keys up to its own position");
     verb.add_flag("--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
     file("-o,--output", options->output, "an .npy file for the result, float32");
-    file("--weights", options->weights, "an .npy file for the attention weights [batch, query, key], the heads' mean");
-    verb.add_flag("--per-head", options->per_head, "weights of each head: [batch, heads, query, key]");
+    verb.add_flag("--explain", options->explain, "print each step: its shape, formula and first values");
+    add_view(verb, options->view, false);
     add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
     add_count(verb, "--n-kv-heads", options->n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
     CLI::Option* scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,

@@ -1,9 +1,7 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "arrays.h"
@@ -12,6 +10,7 @@
 #include "refusal.h"
 #include "report.h"
 #include "verbs.h"
+#include "view.h"
 
 namespace fovea {
 namespace {
@@ -20,10 +19,10 @@ using Shape = std::vector<std::uint64_t>;
 
 struct VectorOptions {
     CommonOptions common;
-    std::string model, text, texts, source, target, memory, output, weights;
+    ViewOptions view;
+    std::string model, text, texts, source, target, memory, output;
     std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
-    bool has_text = false, causal = false, seq_first = false, per_head = false, cross = false, of_encoder = false;
-    std::uint32_t layer = 0;
+    bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false;
     Type kv_type = Type::f32;
 };
 
@@ -180,9 +179,47 @@ Limits limits_for(const VectorOptions& options, const Job& job) {
     return limits;
 }
 
+/// Every attention that there is, so that a picture of all layers has it.
+std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
+    const Config& config = opened.model.config();
+    const auto labels = [&](const Side& side) {
+        std::vector<std::vector<std::string>> all;
+        std::size_t at = 0;
+        for (const std::uint32_t n : side.lengths) {
+            all.push_back(side.ids.empty() ? position_labels(n)
+                                           : token_labels(opened, std::span(side.ids).subspan(at, n)));
+            at += n;
+        }
+        return all;
+    };
+    std::vector<Attended> all;
+    if (job.encodes)
+        all.push_back({.stack = &config.encoder,
+                       .title = job.decodes ? "encoder" : "",
+                       .in_encoder = true,
+                       .batched = job.source.batched,
+                       .queries = labels(job.source),
+                       .keys = labels(job.source)});
+    if (!job.decodes) return all;
+    const auto add = [&](const char* title, const Side& keys, bool cross) {
+        all.push_back({.stack = &config.decoder,
+                       .title = title,
+                       .cross = cross,
+                       .batched = job.target.batched,
+                       .queries = labels(job.target),
+                       .keys = labels(keys)});
+    };
+    add("decoder", job.target, false);
+    if (job.reads_memory) add("decoder to memory", job.encodes ? job.source : job.memory, true);
+    return all;
+}
+
 void encode_arrays(VectorOptions& options) {
     need_model(options.model);
-    if (options.output.empty() && options.weights.empty()) throw Refusal("-o, want a file for the result, had none", 2);
+    if (options.output.empty() && !options.view.wanted()) throw Refusal("-o, want a file for the result, had none", 2);
+    check_view(options.view, options.common);
+    if ((options.cross || options.of_encoder) && !options.view.wanted())
+        throw Refusal("--cross and --encoder, want --weights or --picture with them, had none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     Job job;
@@ -197,43 +234,23 @@ void encode_arrays(VectorOptions& options) {
             "--texts, want a model that pools, or -p, for vectors of every token, had texts of several lengths");
     Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
     if (!rows.batched) shape.erase(shape.begin());
-    std::vector<float> out((pooled ? n : rows.n_rows()) * d_model), weights;
-
-    const bool of_encoder = !job.decodes || (options.of_encoder && job.encodes);
-    const Side& queries = of_encoder ? job.source : job.target;
-    const Side& keys = !options.cross ? queries : job.encodes ? job.source : job.memory;
-    const Config& config = opened.model.config();
-    const std::uint32_t n_heads = (of_encoder ? config.encoder : config.decoder).blocks[0].n_heads;
-    Shape weights_shape = {queries.longest(), keys.longest()};
-    if (options.per_head) weights_shape.insert(weights_shape.begin(), n_heads);
-    if (rows.batched) weights_shape.insert(weights_shape.begin(), n);
-    if (!options.weights.empty()) {
-        weights.resize(n * (options.per_head ? n_heads : 1) * queries.longest() * keys.longest());
-        require(set_weights(running.session, {.layer = options.layer,
-                                              .in_encoder = options.of_encoder,
-                                              .cross = options.cross,
-                                              .per_head = options.per_head,
-                                              .n_queries = queries.longest(),
-                                              .n_keys = keys.longest(),
-                                              .out = weights}),
-                "--layer");
-    }
-    require(encode(running.session, job.input, out), opened.name);
-    if (!options.output.empty()) {
-        FloatArray result{options.output, shape, std::move(out)};
-        if (options.seq_first && rows.batched && !pooled) result = swap_first_two(result);
-        shape = result.shape;
-        write_npy(options.output, result.shape, result.data);
-    }
-    if (!options.weights.empty()) write_npy(options.weights, weights_shape, weights);
-    if (!options.common.json) return;
-    nlohmann::ordered_json object;
-    object["shape"] = shape;
-    if (!options.weights.empty()) object["weights_shape"] = weights_shape;
-    object["arena_bytes"] = running.plan.arena_bytes;
-    object["isa"] = running.session.isa();
-    object["n_threads"] = running.plan.limits.n_threads;
-    std::printf("%s\n", object.dump().c_str());
+    FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
+    const auto pass = [&](const AttentionWeights& asked) {
+        require(set_weights(running.session, asked), "--layer");
+        require(encode(running.session, job.input, result.data), opened.name);
+    };
+    std::vector<Attended> all = attentions_of(opened, job);
+    const auto chosen = std::find_if(all.begin(), all.end(), [&](const Attended& a) {
+        return a.cross == options.cross && a.in_encoder == (!job.decodes || options.of_encoder);
+    });
+    if (options.view.wanted() && chosen == all.end())
+        throw Refusal("--cross or --encoder, want an attention that the model has, had another", 2);
+    if (options.view.wanted())
+        show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
+    else
+        pass({});
+    finish_arrays(options.output, std::move(result), options.seq_first && rows.batched && !pooled, options.common.json,
+                  options.view.weights.empty() ? Shape{} : chosen->weights_shape(options.view), running);
 }
 
 }  // namespace
@@ -259,17 +276,13 @@ void add_encode(CLI::App& app) {
     verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
     verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
     file("-o,--output", options->output, "an .npy file for the vectors, float32");
-    file("--weights", options->weights, "an .npy file for one layer's attention weights, the heads' mean");
-    CLI::Option* layer = add_count(verb, "--layer", options->layer, 0, 1u << 12, "which layer's, from 0");
+    add_view(verb, options->view, true);
     verb.add_flag("--cross", options->cross, "its attention to the memory");
     verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
-    verb.add_flag("--per-head", options->per_head, "weights of each head");
     add_kv(verb, options->kv_type);
     add_common(verb, options->common);
-    verb.callback([options, text, layer] {
+    verb.callback([options, text] {
         options->has_text = text->count() > 0;
-        if (options->weights.empty() && (layer->count() || options->cross || options->per_head || options->of_encoder))
-            throw Refusal("--layer, --cross, --encoder and --per-head, want --weights with them, had none", 2);
         encode_arrays(*options);
     });
 }

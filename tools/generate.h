@@ -41,6 +41,9 @@ public:
     [[nodiscard]] Generated generate(std::span<const Token> prompt, const GenerateOptions& options,
                                      const std::function<void(std::string_view)>& on_text);
 
+    /// What the session holds: the prompt and the new tokens but the last.
+    [[nodiscard]] std::span<const Token> tokens() const { return std::span(history_).first(session_.kv_len()); }
+
 private:
     const OpenedModel& opened_;
     Session& session_;

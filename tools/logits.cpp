@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "arrays.h"
 #include "npy.h"
 #include "opened.h"
 #include "options.h"
@@ -14,6 +13,7 @@
 #include "report.h"
 #include "trace_hash.h"
 #include "verbs.h"
+#include "view.h"
 
 namespace fovea {
 namespace {
@@ -22,9 +22,10 @@ constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 struct LogitsOptions {
     CommonOptions common;
-    std::string model, tokens, text, output, weights;
-    bool has_text = false, has_tokens = false, special = false, trace = false, per_head = false;
-    std::uint32_t n_top = 0, context = 0, layer = 0;
+    ViewOptions view;
+    std::string model, tokens, text, output;
+    bool has_text = false, has_tokens = false, special = false, trace = false;
+    std::uint32_t n_top = 0, context = 0;
     Type kv_type = Type::f32;
 };
 
@@ -71,44 +72,12 @@ struct Sink {
     }
 };
 
-/// Attention weights of one layer, [sequence][n_matrices][seq_len][seq_len].
-struct WeightsSink {
-    std::vector<float> all;
-    AttentionWeights tap;
-    std::uint64_t per_sequence = 0;
-
-    WeightsSink(const LogitsOptions& options, const OpenedModel& opened, const Input& input) {
-        if (options.weights.empty()) return;
-        const Stack& stack = opened.model.config().decoder;
-        if (options.layer >= stack.n_layers)
-            throw Refusal("--layer, want at most " + std::to_string(stack.n_layers - 1) + ", had " +
-                          std::to_string(options.layer));
-        tap = {.layer = options.layer, .per_head = options.per_head};
-        tap.n_queries = tap.n_keys = static_cast<std::uint32_t>(input.seq_len());
-        per_sequence = (options.per_head ? stack.block(options.layer).n_heads : 1) * input.seq_len() * input.seq_len();
-        all.resize(per_sequence * (input.tokens.size() / input.seq_len()));
-    }
-    void begin(Session& session, std::size_t sequence) {
-        if (all.empty()) return;
-        tap.out = std::span(all).subspan(sequence * per_sequence, per_sequence);
-        require(set_weights(session, tap), "--layer");
-    }
-    void write(const LogitsOptions& options, const Input& input) const {
-        if (all.empty()) return;
-        std::vector<std::uint64_t> shape(input.shape.begin(), input.shape.end() - 1);
-        if (options.per_head) shape.push_back(per_sequence / (input.seq_len() * input.seq_len()));
-        shape.insert(shape.end(), 2, input.seq_len());
-        write_npy(options.weights, shape, all);
-    }
-};
-
 /// Rows are computed a batch at a time, so that memory does not grow with the sequence.
-void compute(const OpenedModel& opened, Running& running, const Input& input, Sink& sink, WeightsSink& weights) {
+void compute(const OpenedModel& opened, Running& running, const Input& input, Sink& sink) {
     std::vector<float> rows(std::size_t{running.plan.limits.max_batch} * sink.n_vocab);
     const std::span<const Token> all = input.tokens;
     for (std::size_t begin = 0; begin < all.size(); begin += input.seq_len()) {
         require(rewind(running.session, 0), opened.name);
-        weights.begin(running.session, begin / input.seq_len());
         for (std::size_t done = 0; done < input.seq_len();) {
             const std::size_t n = std::min<std::size_t>(running.plan.limits.max_batch, input.seq_len() - done);
             const std::span<float> out{rows.data(), n * sink.n_vocab};
@@ -165,6 +134,7 @@ void logits(LogitsOptions& options) {
                       2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
+    check_layer(options.view, opened.model.config().decoder);
     const Input input = read_input(options, opened);
     Limits limits;
     limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
@@ -181,14 +151,13 @@ void logits(LogitsOptions& options) {
     }
     Tracer tracer;
     if (options.trace) set_trace(running.session, tracer.tap());
-    WeightsSink weights(options, opened, input);
-    compute(opened, running, input, sink, weights);
+    compute(opened, running, input, sink);
     if (sink.file) sink.file->close();
-    weights.write(options, input);
     if (options.common.json)
         print_json(opened, options, input, sink, tracer);
     else
         print_text(opened, options, sink, tracer);
+    show_attention(options.view, opened, running.session, input.tokens, input.seq_len(), input.shape.size() == 2);
 }
 
 }  // namespace
@@ -203,11 +172,7 @@ void add_logits(CLI::App& app) {
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
     add_text(verb, "-o,--output", options->output, "an .npy file for float32 logits, the ids' shape by vocab_size")
         ->type_name("FILE");
-    add_text(verb, "--weights", options->weights, "an .npy file for one layer's attention weights, the heads' mean")
-        ->type_name("FILE");
-    CLI::Option* layer =
-        add_count(verb, "--layer", options->layer, 0, kUnlimited, "which layer's, from 0 (the default)");
-    verb.add_flag("--per-head", options->per_head, "weights of each head");
+    add_view(verb, options->view, true);
     CLI::Option* top = add_count(verb, "--top", options->n_top, 1, kUnlimited,
                                  "print the K likeliest next tokens (default 10 where there is no other output)");
     verb.add_flag("--trace", options->trace, "print a hash for each layer and operation");
@@ -215,12 +180,11 @@ void add_logits(CLI::App& app) {
     add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
     add_kv(verb, options->kv_type);
     add_common(verb, options->common);
-    verb.callback([options, tokens, text, top, layer] {
-        if (options->weights.empty() && (layer->count() || options->per_head))
-            throw Refusal("--layer and --per-head, want --weights with them, had none", 2);
+    verb.callback([options, tokens, text, top] {
+        check_view(options->view, options->common);
         options->has_tokens = tokens->count() > 0;
         options->has_text = text->count() > 0;
-        if (top->count() == 0 && options->output.empty() && options->weights.empty() && !options->trace)
+        if (top->count() == 0 && options->output.empty() && !options->view.wanted() && !options->trace)
             options->n_top = 10;
         logits(*options);
     });

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
+#include <fstream>
 
 #include "engine/tokenizer/utf8.h"
+#include "refusal.h"
+#include "svg.h"
 
 namespace fovea {
 namespace {
@@ -24,32 +26,27 @@ constexpr Range kCombining[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5b
                                 {0x200b, 0x200f}, {0x20d0, 0x20f0}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
                                 {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
 
+constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
+
 template<std::size_t n>
 bool is_in(const Range (&ranges)[n], std::uint32_t code) {
     return std::any_of(ranges, ranges + n, [&](const Range& r) { return code >= r.first && code <= r.last; });
 }
 
-std::string escaped(std::string_view text) {
-    std::string result;
-    for (const char c : text) switch (c) {
-            case '&': result += "&amp;"; break;
-            case '<': result += "&lt;"; break;
-            case '>': result += "&gt;"; break;
-            case '"': result += "&quot;"; break;
-            default: result += c;
-        }
-    return result;
-}
-
-std::string number(double x) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", x);
-    return text;
-}
-
+/// Labels of at most kLongestLabel columns; what is longer ends in "…".
 std::vector<std::string> labels_of(const std::vector<std::string>& tokens) {
+    constexpr std::size_t kLongestLabel = 20;
     std::vector<std::string> labels;
-    for (const std::string& token : tokens) labels.push_back(token_label(token));
+    for (const std::string& token : tokens) {
+        std::string label = token_label(token);
+        for (bool cut = false; text_columns(label) > kLongestLabel; cut = true) {
+            std::size_t end = label.size() - (cut ? kEllipsis.size() : 0);
+            do --end;
+            while (end && (static_cast<unsigned char>(label[end]) & 0xc0) == 0x80);  // within a character
+            label = label.substr(0, end) + std::string(kEllipsis);
+        }
+        labels.push_back(label);
+    }
     return labels;
 }
 
@@ -60,21 +57,21 @@ std::size_t widest(const std::vector<std::string>& labels) {
 }
 
 /// Sizes of an SVG in its own units.
-constexpr double kFont = 11, kColumn = 6.7, kGap = 24, kTitle = 22, kBar = 160;
+constexpr double kGap = 24, kTitle = 22, kBar = 160;
 
 struct Panel {
     double cell, left, top, width, height;  // left and top: room for labels
-    std::size_t query_step, key_step;       // every how many tokens there is a label
+    std::size_t step;                       // every how many tokens there is a label
 };
 
 Panel panel_of(const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
     const double n = static_cast<double>(std::max<std::size_t>({queries.size(), keys.size(), 1}));
     Panel p{};
     p.cell = std::clamp(600 / n, 4.0, 26.0);
-    p.query_step = p.key_step = static_cast<std::size_t>(std::ceil((kFont + 1) / p.cell));
+    p.step = static_cast<std::size_t>(std::ceil((kFont + 1) / p.cell));
     p.left = kColumn * static_cast<double>(widest(queries)) + 8;
     p.top = kColumn * static_cast<double>(widest(keys)) + 8 + kTitle;
-    p.width = p.left + p.cell * static_cast<double>(keys.size()) + kGap;
+    p.width = p.left + std::max(p.cell * static_cast<double>(keys.size()), kColumn * 8) + kGap;
     p.height = p.top + p.cell * static_cast<double>(queries.size()) + kGap;
     return p;
 }
@@ -93,9 +90,11 @@ std::string cells(const float* weights, std::size_t n_queries, std::size_t n_key
             const int s = shade(k);
             while (k < n_keys && shade(k) == s) ++k;
             if (s == 0) continue;
-            const std::string width = number(cell * static_cast<double>(k - first));
-            paths[s] += "M" + number(cell * static_cast<double>(first)) + " " + number(cell * static_cast<double>(q)) +
-                        "h" + width + "v" + number(cell) + "h-" + width + "z";
+            const double width = cell * static_cast<double>(k - first);
+            char path[96];
+            std::snprintf(path, sizeof path, "M%.6g %.6gh%.6gv%.6gh-%.6gz", cell * static_cast<double>(first),
+                          cell * static_cast<double>(q), width, cell, width);
+            paths[s] += path;
         }
     std::string result;
     for (int s = 1; s <= kShades; ++s)
@@ -105,18 +104,75 @@ std::string cells(const float* weights, std::size_t n_queries, std::size_t n_key
     return result;
 }
 
-constexpr std::string_view kStyle =
-    "<style>:root{--paper:#ffffff;--ink:#1c1c1e;--line:#c8c8cc;--weight:#0a4fa3}"
-    "@media (prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e6e6ea;--line:#44474e;--weight:#7db8ff}}"
-    ".p{fill:var(--paper)}.w{fill:var(--weight)}.f{fill:none;stroke:var(--line)}"
-    "text{fill:var(--ink);font:11px ui-monospace,monospace;white-space:pre}.t{font-weight:bold}</style>\n";
+std::string pattern_text(const Pattern& pattern) {
+    static constexpr const char* kShades[] = {" ", "\xe2\x96\x91", "\xe2\x96\x92", "\xe2\x96\x93", "\xe2\x96\x88"};
+    static constexpr float kFrom[] = {0.05f, 0.2f, 0.4f, 0.7f};
+    const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
+    const std::size_t n_columns = widest(queries), cell = keys.size() > 50 ? 1 : 2;
+    const auto padded = [&](const std::string& label) {
+        return std::string(n_columns - text_columns(label), ' ') + label + " ";
+    };
+    std::string out = pattern.title + "\n";
+    for (std::size_t head = 0; head < pattern.n_heads; ++head) {
+        out += "head " + std::to_string(head) + "\n" + padded("");
+        for (std::size_t k = 0; k < keys.size(); ++k) out += std::to_string(k % 10) + std::string(cell - 1, ' ');
+        out += "\n";
+        for (std::size_t q = 0; q < queries.size(); ++q) {
+            out += padded(queries[q]);
+            for (std::size_t k = 0; k < keys.size(); ++k) {
+                const float w = pattern.weights[(head * queries.size() + q) * keys.size() + k];
+                const auto shade = std::count_if(std::begin(kFrom), std::end(kFrom), [&](float f) { return w >= f; });
+                for (std::size_t i = 0; i < cell; ++i) out += kShades[shade];
+            }
+            out += "\n";
+        }
+    }
+    out += "keys:";
+    for (std::size_t k = 0; k < keys.size(); ++k) out += " " + std::to_string(k) + "=" + keys[k];
+    return out + "\n";
+}
 
-std::string text_at(double x, double y, std::string_view attributes, std::string_view text) {
-    return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" " + std::string(attributes) + ">" + escaped(text) +
-           "</text>\n";
+/// A head's panel, its cells' corner at the origin.
+std::string head_panel(const Pattern& pattern, std::size_t head, const Panel& p,
+                       const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
+    const std::size_t n_queries = queries.size(), n_keys = keys.size();
+    std::string svg =
+        text_at(0, 8 - p.top + kTitle / 2, "class=\"t\"", "head " + std::to_string(head)) +
+        cells(pattern.weights.data() + head * n_queries * n_keys, n_queries, n_keys, p.cell) +
+        rectangle(0, 0, p.cell * static_cast<double>(n_keys), p.cell * static_cast<double>(n_queries), "class=\"f\"");
+    const auto middle = [&](std::size_t i) { return p.cell * (static_cast<double>(i) + 0.5) + 4; };
+    for (std::size_t i = 0; i < n_queries; i += p.step)
+        svg += text_at(-4, middle(i), "text-anchor=\"end\"", queries[i]);
+    for (std::size_t i = 0; i < n_keys; i += p.step)
+        svg += text_at(middle(i), -4, "transform=\"rotate(-90 " + number(middle(i)) + " -4)\"", keys[i]);
+    return svg;
+}
+
+std::string legend(double y) {
+    std::string svg;
+    for (int i = 1; i <= 8; ++i)
+        svg += rectangle(kGap + 20 + i * 12, y - 10, 12, 12, "class=\"w\" fill-opacity=\"" + number(i / 8.0) + "\"");
+    return svg + text_at(kGap + 20, y, "", "0") + text_at(kGap + 134, y, "", "1 of a query's attention");
 }
 
 }  // namespace
+
+PictureKind picture_kind(const std::string& path) {
+    if (path == "-") return PictureKind::text;
+    if (path.ends_with(".svg")) return PictureKind::svg;
+    if (path.ends_with(".html")) return PictureKind::html;
+    throw Refusal("--picture, want a name that ends in .svg or .html, or - for the terminal, had " + path, 2);
+}
+
+void write_picture(const std::string& path, std::string_view picture) {
+    if (path == "-") {
+        std::fwrite(picture.data(), 1, picture.size(), stdout);  // whether all was written main asks
+        return;
+    }
+    std::ofstream file(path, std::ios::binary);
+    if (!file.write(picture.data(), static_cast<std::streamsize>(picture.size())).flush())
+        throw Refusal(path + ": want a file to write " + std::to_string(picture.size()) + " bytes to, had none");
+}
 
 std::string token_label(std::string_view bytes) {
     std::string label;
@@ -148,66 +204,31 @@ std::size_t text_columns(std::string_view text) {
     return columns;
 }
 
-std::string draw_svg(const Pattern& pattern) {
-    const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
-    const Panel p = panel_of(queries, keys);
-    const auto n_across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(pattern.n_heads))));
-    const std::size_t n_down = n_across ? (pattern.n_heads + n_across - 1) / n_across : 0;
-    const double width = std::max(kGap + p.width * static_cast<double>(n_across), 2 * kBar);
-    const double height = 2 * kGap + p.height * static_cast<double>(n_down) + kGap;
-    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " +
-                      number(height) + "\" width=\"" + number(width) + "\" height=\"" + number(height) + "\">\n" +
-                      std::string(kStyle) + "<rect class=\"p\" width=\"100%\" height=\"100%\"/>\n" +
-                      text_at(kGap, kGap, "class=\"t\"", token_label(pattern.title));
-    for (std::size_t head = 0; head < pattern.n_heads; ++head) {
-        const double x = kGap + p.width * static_cast<double>(head % n_across) + p.left;
-        const double y = kGap + p.height * static_cast<double>(head / n_across) + p.top;
-        svg += "<g transform=\"translate(" + number(x) + " " + number(y) + ")\">\n" +
-               text_at(0, 8 - p.top + kTitle / 2, "class=\"t\"", "head " + std::to_string(head));
-        svg += cells(pattern.weights.data() + head * queries.size() * keys.size(), queries.size(), keys.size(), p.cell);
-        svg += "<rect class=\"f\" width=\"" + number(p.cell * static_cast<double>(keys.size())) + "\" height=\"" +
-               number(p.cell * static_cast<double>(queries.size())) + "\"/>\n";
-        for (std::size_t i = 0; i < queries.size(); i += p.query_step)
-            svg += text_at(-4, p.cell * (static_cast<double>(i) + 0.5) + 4, "text-anchor=\"end\"", queries[i]);
-        for (std::size_t i = 0; i < keys.size(); i += p.key_step) {
-            const double at = p.cell * (static_cast<double>(i) + 0.5) + 4;
-            svg += text_at(at, -4, "transform=\"rotate(-90 " + number(at) + " -4)\"", keys[i]);
-        }
-        svg += "</g>\n";
+std::string draw_svg(std::span<const Pattern> patterns) {
+    double width = 2 * kBar, y = 0;
+    std::string svg;
+    for (const Pattern& pattern : patterns) {
+        const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
+        const Panel p = panel_of(queries, keys);
+        const auto n_across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(pattern.n_heads))));
+        const std::size_t n_down = n_across ? (pattern.n_heads + n_across - 1) / n_across : 0;
+        y += kGap;
+        svg += text_at(kGap, y, "class=\"t\"", pattern.title);
+        for (std::size_t head = 0; head < pattern.n_heads; ++head)
+            svg += "<g transform=\"translate(" +
+                   number(kGap + p.width * static_cast<double>(head % n_across) + p.left) + " " +
+                   number(y + p.height * static_cast<double>(head / n_across) + p.top) + ")\">\n" +
+                   head_panel(pattern, head, p, queries, keys) + "</g>\n";
+        y += p.height * static_cast<double>(n_down);
+        width = std::max(width, kGap + p.width * static_cast<double>(n_across));
     }
-    svg += "<g transform=\"translate(" + number(kGap) + " " + number(height - kGap) + ")\">\n";
-    for (int i = 1; i <= 8; ++i)
-        svg += "<rect class=\"w\" x=\"" + number(20 + i * 12) +
-               "\" y=\"-10\" width=\"12\" height=\"12\" fill-opacity=\"" + number(i / 8.0) + "\"/>\n";
-    return svg + text_at(20, 0, "", "0") + text_at(134, 0, "", "1 of a query's attention") + "</g>\n</svg>\n";
+    return svg_of(width, y + 2 * kGap, svg + legend(y + kGap));
 }
 
-std::string draw_text(const Pattern& pattern) {
-    static constexpr const char* kShades[] = {" ", "\xe2\x96\x91", "\xe2\x96\x92", "\xe2\x96\x93", "\xe2\x96\x88"};
-    static constexpr float kFrom[] = {0.05f, 0.2f, 0.4f, 0.7f};
-    const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
-    const std::size_t n_columns = widest(queries), cell = keys.size() > 50 ? 1 : 2;
-    const auto padded = [&](const std::string& label) {
-        return std::string(n_columns - text_columns(label), ' ') + label + " ";
-    };
-    std::string out = token_label(pattern.title) + "\n";
-    for (std::size_t head = 0; head < pattern.n_heads; ++head) {
-        out += "head " + std::to_string(head) + "\n" + padded("");
-        for (std::size_t k = 0; k < keys.size(); ++k) out += std::to_string(k % 10) + std::string(cell - 1, ' ');
-        out += "\n";
-        for (std::size_t q = 0; q < queries.size(); ++q) {
-            out += padded(queries[q]);
-            for (std::size_t k = 0; k < keys.size(); ++k) {
-                const float w = pattern.weights[(head * queries.size() + q) * keys.size() + k];
-                const auto shade = std::count_if(std::begin(kFrom), std::end(kFrom), [&](float f) { return w >= f; });
-                for (std::size_t i = 0; i < cell; ++i) out += kShades[shade];
-            }
-            out += "\n";
-        }
-    }
-    out += "keys:";
-    for (std::size_t k = 0; k < keys.size(); ++k) out += " " + std::to_string(k) + "=" + keys[k];
-    return out + "\n\xe2\x96\x91 from 0.05, \xe2\x96\x92 0.2, \xe2\x96\x93 0.4, \xe2\x96\x88 0.7\n";
+std::string draw_text(std::span<const Pattern> patterns) {
+    std::string out;
+    for (const Pattern& pattern : patterns) out += pattern_text(pattern);
+    return out + "\xe2\x96\x91 from 0.05, \xe2\x96\x92 0.2, \xe2\x96\x93 0.4, \xe2\x96\x88 0.7\n";
 }
 
 }  // namespace fovea

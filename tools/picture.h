@@ -1,19 +1,28 @@
-// Attention patterns drawn: as an SVG, as a page one can point into, and as shaded blocks for a terminal.
+// Attention patterns and arenas drawn: as an SVG, as a page one can point into, and as shaded blocks for a terminal.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fovea/session.h"
+
 namespace fovea {
+
+enum class PictureKind { svg, html, text };
+/// What a file's name asks for: .svg, .html, or "-", standard output. Throws Refusal, exit status 2, for others.
+[[nodiscard]] PictureKind picture_kind(const std::string& path);
+/// Writes a picture there, or to standard output. Throws Refusal where the disk did not take all of it.
+void write_picture(const std::string& path, std::string_view picture);
 
 /// What each query of some heads gives to each key; queries go down, keys across.
 struct Pattern {
-    std::string title;               ///< "layer 0"; text of any kind
-    std::span<const float> weights;  ///< [n_heads, queries.size(), keys.size()], each in [0, 1]
+    std::string title;                ///< "layer 0"; a line of UTF-8
+    std::vector<float> weights = {};  ///< [n_heads, queries.size(), keys.size()], each in [0, 1]
     std::size_t n_heads = 0;
-    std::vector<std::string> queries, keys;  ///< the bytes each token stands for, whole characters or not
+    std::vector<std::string> queries = {}, keys = {};  ///< the bytes each token stands for, whole characters or not
 };
 
 /// A token's bytes as something to read: a space as "␣", other control characters and bytes that are no whole character
@@ -23,15 +32,18 @@ struct Pattern {
 /// Columns of a terminal that `text`, which is UTF-8, takes: two for wide characters, none for those that combine.
 [[nodiscard]] std::size_t text_columns(std::string_view text);
 
-/// One panel for each head, light or dark as the viewer is, with a legend. Labels that would overlap are left out
-/// evenly.
-[[nodiscard]] std::string draw_svg(const Pattern& pattern);
+/// The patterns below each other, one panel for each head, light or dark as the viewer is, with a legend. Labels that
+/// would overlap are left out evenly; long ones are cut.
+[[nodiscard]] std::string draw_svg(std::span<const Pattern> patterns);
 
 /// A page of its own, without references: one picks a pattern and a head, and points at a token to see what it looks
-/// at. All patterns have the same heads and tokens.
-[[nodiscard]] std::string draw_html(std::span<const Pattern> patterns);
+/// at. `first` is the pattern it opens with.
+[[nodiscard]] std::string draw_html(std::span<const Pattern> patterns, std::size_t first = 0);
 
 /// Lines of shaded blocks, a head after the other.
-[[nodiscard]] std::string draw_text(const Pattern& pattern);
+[[nodiscard]] std::string draw_text(std::span<const Pattern> patterns);
+
+/// Where each part of an arena lies, in bytes and to scale.
+[[nodiscard]] std::string draw_arena(const std::string& title, const Plan& plan, PictureKind kind);
 
 }  // namespace fovea

@@ -6,6 +6,7 @@
 
 #include "opened.h"
 #include "options.h"
+#include "picture.h"
 #include "presets.h"
 #include "refusal.h"
 #include "report.h"
@@ -16,7 +17,7 @@ namespace {
 
 struct PlanOptions {
     CommonOptions common;
-    std::string model, preset;
+    std::string model, preset, picture;
     Limits limits;
 };
 
@@ -55,10 +56,15 @@ void print_plan(const std::string& name, const Config& config, const PlanOptions
     Plan plan;
     require(make_plan(config, options.limits, plan), name);
     const ParameterCount count = count_parameters(config);
+    if (!options.picture.empty() && options.picture != "-")
+        write_picture(options.picture, draw_arena("arena of " + one_line(name), plan, picture_kind(options.picture)));
     if (options.common.json) return print_json(name, plan, count);
     std::printf("%s\n%s\n%s", one_line(name).c_str(), describe_config(config).c_str(),
                 describe_parameters(count, config).c_str());
-    print_arena(plan);
+    if (options.picture == "-")
+        std::printf("\n%s", draw_arena("arena", plan, PictureKind::text).c_str());
+    else
+        print_arena(plan);
 }
 
 void make_and_print(PlanOptions& options) {
@@ -66,6 +72,8 @@ void make_and_print(PlanOptions& options) {
         throw Refusal(std::string("MODEL or --preset NAME, want one of them, had ") +
                           (options.model.empty() ? "neither" : "both"),
                       2);
+    if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
+        throw Refusal("--picture, want a file beside --json, had -", 2);
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;
     if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), options);
@@ -85,6 +93,7 @@ void add_plan(CLI::App& app) {
     add_count(verb, "--batch", options->limits.max_batch, 1, kAny,
               "tokens computed together (default: chosen by the plan)");
     add_kv(verb, options->limits.kv_type);
+    add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)")->type_name("FILE");
     add_common(verb, options->common);
     verb.callback([options] { make_and_print(*options); });
 }

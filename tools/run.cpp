@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "arrays.h"
 #include "generate.h"
 #include "opened.h"
 #include "options.h"
 #include "refusal.h"
 #include "report.h"
 #include "verbs.h"
+#include "view.h"
 
 namespace fovea {
 namespace {
@@ -22,9 +22,10 @@ constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 struct RunOptions {
     CommonOptions common;
-    std::string model, prompt, weights;
-    bool has_prompt = false, has_n = false, echo = false, special = false, per_head = false;
-    std::uint32_t n_new = 128, context = 0, top_k = 0, layer = 0;
+    ViewOptions view;
+    std::string model, prompt;
+    bool has_prompt = false, has_n = false, echo = false, special = false;
+    std::uint32_t n_new = 128, context = 0, top_k = 0;
     float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
     std::uint64_t seed = 0;
     Type kv_type = Type::f32;
@@ -101,46 +102,13 @@ void print_json(const std::string& text, const Generated& made, const Running& r
     std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
 }
 
-/// Attention weights of one layer over prompt and answer.
-class WeightsFile {
-public:
-    WeightsFile(const RunOptions& options, const OpenedModel& opened, Session& session, std::uint32_t n_positions)
-        : options_(options), n_(n_positions) {
-        if (options.weights.empty()) return;
-        const Stack& stack = opened.model.config().decoder;
-        if (options.layer >= stack.n_layers)
-            throw Refusal("--layer, want at most " + std::to_string(stack.n_layers - 1) + ", had " +
-                          std::to_string(options.layer));
-        n_matrices_ = options.per_head ? stack.block(options.layer).n_heads : 1;
-        all_.resize(std::size_t{n_matrices_} * n_ * n_);
-        require(set_weights(
-            session,
-            {.layer = options.layer, .per_head = options.per_head, .n_queries = n_, .n_keys = n_, .out = all_}));
-    }
-    /// Those of the positions that came to be.
-    void write(std::uint32_t n) {
-        if (options_.weights.empty()) return;
-        std::vector<float> kept;
-        for (std::size_t row = 0; row < std::size_t{n_matrices_} * n_; ++row)
-            if (row % n_ < n) kept.insert(kept.end(), &all_[row * n_], &all_[row * n_] + n);
-        std::vector<std::uint64_t> shape = {n, n};
-        if (options_.per_head) shape.insert(shape.begin(), n_matrices_);
-        write_npy(options_.weights, shape, kept);
-    }
-
-private:
-    const RunOptions& options_;
-    std::uint32_t n_, n_matrices_ = 0;
-    std::vector<float> all_;
-};
-
 void run_once(RunOptions& options, const OpenedModel& opened) {
+    check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens = encode_text(opened, prompt, options.special);
     options.n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     const std::uint32_t n_positions = static_cast<std::uint32_t>(tokens.size()) + options.n_new;
     Running running = start(options, opened, n_positions);
-    WeightsFile weights(options, opened, running.session, n_positions);
     Generator generator(opened, running.session);
     if (options.common.json) {
         std::string text;
@@ -148,14 +116,14 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
         const Generated made =
             generator.generate(tokens, options.generate(), [&](std::string_view piece) { text += piece; });
         print_json(text, made, running, opened);
-        weights.write(running.session.kv_len());
-        return;
+    } else {
+        if (options.echo) write_piece(prompt);
+        const Generated made = generator.generate(tokens, options.generate(), write_piece);
+        write_piece("\n");
+        print_figures(stderr, made, running, opened);
     }
-    if (options.echo) write_piece(prompt);
-    const Generated made = generator.generate(tokens, options.generate(), write_piece);
-    write_piece("\n");
-    print_figures(stderr, made, running, opened);
-    weights.write(running.session.kv_len());
+    const std::span<const Token> all = generator.tokens();
+    show_attention(options.view, opened, running.session, all, all.size(), false);
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
@@ -246,17 +214,14 @@ void add_run(CLI::App& app) {
         ->take_last();
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: what the prompt and -n need)");
-    add_text(verb, "--weights", options->weights, "an .npy file for one layer's attention weights, the heads' mean")
-        ->type_name("FILE");
-    CLI::Option* layer =
-        add_count(verb, "--layer", options->layer, 0, kUnlimited, "which layer's, from 0 (the default)");
-    verb.add_flag("--per-head", options->per_head, "weights of each head");
+    add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     add_common(verb, options->common);
-    verb.callback([options, prompt, n_new, layer] {
-        if (options->weights.empty() ? layer->count() || options->per_head : prompt->count() == 0)
-            throw Refusal("--layer, --per-head and --weights, want --weights, with -p, had another choice", 2);
+    verb.callback([options, prompt, n_new] {
+        check_view(options->view, options->common);
+        if (options->view.wanted() && prompt->count() == 0)
+            throw Refusal("--weights and --picture, want -p TEXT with them, had none", 2);
         options->has_prompt = prompt->count() > 0;
         options->has_n = n_new->count() > 0;
         run(*options);

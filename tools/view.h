@@ -1,0 +1,57 @@
+// What verbs show of attention on request: --weights as an array, --picture as a drawing.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "opened.h"
+#include "options.h"
+
+namespace fovea {
+
+struct ViewOptions {
+    std::string weights, picture;
+    std::uint32_t layer = 0;
+    bool per_head = false, has_layer = false;
+
+    [[nodiscard]] bool wanted() const { return !weights.empty() || !picture.empty(); }
+};
+
+/// Adds --weights, --per-head, --picture and, for models of layers, --layer.
+void add_view(CLI::App& verb, ViewOptions& view, bool has_layers);
+/// Refuses, exit status 2, options that want another beside them, and pictures that are none.
+void check_view(const ViewOptions& view, const CommonOptions& common);
+/// Refuses a layer that the stack does not have.
+void check_layer(const ViewOptions& view, const Stack& stack);
+
+/// One attention that every layer of a stack has, as calls of one session compute it.
+struct Attended {
+    const Stack* stack = nullptr;
+    std::string title = {};  ///< what its patterns are called; empty: by their layer's number
+    bool in_encoder = false, cross = false;
+    bool batched = false;  ///< whether arrays have a dimension for sequences
+    /// [n_sequences] labels of what each sequence's queries and keys are: their number is the sequence's length.
+    std::vector<std::vector<std::string>> queries = {}, keys = {};
+
+    [[nodiscard]] std::uint32_t n_queries() const;  ///< of the longest
+    [[nodiscard]] std::uint32_t n_keys() const;
+    [[nodiscard]] std::vector<std::uint64_t> weights_shape(const ViewOptions& view) const;
+};
+
+[[nodiscard]] std::vector<std::string> position_labels(std::uint64_t n);
+/// Each token's bytes, or its number where the model has no tokenizer.
+[[nodiscard]] std::vector<std::string> token_labels(const OpenedModel& opened, std::span<const Token> ids);
+
+/// Computes all sequences with these weights asked for.
+using WeightsPass = std::function<void(const AttentionWeights&)>;
+
+/// Writes what was asked for of all[chosen]; a page shows all of them. Runs `pass` once for each layer of each.
+void show_attention(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen,
+                    const WeightsPass& pass);
+
+/// The same of a decoder over sequences of seq_len tokens, which the session then holds the last of.
+void show_attention(const ViewOptions& view, const OpenedModel& opened, Session& session, std::span<const Token> tokens,
+                    std::size_t seq_len, bool batched);
+
+}  // namespace fovea
