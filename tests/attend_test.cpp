@@ -229,6 +229,52 @@ TEST_CASE("attend: sequences in another order give their results in that order")
     }
 }
 
+TEST_CASE("attend: a module that appends keys gives the same bits everywhere, beside every mask") {
+    Config config;
+    Stack& s = config.encoder;
+    s.n_layers = s.n_blocks = 1;
+    s.d_model = 20;
+    Block& b = s.blocks[0];
+    b.n_heads = b.n_kv_heads = 4;
+    b.head_dim = b.value_head_dim = 5;
+    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.bias_kv = b.zero_attn = true;
+    const SmallModel small(config, Type::f32);
+    std::uint32_t seed = 0;
+    for (Case c : cases()) {
+        c.n_past = 0;
+        c.n_kv_heads = c.n_heads = 4;
+        c.n_keys = std::min(c.n_keys, 75u);
+        c.n_queries = std::min(c.n_queries, 29u);
+        const Arrays a(c, ++seed);
+        CAPTURE(seed);
+        AttendInput in = a.input();
+        in.query.data = std::span(a.query).first(std::size_t{c.n_sequences} * c.n_queries * 20);
+        in.key.data = in.value.data = std::span(a.key).first(std::size_t{c.n_sequences} * c.n_keys * 20);
+        const auto result = [&](const char* isa, std::uint32_t n_threads, Type kv_type) {
+            SmallSession session(small.model,
+                                 {.max_batch = c.n_sequences * c.n_queries,
+                                  .n_threads = n_threads,
+                                  .kv_type = kv_type,
+                                  .max_sequences = c.n_sequences,
+                                  .max_memory = c.n_sequences * c.n_keys},
+                                 isa);
+            std::vector<float> out(in.query.data.size(), NAN);
+            REQUIRE(attend(session.session, in, out).ok());
+            for (const float x : out) REQUIRE(std::isfinite(x));
+            return out;
+        };
+        for (const Type kv_type : {Type::f32, Type::f16}) {
+            const std::vector<float> want = result("scalar", 1, kv_type);
+            for (const char* isa : isa_names())
+                for (const std::uint32_t n_threads : {1u, 2u, 3u}) {
+                    CAPTURE(isa);
+                    CAPTURE(n_threads);
+                    CHECK(same(want, result(isa, n_threads, kv_type)));
+                }
+        }
+    }
+}
+
 TEST_CASE("attend: what it refuses leaves the result as it was") {
     const Arrays a({.pads = true});
     Model model;

@@ -51,6 +51,21 @@ TEST_CASE("cli: attend on one array is softmax(X·Xᵀ·scale)·X") {
     }
 }
 
+TEST_CASE("cli: attend --explain prints every step, and that the fused path agrees") {
+    const Files files;
+    const std::string x = files.array("x.npy", {2, 6, 12});
+    const std::string words = output_of({"attend", "--query", x, "--n-heads", "3", "--causal", "--explain"});
+    CHECK(words.starts_with("1. split queries into heads  [2, 3, 6, 4]  Q, its heads as they are given\n"));
+    CHECK(contains(words, "\n4. scores  [2, 3, 6, 6]  S = Q\u2095 \u00b7 K\u2095\u1d40\n"));
+    CHECK(contains(words, "\n5. scale  [2, 3, 6, 6]  S = S \u00b7 0.5, 1/\u221ahead_dim\n"));
+    CHECK(contains(words, "\n6. mask "));
+    CHECK(contains(words, "\n9. merge heads  [2, 6, 12]  H = H\u2080 to H\u2082 side by side\n"));
+    CHECK(words.ends_with("The fused path, which keeps no scores, gives the same bits.\n"));
+    check_refused({"attend", "--query", x, "--explain", "--json"}, 2, "--explain, want it without --json");
+    const std::string large = files.array("large.npy", {1, 4200, 1});
+    check_refused({"attend", "--query", large, "--explain"}, 1, "--explain, want at most 16777216 scores");
+}
+
 TEST_CASE("cli: attend reads rows of heads in both orders and gives the same bits") {
     const Files files;
     const FloatArray rows = read_floats(files.array("rows.npy", {2, 6, 12}));

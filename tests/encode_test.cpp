@@ -4,8 +4,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
+#include "encoder_models.h"
 #include "fovea/encode.h"
 #include "small_models.h"
 
@@ -13,55 +13,6 @@ using namespace fovea;
 using namespace fovea::testing;
 
 namespace {
-
-/// BERT's shape: ids, token types, learned positions, norms after, pooled.
-Config bert_config() {
-    Config config;
-    Stack& s = config.encoder;
-    s.n_layers = 2;
-    s.d_model = 40;
-    s.vocab_size = 60;
-    s.max_positions = 70;
-    s.n_token_types = 2;
-    s.n_blocks = 1;
-    s.position = Position::learned;
-    s.embedding_norm = Norm::layer;
-    s.embedding_norm_bias = true;
-    Block& b = s.blocks[0];
-    b.n_heads = b.n_kv_heads = 5;
-    b.head_dim = b.value_head_dim = 8;
-    b.d_ff = 100;
-    b.norm = Norm::layer;
-    b.norm_place = NormPlace::post;
-    b.norm_bias = true;
-    b.activation = Activation::gelu;
-    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
-    return config;
-}
-
-/// An encoder and a decoder of vectors.
-Config both_config(NormPlace place) {
-    Config config = bert_config();
-    Stack& s = config.encoder;
-    s.vocab_size = s.max_positions = s.n_token_types = 0;
-    s.position = Position::none;
-    s.embedding_norm = Norm::none;
-    s.embedding_norm_bias = false;
-    s.final_norm = Norm::layer;
-    s.final_norm_bias = true;
-    s.blocks[0].norm_place = place;
-    config.decoder = s;
-    config.decoder.blocks[0].cross_attention = true;
-    config.decoder.n_layers = 3;
-    return config;
-}
-
-std::vector<float> some_floats(std::size_t n, std::uint32_t seed) {
-    std::mt19937 random(seed);
-    std::vector<float> x(n);
-    for (float& v : x) v = static_cast<float>(static_cast<std::int32_t>(random())) * 0x1p-31f;
-    return x;
-}
 
 std::vector<float> encoded(const Model& model, const EncodeInput& in, std::size_t n_out, const Limits& limits,
                            const char* isa = nullptr) {

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "../attend_cases.h"
+#include "../encoder_models.h"
 #include "../small_models.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
@@ -185,11 +187,77 @@ private:
     std::vector<float> logits_;
 };
 
+/// Heads alone under masks of numbers, padding and order, weights asked for.
+class AttendRun {
+public:
+    AttendRun(std::uint32_t n_threads, const char* isa)
+        : arrays_({.causal = true, .adds = true, .pads = true}),
+          model_(heads()),
+          session_(model_,
+                   {.max_batch = kCase.n_sequences * kCase.n_queries,
+                    .n_threads = n_threads,
+                    .max_sequences = kCase.n_sequences,
+                    .max_memory = kCase.n_sequences * kCase.n_keys},
+                   isa),
+          out_(arrays_.n_out()),
+          weights_(arrays_.n_weights()) {}
+
+    void go() {
+        const AttentionWeights asked{
+            .per_head = true, .n_queries = kCase.n_queries, .n_keys = kCase.n_keys, .out = weights_};
+        expect(set_weights(session_.session, asked).ok(), "set_weights");
+        expect(attend(session_.session, arrays_.input(), out_).ok(), "attend");
+    }
+
+private:
+    static constexpr Case kCase{};
+    static Model heads() {
+        Model model;
+        expect(attention_model({.n_heads = kCase.n_heads,
+                                .n_kv_heads = kCase.n_kv_heads,
+                                .head_dim = kCase.head_dim,
+                                .value_head_dim = kCase.value_head_dim},
+                               model)
+                   .ok(),
+               "attention_model");
+        return model;
+    }
+    Arrays arrays_;
+    Model model_;
+    SmallSession session_;
+    std::vector<float> out_, weights_;
+};
+
+/// An encoder that feeds a decoder, two sequences of each.
+class EncodeRun {
+public:
+    EncodeRun(Type type, std::uint32_t n_threads, const char* isa)
+        : model_(both_config(NormPlace::pre), type),
+          session_(model_.model, {.max_batch = kRows, .n_threads = n_threads, .max_sequences = 2}, isa),
+          rows_(some_floats(kRows * kWidth, 1)),
+          out_(kRows * kWidth) {}
+
+    void go() {
+        const Sequences side{.vectors = rows_, .lengths = kLengths, .masks = {.causal = true}};
+        expect(encode(session_.session, {.source = side, .target = side}, out_).ok(), "encode");
+    }
+
+private:
+    static constexpr std::uint32_t kLengths[] = {50, 31}, kRows = 81, kWidth = 40;
+    SmallModel model_;
+    SmallSession session_;
+    std::vector<float> rows_, out_;
+};
+
 int run(std::uint32_t n_threads) {
     std::deque<TextRun> text;
     std::deque<LargeRun> large;
+    std::deque<AttendRun> heads;
+    std::deque<EncodeRun> stacks;
     for (const char* isa : isa_names()) {
         text.emplace_back(n_threads, isa);
+        heads.emplace_back(n_threads, isa);
+        for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(type, n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
         for (const Type type : {Type::bf16, Type::q8, Type::q4}) large.emplace_back(type, Type::f32, n_threads, isa);
@@ -208,6 +276,8 @@ int run(std::uint32_t n_threads) {
     counting = true;
     for (TextRun& r : text) r.go();
     for (LargeRun& r : large) r.go();
+    for (AttendRun& r : heads) r.go();
+    for (EncodeRun& r : stacks) r.go();
     counting = false;
 
     if (problem) return report(std::string("no_alloc: failed: ") + problem + "\n"), 1;
