@@ -108,8 +108,33 @@ TEST_CASE("cli: attend refuses in one line") {
     const auto model = demo_model_bytes();
     write_text(files.path("demo.fovea"), {reinterpret_cast<const char*>(model.data()), model.size()});
     refuses({files.path("demo.fovea"), "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap, want it");
-    check_refused({"encode", files.path("demo.fovea"), "-p", "x", "-o", y}, 1, "want an encoder or a decoder of vectors, had one for logits");
+    check_refused({"encode", files.path("demo.fovea"), "-p", "x", "-o", y}, 1,
+                  "want an encoder or a decoder of vectors, had one for logits");
     check_refused({"encode"}, 2, "MODEL, want a Fovea file");
+}
+
+TEST_CASE("cli: inspect shows the same matrices for every number of heads of a width") {
+    const Files files;
+    for (const std::uint32_t n_heads : {1u, 2u, 8u, 64u}) {
+        Config config;
+        Stack& s = config.encoder;
+        s.n_layers = s.n_blocks = 1;
+        s.d_model = 512;
+        Block& b = s.blocks[0];
+        b.n_heads = b.n_kv_heads = n_heads;
+        b.head_dim = b.value_head_dim = 512 / n_heads;
+        b.query_bias = b.key_bias = b.value_bias = b.output_bias = true;
+        const SmallModel small(config, Type::f16);
+        write_text(files.path("m.fovea"), {reinterpret_cast<const char*>(small.file.data()), small.file.size()});
+        const std::string words = output_of({"inspect", files.path("m.fovea")});
+        CHECK(contains(words, "queries, keys and values                1,536 x 512, and 1,536 biases\n"));
+        CHECK(contains(words, "output map                                512 x 512, and 512 biases\n"));
+        CHECK(contains(words, "total                                     1,050,624\n"));
+        const std::string json = output_of({"inspect", files.path("m.fovea"), "--json"});
+        CHECK(contains(json, "\"n_heads\":" + std::to_string(n_heads) + ","));
+        CHECK(contains(
+            json, "\"attention\":1048576,\"feed_forward\":0,\"embedding\":0,\"output\":0,\"biases_and_norms\":2048"));
+    }
 }
 
 TEST_CASE("cli: run writes the weights of prompt and answer, causal rows that sum to 1") {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <sstream>
+#include <vector>
 
 #include "refusal.h"
 
@@ -112,6 +113,35 @@ void share_row(std::ostream& out, const char* name, std::uint64_t n, std::uint64
     row(out, name, n, share);
 }
 
+/// A layer's maps as the file has them. How many heads share their rows changes none of it.
+void attention_rows(std::ostream& out, const Stack& stack, const Block& b) {
+    const auto or_model = [&](std::uint32_t width) { return width ? width : stack.d_model; };
+    struct Map {
+        const char* name;
+        std::uint64_t n_rows, n_cols;
+        bool bias;
+    };
+    std::vector<Map> maps = {
+        {"queries", std::uint64_t{b.n_heads} * b.head_dim, or_model(b.query_width), b.query_bias},
+        {"keys", std::uint64_t{b.n_kv_heads} * b.head_dim, or_model(b.key_width), b.key_bias},
+        {"values", std::uint64_t{b.n_kv_heads} * b.value_head_dim, or_model(b.value_width), b.value_bias}};
+    const auto joins = [&](const Map& m) { return m.n_cols == maps[0].n_cols && m.bias == maps[0].bias; };
+    if (joins(maps[1]) && joins(maps[2]))
+        maps = {{"queries, keys and values", maps[0].n_rows + maps[1].n_rows + maps[2].n_rows, maps[0].n_cols,
+                 maps[0].bias}};
+    if (b.has_output_map)
+        maps.push_back(
+            {"output map", or_model(b.output_width), std::uint64_t{b.n_heads} * b.value_head_dim, b.output_bias});
+    out << "a layer's attention, the same for any number of heads that share these widths\n";
+    for (const Map& m : maps) {
+        const std::string shape = with_separators(m.n_rows) + " x " + with_separators(m.n_cols);
+        char line[120];
+        std::snprintf(line, sizeof line, "  %-30s %20s%s\n", m.name, shape.c_str(),
+                      m.bias ? (", and " + with_separators(m.n_rows) + " biases").c_str() : "");
+        out << line;
+    }
+}
+
 }  // namespace
 
 void require(const Status& status, const std::string& subject) {
@@ -162,6 +192,7 @@ std::string describe_parameters(const ParameterCount& count, const Config& confi
     const Stack& stack = config.decoder.n_layers ? config.decoder : config.encoder;
     const Block& first = stack.block(0);
     std::ostringstream out;
+    if (first.n_heads) attention_rows(out, stack, first);
     out << "parameters: matrices only, biases and norms apart\n";
     if (first.n_heads) {
         row(out, "a head's query map", count.query_head);
