@@ -21,7 +21,7 @@ border-radius:3px;margin:1px;white-space:pre}#queries span{cursor:pointer}
 .on{outline:2px solid rgb(var(--weight))}canvas{border:1px solid var(--line);cursor:crosshair;max-width:100%}
 main{display:flex;flex-wrap:wrap;gap:2em}main>div{flex:1 1 24em}
 </style></head><body>
-<label>Pattern <select id="pattern"></select></label><label>Head <select id="head"></select></label>
+<label>Layer <select id="pattern"></select></label><label>Head <select id="head"></select></label>
 <span id="note"></span>
 <main><div><h3>Point at a token …</h3><div class="tokens" id="queries"></div>
 <h3>… to see what it looks at</h3><div class="tokens" id="keys"></div></div>
