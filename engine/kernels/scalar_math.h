@@ -1,8 +1,11 @@
-// The elementary operations of the scalar kernels. Formulas and constants: constants.h. Everything has internal
-// linkage, so that a file with flags of its own may include this without lending its instructions to others.
+// The elementary operations of the scalar kernels, exactly: each arithmetic sign below is one float32 operation,
+// rounded to nearest even, a fma is rounded once, and a comparison with NaN does not hold. Nothing else is used, so
+// every vector table that does the same gives the same bits. Everything has internal linkage, so that a file with flags
+// of its own may include this without lending its instructions to others.
 #pragma once
 #include <bit>
 #include <cfloat>
+#include <cstddef>
 #include <cstdint>
 
 #include "constants.h"
@@ -68,83 +71,62 @@ inline std::uint16_t to_f16(float x) {
     return static_cast<std::uint16_t>(sign | half);
 }
 
+/// c[0] + c[1]·x + c[2]·x² + …, by Horner's rule: one fma for each coefficient but the last.
+template<std::size_t n>
+float polynomial(float x, const float (&c)[n]) {
+    float sum = c[n - 1];
+    for (std::size_t i = 2; i <= n; ++i) sum = fma_f32(sum, x, c[n - i]);
+    return sum;
+}
+
+/// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980).
 inline float exp_f32(float x) {
     const float c = x > kExpMax ? kExpMax : x;
-    const float t = fma_f32(c, kLog2E, kRound);
+    const float t = fma_f32(c, kLog2E, kRound);  // its low bits are n
     const float n = t - kRound;
     const float r = fma_f32(n, -kLn2Low, fma_f32(n, -kLn2High, c));
-    float p = kExp4;
-    p = fma_f32(p, r, kExp3);
-    p = fma_f32(p, r, kExp2);
-    p = fma_f32(p, r, kExp1);
-    p = fma_f32(p, r, kExp0);
-    p = fma_f32(p, r, 1.0f);
-    p = fma_f32(p, r, 1.0f);
-    const float y = p * float_of((bits(t) << 23) + kExpBias) * 2.0f;
+    // First times 2^(n − 1), so that 2^128 is never needed.
+    const float y = polynomial(r, kExp) * float_of((bits(t) << 23) + kExpBias) * 2.0f;
     return x < kExpMin ? 0.0f : y;
 }
 
 inline float tanh_f32(float x) {
-    const float a = magnitude(x);
-    const float z = a * a;
-    float p = kTanh4;
-    p = fma_f32(p, z, kTanh3);
-    p = fma_f32(p, z, kTanh2);
-    p = fma_f32(p, z, kTanh1);
-    p = fma_f32(p, z, kTanh0);
-    const float small = fma_f32(a * z, p, a);
+    const float a = magnitude(x), z = a * a;
+    const float small = fma_f32(a * z, polynomial(z, kTanh), a);
     const float large = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
     return with_sign_of(a < kTanhSmall ? small : large, x);
 }
 
+/// Small: a series in x²; large: 1 − e^q with q near log(erfc(a)).
 inline float erf_f32(float x) {
     const float a = magnitude(x);
-    const float z = a * a;
-    float p = kErf5;
-    p = fma_f32(p, z, kErf4);
-    p = fma_f32(p, z, kErf3);
-    p = fma_f32(p, z, kErf2);
-    p = fma_f32(p, z, kErf1);
-    p = fma_f32(p, z, kErf0);
-    const float small = fma_f32(a, p, a);
-    const float c = a > kErfMax ? kErfMax : a;
-    float q = kErfc6;
-    q = fma_f32(q, c, kErfc5);
-    q = fma_f32(q, c, kErfc4);
-    q = fma_f32(q, c, kErfc3);
-    q = fma_f32(q, c, kErfc2);
-    q = fma_f32(q, c, kErfc1);
-    q = fma_f32(q, c, kErfc0);
-    const float large = 1.0f - exp_f32(q);
+    const float small = fma_f32(a, polynomial(a * a, kErf), a);
+    const float large = 1.0f - exp_f32(polynomial(a > kErfMax ? kErfMax : a, kErfc));
     return with_sign_of(a < kErfSmall ? small : large, x);
 }
 
-/// sin(x + quarters·π/2) for quarters 0 (sine) or 1 (cosine).
+/// sin(x + quarters·π/2) for quarters 0 (sine) or 1 (cosine): x = n·π/2 + r, and n mod 4 says which of ±sin(r),
+/// ±cos(r).
 inline float sin_f32(float x, std::uint32_t quarters) {
     const float t = fma_f32(x, kTwoOverPi, kRound);
     const float n = t - kRound;
-    float r = fma_f32(n, -kHalfPi0, x);
-    r = fma_f32(n, -kHalfPi1, r);
-    r = fma_f32(n, -kHalfPi2, r);
+    float r = x;
+    for (const float part : kHalfPi) r = fma_f32(n, -part, r);
     const float z = r * r;
-    float s = fma_f32(kSin2, z, kSin1);
-    s = fma_f32(s, z, kSin0);
-    s = fma_f32(r * z, s, r);
-    float c = fma_f32(kCos2, z, kCos1);
-    c = fma_f32(c, z, kCos0);
-    c = fma_f32(z * z, c, fma_f32(z, -0.5f, 1.0f));
+    const float s = fma_f32(r * z, polynomial(z, kSin), r);
+    const float c = fma_f32(z * z, polynomial(z, kCos), fma_f32(z, -0.5f, 1.0f));
     const std::uint32_t q = bits(t) + quarters;
     const float y = float_of(bits(q & 1u ? c : s) ^ ((q & 2u) << 30));
     return magnitude(x) > kSinMax ? float_of(kNan) : y;
 }
 
+/// Hendrycks and Gimpel 2016; the second is the same paper's approximation.
 inline float gelu_f32(float x) { return (0.5f * x) * (1.0f + erf_f32(x * kSqrtHalf)); }
-
 inline float gelu_tanh_f32(float x) {
     return (0.5f * x) * (1.0f + tanh_f32(x * fma_f32(x * x, kGeluCubic, kGeluLinear)));
 }
 
-inline float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }
+inline float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }  // Elfwing et al. 2018
 inline float relu_f32(float x) { return 0.0f > x ? 0.0f : x; }
 inline float softcap_f32(float x, float cap) { return cap * tanh_f32(x / cap); }
 

@@ -35,8 +35,7 @@ def fit(f, weight, low, high, degree, fixed=()):
 
 def show(name, coefficients, error):
     print(f"// {name}: relative error of the polynomial {error:.2g} = {error * 2**24:.3f} half ulp")
-    for k, c in enumerate(coefficients):
-        print(f"inline constexpr float k{name}{k} = {float(c).hex()}f;  // {float(c):.9g}")
+    print(f"constexpr float k{name}[] = {{{', '.join(float(c).hex() + 'f' for c in coefficients)}}};")
 
 
 def split(name, value, parts):
