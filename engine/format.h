@@ -62,56 +62,57 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 16);
 
-struct StackRecord {
-    std::uint32_t n_layers, d_model, vocab_size, max_positions, n_token_types, n_blocks;
-    std::uint8_t position, embedding_norm, final_norm, pooling;
-    std::uint8_t embedding_norm_bias, final_norm_bias, tied_output, has_output_head;
-    std::uint8_t output_bias, normalize_pooled, reserved[6];
-    float embedding_scale, final_norm_epsilon, logit_softcap, logit_scale;
-};
-static_assert(sizeof(StackRecord) == 56);
+// Bounds of their fields. With these a matrix has at most 2^42 elements, a model 2^58, and the largest cache (2^12
+// layers of 2^22 positions, keys and values of 2^22 floats each) 2^59 bytes.
+inline constexpr std::uint32_t kMaxWidth = 1u << 20;   // d_model, a head, d_ff
+inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer side by side
+inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
+inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
+inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16, kMaxBuckets = 1u << 16;
+inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
-struct BlockRecord {
-    std::uint32_t n_heads, n_kv_heads, head_dim, value_head_dim;
-    std::uint32_t query_width, key_width, value_width, output_width;
-    std::uint32_t d_ff, window, rotary_dim, relative_buckets, relative_max_distance;
-    float norm_epsilon, softmax_scale, score_softcap, rope_scale;
-    std::uint8_t norm, norm_place, query_key_norm, position, activation, gated, causal, cross_attention;
-    std::uint8_t has_output_map, query_bias, key_bias, value_bias, output_bias, up_bias, gate_bias, down_bias;
-    std::uint8_t norm_bias, bias_kv, zero_attn, reserved;
-};
-static_assert(sizeof(BlockRecord) == 88);
+inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = 88;
 
-/// Calls field(x, y) for every field of a configuration and its place in the record: the one list for whoever reads or
-/// writes records. S is Stack or const Stack, R is StackRecord or const StackRecord.
-template <class S, class R, class Field>
-void for_each_stack_field(S& s, R& r, Field&& field) {
-    field(s.n_layers, r.n_layers), field(s.d_model, r.d_model), field(s.vocab_size, r.vocab_size),
-    field(s.max_positions, r.max_positions), field(s.n_token_types, r.n_token_types), field(s.n_blocks, r.n_blocks),
-    field(s.position, r.position), field(s.embedding_norm, r.embedding_norm), field(s.final_norm, r.final_norm),
-    field(s.pooling, r.pooling), field(s.embedding_norm_bias, r.embedding_norm_bias),
-    field(s.final_norm_bias, r.final_norm_bias), field(s.tied_output, r.tied_output),
-    field(s.has_output_head, r.has_output_head), field(s.output_bias, r.output_bias),
-    field(s.normalize_pooled, r.normalize_pooled), field(s.embedding_scale, r.embedding_scale),
-    field(s.final_norm_epsilon, r.final_norm_epsilon), field(s.logit_softcap, r.logit_softcap),
-    field(s.logit_scale, r.logit_scale);
+/// Goes through a stack's record in the file's order: field(name, x, least, most) for each of four bytes or, if an
+/// enumeration, of one; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for bytes that are reserved. The one
+/// list for whoever reads, checks or writes configurations. S is Stack or const Stack.
+template <class S, class Field>
+void for_each_stack_field(S& s, Field& field) {
+    field("n_layers", s.n_layers, 1, kMaxLayers), field("d_model", s.d_model, 1, kMaxWidth),
+    field("vocab_size", s.vocab_size, 0, kMaxVocab), field("max_positions", s.max_positions, 0, kMaxPositions),
+    field("n_token_types", s.n_token_types, 0, kMaxTokenTypes), field("n_blocks", s.n_blocks, 1, kMaxBlocks),
+    field("position", s.position, Position::none, Position::sinusoidal),
+    field("embedding_norm", s.embedding_norm, Norm::none, Norm::rms),
+    field("final_norm", s.final_norm, Norm::none, Norm::rms),
+    field("pooling", s.pooling, Pooling::none, Pooling::last);
+    field.flags(s.embedding_norm_bias, s.final_norm_bias, s.tied_output, s.has_output_head, s.output_bias,
+                s.normalize_pooled);
+    field.skip(6);
+    field("embedding_scale", s.embedding_scale, -kMaxFloat, kMaxFloat),
+    field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
+    field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
 }
 
-template <class B, class R, class Field>
-void for_each_block_field(B& b, R& r, Field&& field) {
-    field(b.n_heads, r.n_heads), field(b.n_kv_heads, r.n_kv_heads), field(b.head_dim, r.head_dim),
-    field(b.value_head_dim, r.value_head_dim), field(b.query_width, r.query_width), field(b.key_width, r.key_width),
-    field(b.value_width, r.value_width), field(b.output_width, r.output_width), field(b.d_ff, r.d_ff),
-    field(b.window, r.window), field(b.rotary_dim, r.rotary_dim), field(b.relative_buckets, r.relative_buckets),
-    field(b.relative_max_distance, r.relative_max_distance), field(b.norm_epsilon, r.norm_epsilon),
-    field(b.softmax_scale, r.softmax_scale), field(b.score_softcap, r.score_softcap),
-    field(b.rope_scale, r.rope_scale), field(b.norm, r.norm), field(b.norm_place, r.norm_place),
-    field(b.query_key_norm, r.query_key_norm), field(b.position, r.position), field(b.activation, r.activation),
-    field(b.gated, r.gated), field(b.causal, r.causal), field(b.cross_attention, r.cross_attention),
-    field(b.has_output_map, r.has_output_map), field(b.query_bias, r.query_bias), field(b.key_bias, r.key_bias),
-    field(b.value_bias, r.value_bias), field(b.output_bias, r.output_bias), field(b.up_bias, r.up_bias),
-    field(b.gate_bias, r.gate_bias), field(b.down_bias, r.down_bias), field(b.norm_bias, r.norm_bias),
-    field(b.bias_kv, r.bias_kv), field(b.zero_attn, r.zero_attn);
+/// The same for a block's record.
+template <class B, class Field>
+void for_each_block_field(B& b, Field& field) {
+    field("n_heads", b.n_heads, 0, kMaxHeads), field("n_kv_heads", b.n_kv_heads, 0, kMaxHeads),
+    field("head_dim", b.head_dim, 0, kMaxWidth), field("value_head_dim", b.value_head_dim, 0, kMaxWidth),
+    field("query_width", b.query_width, 0, kMaxWidth), field("key_width", b.key_width, 0, kMaxWidth),
+    field("value_width", b.value_width, 0, kMaxWidth), field("output_width", b.output_width, 0, kMaxWidth),
+    field("d_ff", b.d_ff, 0, kMaxWidth), field("window", b.window, 0, kMaxPositions),
+    field("rotary_dim", b.rotary_dim, 0, kMaxWidth), field("relative_buckets", b.relative_buckets, 0, kMaxBuckets),
+    field("relative_max_distance", b.relative_max_distance, 0, kMaxPositions),
+    field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
+    field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
+    field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
+    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::both),
+    field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
+    field("block position", b.position, Position::none, Position::relative),
+    field("activation", b.activation, Activation::none, Activation::silu);
+    field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
+                b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
+    field.skip(1);
 }
 
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
@@ -153,6 +154,9 @@ enum class Role : std::uint16_t {
     down, down_bias,       // [d_model, d_ff]
 };
 
+/// The role so many numbers further: a map's or norm's bias comes right after it.
+[[nodiscard]] constexpr Role after(Role role, int n) noexcept { return static_cast<Role>(static_cast<int>(role) + n); }
+
 /// "query_bias" for Role::query_bias; "unknown" for numbers that are no role.
 [[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
 
@@ -173,9 +177,8 @@ struct TensorRecord {
 static_assert(sizeof(TensorRecord) == 64);
 // Records are sorted by (stack, layer, role, expert), so that a tensor is found by binary search.
 
-inline constexpr std::uint32_t kLanes = 16;     // rows of a panel
-inline constexpr std::uint32_t kGroup = 32;     // columns that share a q8 or q4 scale
-inline constexpr std::uint32_t kSuperblock = 64;
+inline constexpr std::uint32_t kLanes = 16;                    // rows of a panel
+inline constexpr std::uint32_t kGroup = 32, kSuperblock = 64;  // columns that share a q8 or q4 scale; two such groups
 
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t multiple) noexcept {
     return (x + multiple - 1) / multiple * multiple;
@@ -238,22 +241,20 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     };
     // The roles of a norm are consecutive: weight, bias, and for NormPlace::both the second norm's weight, bias.
     const auto norms = [&](Role role) {
-        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(role) + i); };
-        const bool two = b.norm_place == NormPlace::both;
-        vector(b.norm != Norm::none, role, s.d_model);
-        vector(b.norm != Norm::none && b.norm_bias, at(1), s.d_model);
-        vector(b.norm != Norm::none && two, at(2), s.d_model);
-        vector(b.norm != Norm::none && two && b.norm_bias, at(3), s.d_model);
+        const bool one = b.norm != Norm::none, two = one && b.norm_place == NormPlace::both;
+        vector(one, role, s.d_model);
+        vector(one && b.norm_bias, after(role, 1), s.d_model);
+        vector(two, after(role, 2), s.d_model);
+        vector(two && b.norm_bias, after(role, 3), s.d_model);
     };
     // So are those of an attention's projections.
     const auto projections = [&](Role query, Role output, std::uint32_t kv_width) {
-        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(query) + i); };
         panels(true, query, b.n_heads * b.head_dim, or_else(b.query_width, s.d_model));
-        vector(b.query_bias, at(1), b.n_heads * b.head_dim);
-        panels(true, at(2), b.n_kv_heads * b.head_dim, or_else(b.key_width, kv_width));
-        vector(b.key_bias, at(3), b.n_kv_heads * b.head_dim);
-        panels(true, at(4), b.n_kv_heads * b.value_head_dim, or_else(b.value_width, kv_width));
-        vector(b.value_bias, at(5), b.n_kv_heads * b.value_head_dim);
+        vector(b.query_bias, after(query, 1), b.n_heads * b.head_dim);
+        panels(true, after(query, 2), b.n_kv_heads * b.head_dim, or_else(b.key_width, kv_width));
+        vector(b.key_bias, after(query, 3), b.n_kv_heads * b.head_dim);
+        panels(true, after(query, 4), b.n_kv_heads * b.value_head_dim, or_else(b.value_width, kv_width));
+        vector(b.value_bias, after(query, 5), b.n_kv_heads * b.value_head_dim);
         if (query == Role::query && b.query_key_norm != Norm::none) {
             vector(true, Role::query_norm, b.head_dim);
             vector(true, Role::key_norm, b.head_dim);
@@ -262,7 +263,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
         }
         const std::uint32_t width = or_else(b.output_width, s.d_model);
         panels(b.has_output_map, output, width, b.n_heads * b.value_head_dim);
-        vector(b.has_output_map && b.output_bias, static_cast<Role>(static_cast<int>(output) + 1), width);
+        vector(b.has_output_map && b.output_bias, after(output, 1), width);
     };
     if (b.n_heads && !b.bare) {
         norms(Role::attention_norm);
@@ -286,10 +287,10 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
 /// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
 template <class Visit>
 void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
-    const auto global = [&](bool present, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
-        if (present) visit(TensorSpec{role, stack, 0, layout, n_rows, n_cols});
-    };
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+        const auto global = [&](bool present, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+            if (present) visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+        };
         if (layer == 0) {
             const bool tied = s.has_output_head && s.tied_output;
             global(s.vocab_size, Role::token_embedding, tied ? Layout::panels : Layout::rows, s.vocab_size, s.d_model);
@@ -302,11 +303,11 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
             global(s.has_output_head && !tied, Role::output, Layout::panels, s.vocab_size, s.d_model);
             global(s.output_bias, Role::output_bias, Layout::vector, 1, s.vocab_size);
         }
-        if (layer < s.n_blocks && s.blocks[layer].position == Position::rope)
-            visit(TensorSpec{Role::rope_frequencies, stack, layer, Layout::vector, 1, s.blocks[layer].rotary_dim / 2});
-        if (layer < s.n_blocks && s.blocks[layer].position == Position::relative)
-            visit(TensorSpec{Role::relative_bias, stack, layer, Layout::rows, s.blocks[layer].relative_buckets,
-                             s.blocks[layer].n_heads});
+        if (layer < s.n_blocks) {  // here it is a block's number
+            const Block& b = s.blocks[layer];
+            global(b.position == Position::rope, Role::rope_frequencies, Layout::vector, 1, b.rotary_dim / 2);
+            global(b.position == Position::relative, Role::relative_bias, Layout::rows, b.relative_buckets, b.n_heads);
+        }
         for_each_layer_tensor(s, stack, layer, visit);
     }
 }
@@ -437,8 +438,7 @@ struct TokenizerEntry {
 static_assert(sizeof(TokenizerEntry) == 8);
 
 // Where to look: in bucket first_bucket(hash) and the next ones, until one is not full; kMaxProbes at most.
-inline constexpr std::uint32_t kMergeBucket = 4, kEntryBucket = 8;
-inline constexpr std::uint32_t kMaxProbes = 16;
+inline constexpr std::uint32_t kMergeBucket = 4, kEntryBucket = 8, kMaxProbes = 16;
 
 [[nodiscard]] constexpr std::uint32_t first_bucket(std::uint32_t hash, std::uint32_t n_buckets) noexcept {
     return static_cast<std::uint32_t>(std::uint64_t{hash} * n_buckets >> 32);

@@ -2,6 +2,7 @@
 // what is established here. Numbers from the file are copied, bounded, and only then used.
 #include "model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -26,35 +27,35 @@ template<class T>
     return value;
 }
 
-/// Copies a record that may be shorter than T (an older writer's: the rest is zero) or longer (a newer writer's: what
-/// this reader does not know must be zero).
-template<class T>
-[[nodiscard]] Status load_record(Bytes payload, const char* what, T& out) noexcept {
-    std::uint8_t raw[sizeof(T)] = {};
-    std::memcpy(raw, payload.data(), payload.size() < sizeof(T) ? payload.size() : sizeof(T));
-    for (std::size_t i = sizeof(T); i < payload.size(); ++i)
-        if (payload[i] != std::byte{0}) return {Code::unsupported, what, sizeof(T), payload.size()};
-    std::memcpy(&out, raw, sizeof(T));
-    return {};
-}
-
-/// Copies a record's fields. Numbers, floats and enumerations are checked with the whole configuration (see check);
-/// booleans are bytes that must be 0 or 1, and their largest is kept so that one comparison checks them all.
+/// Copies a record's fields. Numbers and enumerations are checked with the whole configuration (see check); the largest
+/// of the flags, which are bytes of 0 or 1, is kept so that one comparison checks them all.
 struct FieldReader {
+    const std::uint8_t* at;
     std::uint8_t largest_flag = 0;
 
-    template<class To, class From>
-    void operator()(To& to, From from) noexcept {
-        if constexpr (std::is_same_v<To, bool>) {
-            if (from > largest_flag) largest_flag = from;
-        }
-        to = static_cast<To>(from);
+    void operator()(const char*, auto& field, auto, auto) noexcept {
+        std::memcpy(&field, at, sizeof field);
+        at += sizeof field;
     }
-    [[nodiscard]] Status status() const noexcept {
-        if (largest_flag > 1) return {Code::config_invalid, "as the largest flag", 1, largest_flag};
-        return {};
+    void flags(auto&... flag) noexcept {
+        ((largest_flag = *at > largest_flag ? *at : largest_flag, flag = *at++), ...);
     }
+    void skip(std::size_t n) noexcept { at += n; }
 };
+
+/// A record may be shorter than its kBytes of fields (an older writer's: the rest is zero) or longer (a newer writer's:
+/// what this reader does not know must be zero).
+template<std::size_t kBytes>
+[[nodiscard]] Status read_fields(Bytes payload, const char* what, auto for_each_field) noexcept {
+    std::uint8_t raw[kBytes] = {};
+    std::memcpy(raw, payload.data(), payload.size() < kBytes ? payload.size() : kBytes);
+    for (std::size_t i = kBytes; i < payload.size(); ++i)
+        if (payload[i] != std::byte{0}) return {Code::unsupported, what, kBytes, payload.size()};
+    FieldReader reader{raw};
+    for_each_field(reader);
+    if (reader.largest_flag > 1) return {Code::config_invalid, "as the largest flag", 1, reader.largest_flag};
+    return {};
+}
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
@@ -66,22 +67,15 @@ struct FieldReader {
     if (header.stack > 1) return invalid("as the last stack's number", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {
-        case RecordTag::stack: {
-            StackRecord record;
-            if (Status status = load_record(payload, "bytes of a stack record", record); !status.ok()) return status;
-            FieldReader reader;
-            for_each_stack_field(stack, record, reader);
-            return reader.status();
-        }
-        case RecordTag::block: {
+        case RecordTag::stack:
+            return read_fields<kStackRecordBytes>(payload, "bytes of a stack record",
+                                                  [&](auto& field) { for_each_stack_field(stack, field); });
+        case RecordTag::block:
             if (header.index >= kMaxBlocks)
                 return invalid("block shapes at most", kMaxBlocks, header.index + std::uint64_t{1});
-            BlockRecord record;
-            if (Status status = load_record(payload, "bytes of a block record", record); !status.ok()) return status;
-            FieldReader reader;
-            for_each_block_field(stack.blocks[header.index], record, reader);
-            return reader.status();
-        }
+            return read_fields<kBlockRecordBytes>(payload, "bytes of a block record", [&](auto& field) {
+                for_each_block_field(stack.blocks[header.index], field);
+            });
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
             return {};
@@ -122,14 +116,12 @@ struct FieldReader {
     return {};
 }
 
-/// The sort key of the directory.
-[[nodiscard]] bool before(const TensorRecord& a, std::uint16_t stack, std::uint32_t layer, std::uint16_t role,
-                          std::uint32_t expert) noexcept {
-    if (a.stack != stack) return a.stack < stack;
-    if (a.layer != layer) return a.layer < layer;
-    if (a.role != role) return a.role < role;
-    return a.expert < expert;
+/// The sort key of the directory, but for the expert, which comes last.
+template<class Stack, class Role>
+[[nodiscard]] constexpr std::uint64_t order(Stack stack, std::uint32_t layer, Role role) noexcept {
+    return static_cast<std::uint64_t>(stack) << 48 | std::uint64_t{layer} << 16 | static_cast<std::uint64_t>(role);
 }
+[[nodiscard]] std::uint64_t order_of(const TensorRecord& t) noexcept { return order(t.stack, t.layer, t.role); }
 
 }  // namespace
 
@@ -157,7 +149,8 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
     model.n_tensors_ = static_cast<std::uint32_t>(n);
     for (std::uint32_t i = 0; i < n; ++i) {
         const TensorRecord& t = model.tensors_[i];
-        if (i > 0 && !before(model.tensors_[i - 1], t.stack, t.layer, t.role, t.expert))
+        const TensorRecord& last = model.tensors_[i > 0 ? i - 1 : 0];
+        if (i > 0 && (order_of(last) > order_of(t) || (order_of(last) == order_of(t) && last.expert >= t.expert)))
             return {Code::tensor_invalid, "tensors in order; the first out of place is number", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
@@ -168,9 +161,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
     const auto skip_until = [&](const TensorSpec* want) {
         for (; at < n; ++at) {
             const TensorRecord& t = model.tensors_[at];
-            if (want && !before(t, static_cast<std::uint16_t>(want->stack), want->layer,
-                                static_cast<std::uint16_t>(want->role), 0))
-                return;
+            if (want && order_of(t) >= order(want->stack, want->layer, want->role)) return;
             if (t.flags & kCritical)
                 status = {Code::unsupported, "unknown critical tensors; the first has role", 0, t.role};
         }
@@ -207,14 +198,10 @@ Status ModelAccess::read_info(Bytes section, ModelInfo& info) noexcept {
         const char* text = reinterpret_cast<const char*>(section.data());
         const std::string_view key(text, static_cast<std::size_t>(key_bytes));
         const std::string_view value(text + key_bytes, static_cast<std::size_t>(value_bytes));
-        if (key == "name")
-            info.name = value;
-        else if (key == "architecture")
-            info.architecture = value;
-        else if (key == "prompt_suffix")
-            info.prompt_suffix = value;
-        else if (key == "chat_template")
-            info.chat_template = value;
+        if (key == "name") info.name = value;
+        if (key == "architecture") info.architecture = value;
+        if (key == "prompt_suffix") info.prompt_suffix = value;
+        if (key == "chat_template") info.chat_template = value;
         const std::uint64_t padded = round_up(key_bytes + value_bytes, 4);
         section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
     }
@@ -273,12 +260,8 @@ Status ModelAccess::read(Bytes bytes, Model& model) noexcept {
         return {Code::misaligned, "as remainder of the file's address by 64", 0,
                 reinterpret_cast<std::uintptr_t>(bytes.data()) % kSectionAlignment};
     const auto header = load<FileHeader>(bytes);
-    if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-        std::uint64_t wanted, had;
-        std::memcpy(&wanted, kMagic, 8);
-        std::memcpy(&had, header.magic, 8);
-        return {Code::bad_magic, "as the first eight bytes", wanted, had};
-    }
+    const auto magic = load<std::uint64_t>(std::as_bytes(std::span(kMagic))), had = load<std::uint64_t>(bytes);
+    if (had != magic) return {Code::bad_magic, "as the first eight bytes", magic, had};
     if (header.major != kFormatMajor)
         return {Code::version_unsupported, "as the format's major version", kFormatMajor, header.major};
     const std::uint32_t header_crc = crc32c(bytes.first(sizeof(FileHeader) - 4));
@@ -301,19 +284,12 @@ Status ModelAccess::read(Bytes bytes, Model& model) noexcept {
 }
 
 const TensorRecord* ModelAccess::find(const Model& model, StackIndex stack, std::uint32_t layer, Role role) noexcept {
-    const auto wanted_stack = static_cast<std::uint16_t>(stack);
-    const auto wanted_role = static_cast<std::uint16_t>(role);
-    std::uint32_t low = 0, high = model.n_tensors_;
-    while (low < high) {
-        const std::uint32_t middle = low + (high - low) / 2;
-        if (before(model.tensors_[middle], wanted_stack, layer, wanted_role, 0))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == model.n_tensors_) return nullptr;
-    const TensorRecord& t = model.tensors_[low];
-    return t.stack == wanted_stack && t.layer == layer && t.role == wanted_role && t.expert == 0 ? &t : nullptr;
+    const std::uint64_t wanted = order(stack, layer, role);
+    const TensorRecord* end = model.tensors_ + model.n_tensors_;
+    const TensorRecord* t =
+        std::lower_bound(model.tensors_, end, wanted,
+                         [](const TensorRecord& record, std::uint64_t key) { return order_of(record) < key; });
+    return t != end && order_of(*t) == wanted && t->expert == 0 ? t : nullptr;
 }
 
 Status open_model(Bytes bytes, Model& model, const OpenOptions& options) noexcept {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "parameters.h"
 #include "presets.h"
 #include "refusal.h"
 #include "small_models.h"

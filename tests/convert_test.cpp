@@ -13,6 +13,7 @@
 #include "convert/rope.h"
 #include "convert_fixtures.h"
 #include "npy.h"
+#include "parameters.h"
 #include "small_models.h"
 
 using namespace fovea;

@@ -7,6 +7,7 @@
 
 #include "encoder_models.h"
 #include "fovea/encode.h"
+#include "parameters.h"
 #include "small_models.h"
 
 using namespace fovea;

@@ -7,6 +7,7 @@
 
 #include "fovea/config.h"
 #include "fovea/status.h"
+#include "parameters.h"
 
 namespace fovea {
 

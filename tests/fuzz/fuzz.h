@@ -16,6 +16,7 @@
 
 #include "convert/convert.h"
 #include "convert/writer.h"
+#include "parameters.h"
 #include "refusal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

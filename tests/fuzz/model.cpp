@@ -3,6 +3,7 @@
 
 #include "fovea/tokenizer.h"
 #include "fovea_file.h"
+#include "parameters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;

@@ -4,6 +4,7 @@
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
 #include "fovea_file.h"
+#include "parameters.h"
 
 namespace {
 

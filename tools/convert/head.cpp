@@ -33,16 +33,24 @@ void append_record(Bytes& bytes, RecordTag tag, StackIndex stack, std::uint32_t 
     pad_to(bytes, 8);
 }
 
+/// The bytes of a record's fields, as they stand in memory.
+struct FieldWriter {
+    Bytes bytes;
+
+    void operator()(const char*, const auto& field, auto, auto) { append(bytes, &field, sizeof field); }
+    void flags(const auto&... flag) { (bytes.push_back(std::byte{flag}), ...); }
+    void skip(std::size_t n) { bytes.resize(bytes.size() + n); }
+};
+
 void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
     if (s.n_layers == 0) return;
-    const auto put = [](const auto& from, auto& to) { to = static_cast<std::remove_reference_t<decltype(to)>>(from); };
-    StackRecord stack{};
-    for_each_stack_field(s, stack, put);
-    append_record(bytes, RecordTag::stack, index, 0, &stack, sizeof stack);
+    FieldWriter stack;
+    for_each_stack_field(s, stack);
+    append_record(bytes, RecordTag::stack, index, 0, stack.bytes.data(), stack.bytes.size());
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
-        BlockRecord block{};
-        for_each_block_field(s.blocks[i], block, put);
-        append_record(bytes, RecordTag::block, index, i, &block, sizeof block);
+        FieldWriter block;
+        for_each_block_field(s.blocks[i], block);
+        append_record(bytes, RecordTag::block, index, i, block.bytes.data(), block.bytes.size());
     }
     if (!s.layer_blocks.empty())
         append_record(bytes, RecordTag::layer_blocks, index, 0, s.layer_blocks.data(), s.layer_blocks.size());
