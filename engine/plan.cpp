@@ -130,7 +130,8 @@ Kind kind_of(const Config& config) noexcept {
                                                                                            : Kind::encode;
 }
 
-Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
+Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& plan) noexcept {
+    Limits limits = asked;
     if (Status status = check(config); !status.ok()) return status;
     if (Status status = check_supported(config); !status.ok()) return status;
     if (Status status = complete(config, limits); !status.ok()) return status;
@@ -172,55 +173,35 @@ Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept {
         query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
     map.scratch_stride = at_least(norm_rows, attention_rows);
 
-    const bool rows = kind != Kind::attend;
-    const auto take = [&](Stretch& stretch, std::uint64_t bytes) {
-        stretch = {map.total, bytes};
-        map.total += round_up(bytes, kArenaAlignment);
+    plan = {.limits = limits};
+    const auto take = [&](const char* name, Stretch& stretch, std::uint64_t bytes) {
+        stretch.offset = plan.arena_bytes;
+        if (bytes) plan.parts[plan.n_parts++] = {name, plan.arena_bytes, bytes};
+        plan.arena_bytes += round_up(bytes, kArenaAlignment);
     };
-    take(map.state, kSessionStateBytes);
-    take(map.team, kTeamBytes);
-    take(map.layers, n_layers * sizeof(Layer));
-    take(map.sequences, 2 * limits.max_sequences * sizeof(Sequence));
-    take(map.memory, config.encoder.n_layers && config.decoder.n_layers ? batch * map.hidden_stride * 4 : 0);
-    take(map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
-    take(map.projected, map.max_rows * map.projected_stride * 4);
-    take(map.attended, batch * map.attended_stride * 4);
-    take(map.inner, batch * map.inner_stride * 4);
-    take(map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
-    take(map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    take(map.partials, map.n_chunks > 1 ? widest.n_heads * map.n_chunks * map.partial_stride * 4 : 0);
-    take(map.scratch, limits.n_threads * map.scratch_stride * 4);
-    take(map.keys, keys);
-    take(map.values, values);
+    const bool rows = kind != Kind::attend;
+    take("session", map.state, kSessionStateBytes);
+    take("team", map.team, kTeamBytes);
+    take("layers", map.layers, n_layers * sizeof(Layer));
+    take("sequences", map.sequences, 2 * limits.max_sequences * sizeof(Sequence));
+    const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
+    take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
+    take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
+    take("projected", map.projected, map.max_rows * map.projected_stride * 4);
+    take("attended", map.attended, batch * map.attended_stride * 4);
+    take("inner", map.inner, batch * map.inner_stride * 4);
+    take("operand", map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
+    take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
+    take("partials", map.partials, map.n_chunks > 1 ? widest.n_heads * map.n_chunks * map.partial_stride * 4 : 0);
+    take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
+    take("keys", map.keys, keys);
+    take("values", map.values, values);
     return {};
 }
 
 Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept {
-    Plan made;
-    made.limits = limits;
     ArenaMap map;
-    if (Status status = lay_out(config, made.limits, map); !status.ok()) return status;
-    made.arena_bytes = map.total;
-    const auto part = [&](const char* name, const Stretch& stretch) {
-        if (stretch.bytes) made.parts[made.n_parts++] = {name, stretch.offset, stretch.bytes};
-    };
-    part("session", map.state);
-    part("team", map.team);
-    part("layers", map.layers);
-    part("sequences", map.sequences);
-    part("memory", map.memory);
-    part("hidden", map.hidden);
-    part("projected", map.projected);
-    part("attended", map.attended);
-    part("inner", map.inner);
-    part("operand", map.operand);
-    part("rotations", map.rotations);
-    part("partials", map.partials);
-    part("scratch", map.scratch);
-    part("keys", map.keys);
-    part("values", map.values);
-    plan = made;
-    return {};
+    return lay_out(config, limits, map, plan);
 }
 
 }  // namespace fovea

@@ -9,7 +9,6 @@ namespace fovea {
 /// One stretch of the arena; every one starts at a multiple of 64 bytes.
 struct Stretch {
     std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
 };
 
 /// The arena, laid out. Rows are float32 with strides in elements, multiples of 16, so that each starts on a cache
@@ -31,7 +30,6 @@ struct ArenaMap {
     Stretch scratch;    // [n_threads][scratch_stride]    each member's own rows
     Stretch keys;       // per layer [n_kv_heads][capacity / 16] of panel_bytes; one layer's for all but for decoding
     Stretch values;     // per layer [n_kv_heads][capacity / 16] of value_panel_bytes
-    std::uint64_t total = 0;
 
     std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
     std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
@@ -62,7 +60,7 @@ enum class Kind : std::uint8_t { decode, encode, attend };
 [[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
 [[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
 
-/// Fills in the limits' zeros and lays out the arena. Errors: those of make_plan.
-[[nodiscard]] Status lay_out(const Config& config, Limits& limits, ArenaMap& map) noexcept;
+/// make_plan, with what a session needs beside the plan.
+[[nodiscard]] Status lay_out(const Config& config, const Limits& limits, ArenaMap& map, Plan& plan) noexcept;
 
 }  // namespace fovea

@@ -14,77 +14,55 @@ namespace {
 /// Below this many multiplications by weights in a pass, waking the team costs more than it saves.
 constexpr std::uint64_t kSerialMacs = 2'000'000;
 
-/// Finds a stack's tensors, which open_model has established are there.
+/// Finds the tensors of one layer of a stack; open_model has established that those it calls for are there.
 struct Finder {
     const Model& model;
     StackIndex stack;
+    std::uint32_t layer = 0;
 
-    [[nodiscard]] const TensorRecord* find(std::uint32_t layer, Role role) const noexcept {
-        return ModelAccess::find(model, stack, layer, role);
+    void get(Role role, const TensorRecord*& out) const noexcept { out = ModelAccess::find(model, stack, layer, role); }
+    void get(Role role, VectorOffset& out) const noexcept {
+        const TensorRecord* t = ModelAccess::find(model, stack, layer, role);
+        out = t ? ModelAccess::offset(model, *t) : 0;
     }
-    [[nodiscard]] VectorOffset vector(std::uint32_t layer, Role role) const noexcept {
-        const TensorRecord* t = find(layer, role);
-        return t ? ModelAccess::offset(model, *t) : 0;
+    void get(Role role, Matrix& out) const noexcept {
+        const TensorRecord* t = ModelAccess::find(model, stack, layer, role);
+        if (!t) return;
+        out = {ModelAccess::offset(model, *t), t->panel_stride, t->n_rows, t->n_cols, static_cast<Type>(t->type)};
     }
-    [[nodiscard]] Matrix matrix(std::uint32_t layer, Role role) const noexcept {
-        const TensorRecord* t = find(layer, role);
-        if (!t) return {};
-        return {ModelAccess::offset(model, *t), t->panel_stride, t->n_rows, t->n_cols, static_cast<Type>(t->type)};
-    }
-    /// The map of that role and, one role further, its bias.
-    void map(std::uint32_t layer, Role role, Matrix& matrix_out, VectorOffset& bias) const noexcept {
-        matrix_out = matrix(layer, role);
-        bias = vector(layer, static_cast<Role>(static_cast<int>(role) + 1));
-    }
-    void norm(std::uint32_t layer, Role role, VectorOffset& weight, VectorOffset& bias) const noexcept {
-        weight = vector(layer, role);
-        bias = vector(layer, static_cast<Role>(static_cast<int>(role) + 1));
-    }
-    void attention(std::uint32_t layer, Role first_norm, Role query, Role output, AttentionTensors& t) const noexcept {
-        const auto at = [&](int i) { return static_cast<Role>(static_cast<int>(query) + i); };
-        norm(layer, first_norm, t.norm, t.norm_bias);
-        map(layer, query, t.query, t.query_bias);
-        map(layer, at(2), t.key, t.key_bias);
-        map(layer, at(4), t.value, t.value_bias);
-        map(layer, output, t.output, t.output_bias);
-    }
+    /// The tensors of `role` and the roles that follow it.
+    void operator()(Role role, auto&... out) const noexcept { ((get(role, out), role = after(role, 1)), ...); }
 };
 
-[[nodiscard]] Layer find_layer(const Finder& find, std::uint32_t i) noexcept {
+[[nodiscard]] Layer find_layer(const Finder& find) noexcept {
     Layer layer;
-    find.attention(i, Role::attention_norm, Role::query, Role::attention_output, layer.self);
-    find.attention(i, Role::cross_norm, Role::cross_query, Role::cross_output, layer.cross);
-    find.map(i, Role::up, layer.up, layer.up_bias);
-    find.map(i, Role::down, layer.down, layer.down_bias);
-    find.norm(i, Role::feed_forward_norm, layer.feed_forward_norm, layer.feed_forward_norm_bias);
-    layer.self.query_norm = find.vector(i, Role::query_norm);
-    layer.self.query_norm_bias = find.vector(i, Role::query_norm_bias);
-    layer.self.key_norm = find.vector(i, Role::key_norm);
-    layer.self.key_norm_bias = find.vector(i, Role::key_norm_bias);
-    layer.self.appended_key = find.vector(i, Role::appended_key);
-    layer.self.appended_value = find.vector(i, Role::appended_value);
+    AttentionTensors &a = layer.self, &c = layer.cross;
+    find(Role::attention_norm, a.norm, a.norm_bias);
+    find(Role::query, a.query, a.query_bias, a.key, a.key_bias, a.value, a.value_bias, a.query_norm, a.key_norm,
+         a.query_norm_bias, a.key_norm_bias, a.output, a.output_bias, a.appended_key, a.appended_value);
+    find(Role::cross_norm, c.norm, c.norm_bias);
+    find(Role::cross_query, c.query, c.query_bias, c.key, c.key_bias, c.value, c.value_bias, c.output, c.output_bias);
+    find(Role::feed_forward_norm, layer.feed_forward_norm, layer.feed_forward_norm_bias);
+    find(Role::up, layer.up, layer.up_bias, layer.down, layer.down_bias);
     return layer;
 }
 
 /// A stack's offsets into the model, and its layers, from number `first_layer` of the arena's list on.
 void resolve(SessionState& s, StackIndex index, std::uint32_t first_layer) noexcept {
     const Stack& stack = stack_of(s.model.config(), index);
-    const Finder find{s.model, index};
     StackTensors& t = s.stacks[static_cast<int>(index)];
     t.first_layer = first_layer;
-    t.token_embedding = find.find(0, Role::token_embedding);
-    t.position_embedding = find.find(0, Role::position_embedding);
-    t.type_embedding = find.find(0, Role::type_embedding);
-    t.output = find.matrix(0, stack.tied_output ? Role::token_embedding : Role::output);
-    t.output_bias = find.vector(0, Role::output_bias);
-    find.norm(0, Role::embedding_norm, t.embedding_norm, t.embedding_norm_bias);
-    find.norm(0, Role::final_norm, t.final_norm, t.final_norm_bias);
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) t.rope_frequencies[i] = find.vector(i, Role::rope_frequencies);
+    const Finder find{s.model, index};
+    find(Role::token_embedding, t.token_embedding, t.position_embedding, t.type_embedding, t.embedding_norm,
+         t.embedding_norm_bias, t.final_norm, t.final_norm_bias, t.output, t.output_bias);
+    if (stack.tied_output) find(Role::token_embedding, t.output);
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        Finder{s.model, index, i}(Role::rope_frequencies, t.rope_frequencies[i]);
 
     const bool decoding = kind_of(s.model.config()) == Kind::decode;  // else one layer's keys and values at a time
     std::uint64_t keys = s.map.keys.offset, values = s.map.values.offset;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-        Layer& layer = *new (&s.layer(first_layer + i)) Layer(find_layer(find, i));
+        Layer& layer = *new (&s.layer(first_layer + i)) Layer(find_layer({s.model, index, i}));
         layer.block = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[i];
         layer.keys = keys;
         layer.values = values;
@@ -115,14 +93,11 @@ void work(void* context, std::uint32_t member) noexcept {
 /// At most max_batch tokens through all layers.
 void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
     const auto n = static_cast<std::uint32_t>(tokens.size());
-    const Sequence all{.row = 0,
-                       .n_rows = n,
-                       .source = 0,
-                       .n_source = n,
-                       .pos = s.kv_len,
-                       .n_keys = s.kv_len + n,
-                       .at = 0,
-                       .diagonal = static_cast<std::int32_t>(s.kv_len)};
+    Sequence all{};
+    all.n_rows = all.n_source = n;
+    all.pos = s.kv_len;
+    all.n_keys = s.kv_len + n;
+    all.diagonal = static_cast<std::int32_t>(s.kv_len);
     PassInput input;
     input.tokens = tokens;
     input.logits = logits;
@@ -135,6 +110,15 @@ void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<flo
 
 }  // namespace
 
+std::uint32_t default_threads() noexcept {
+#ifdef FOVEA_OPENMP
+    const std::uint32_t n = fast_cores();
+    return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
+#else
+    return 1;  // start_team has no more to give
+#endif
+}
+
 void run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept {
     Work w{session, input, session.limits.n_threads == 1 || macs < kSerialMacs};
     if (w.serial)
@@ -145,12 +129,12 @@ void run(SessionState& session, const PassInput& input, std::uint64_t macs) noex
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
                     const char* isa) noexcept {
-    Limits complete = limits;
     ArenaMap map;
-    if (Status status = lay_out(model.config(), complete, map); !status.ok()) return status;
+    Plan plan;
+    if (Status status = lay_out(model.config(), limits, map, plan); !status.ok()) return status;
     const Kernels* kernels = find_kernels(isa);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (arena.size() < map.total) return {Code::arena_too_small, "arena bytes", map.total, arena.size()};
+    if (arena.size() < plan.arena_bytes) return {Code::arena_too_small, "arena bytes", plan.arena_bytes, arena.size()};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
 
@@ -158,14 +142,14 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     std::memset(arena.data(), 0, static_cast<std::size_t>(map.keys.offset));
     auto* state = new (arena.data()) SessionState;
     state->model = model;
-    state->limits = complete;
+    state->limits = plan.limits;
     state->map = map;
     state->arena = arena.data();
     state->kernels = kernels;
     resolve(*state, StackIndex::encoder, 0);
     resolve(*state, StackIndex::decoder, model.config().encoder.n_layers);
-    state->team = start_team(arena.data() + map.team.offset, complete.n_threads);
-    if (!state->team) return {Code::threads_unavailable, "threads", complete.n_threads, 1};
+    state->team = start_team(arena.data() + map.team.offset, plan.limits.n_threads);
+    if (!state->team) return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
     SessionAccess::set(session, state);
     return {};
 }
