@@ -1,4 +1,4 @@
-#include "crc32c.h"
+#include "fovea/checksum.h"
 
 #include <array>
 #include <bit>

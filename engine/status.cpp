@@ -3,6 +3,15 @@
 namespace fovea {
 namespace {
 
+// clang-format off
+constexpr const char* kNames[] = {  // in the order of Code
+    "ok", "truncated", "not a Fovea file", "version unsupported", "misaligned", "checksum mismatch", "section missing",
+    "section invalid", "configuration invalid", "tensor missing", "tensor invalid", "unsupported", "bad limits",
+    "arena too small", "bad shape", "token out of range", "context full", "buffer too small", "bad argument",
+    "instruction set unavailable", "input or output failed", "threads unavailable"};
+// clang-format on
+static_assert(std::size(kNames) == static_cast<std::size_t>(Code::threads_unavailable) + 1);
+
 /// Text written into a span; what does not fit is dropped, so that a line is cut off and never overruns.
 struct Line {
     std::span<char> out;
@@ -28,31 +37,8 @@ struct Line {
 }  // namespace
 
 const char* name(Code code) noexcept {
-    switch (code) {
-        case Code::ok: return "ok";
-        case Code::truncated: return "truncated";
-        case Code::bad_magic: return "not a Fovea file";
-        case Code::version_unsupported: return "version unsupported";
-        case Code::misaligned: return "misaligned";
-        case Code::checksum_mismatch: return "checksum mismatch";
-        case Code::section_missing: return "section missing";
-        case Code::section_invalid: return "section invalid";
-        case Code::config_invalid: return "configuration invalid";
-        case Code::tensor_missing: return "tensor missing";
-        case Code::tensor_invalid: return "tensor invalid";
-        case Code::unsupported: return "unsupported";
-        case Code::bad_limits: return "bad limits";
-        case Code::arena_too_small: return "arena too small";
-        case Code::bad_shape: return "bad shape";
-        case Code::token_out_of_range: return "token out of range";
-        case Code::context_full: return "context full";
-        case Code::buffer_too_small: return "buffer too small";
-        case Code::bad_argument: return "bad argument";
-        case Code::isa_unavailable: return "instruction set unavailable";
-        case Code::io_error: return "input or output failed";
-        case Code::threads_unavailable: return "threads unavailable";
-    }
-    return "unknown code";
+    const auto i = static_cast<std::size_t>(code);
+    return i < std::size(kNames) ? kNames[i] : "unknown code";
 }
 
 std::string_view describe(const Status& status, std::span<char> line) noexcept {
