@@ -1,138 +1,141 @@
-#include "engine/tokenizer/bpe.h"
-
+#include "engine/tokenizer/subwords.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {
+namespace {
 
-Bpe::Bpe(const Tables& tables, std::span<std::byte> scratch) noexcept : tables_(tables) {
-    capacity_ = static_cast<std::uint32_t>(scratch.size() / kBytesPerSymbol);
-    id_ = reinterpret_cast<std::uint32_t*>(scratch.data());
-    link_ = id_ + capacity_;
-    rank_ = link_ + capacity_;
-    winner_ = rank_ + capacity_;
-}
+/// The symbols of one word. A symbol is known by the place of its first part, 0 <= place < n_. A merged symbol spans
+/// several places: link_ of its first holds the last and link_ of its last the first, so both neighbours are found
+/// without a list.
+class Symbols {
+public:
+    Symbols(const Tables& tables, std::span<std::byte> scratch) noexcept
+        : tables_(tables),
+          capacity_(static_cast<std::uint32_t>(scratch.size() / kBytesPerSymbol)),
+          id_(reinterpret_cast<std::uint32_t*>(scratch.data())),
+          link_(id_ + capacity_),
+          rank_(link_ + capacity_),
+          winner_(rank_ + capacity_) {}
 
-bool Bpe::encode(std::string_view word, TokenSink& sink) noexcept {
-    if (tables_.header->flags & kWholeWords) {
-        if (const Token id = tables_.find(word); id != kNoId) {
-            sink.put(id);
-            return true;
+    /// False where the word has more symbols than there is room for.
+    [[nodiscard]] bool read(std::string_view word) noexcept {
+        const bool bytes = tables_.header->flags & kSymbolsAreBytes;
+        while (!word.empty()) {
+            const std::string_view symbol{word.data(), bytes ? 1 : first_character(word).bytes};
+            word.remove_prefix(symbol.size());
+            const Token id = bytes ? byte_id(symbol[0]) : tables_.find(symbol);
+            if (id == kNoId ? !add_unknown(symbol) : !add_pending() || !add(id)) return false;
         }
+        return add_pending();
     }
-    n_ = 0;
-    if (!make_symbols(word)) return false;
-    if (n_ > 1) merge_all();
-    for (std::uint32_t i = 0; i < n_; i = link_[i] + 1) sink.put(id_[i]);
-    return true;
-}
 
-bool Bpe::make_symbols(std::string_view word) noexcept {
-    const bool bytes = tables_.header->flags & kSymbolsAreBytes;
-    unknown_pending_ = false;
-    while (!word.empty()) {
-        const std::size_t n = bytes ? 1 : first_character(word).bytes;
-        const std::string_view symbol{word.data(), n};
-        word.remove_prefix(n);
-        Token id = kNoId;
-        if (!bytes) id = tables_.find(symbol);
-        else if (!tables_.byte_ids.empty()) id = tables_.byte_ids[static_cast<std::uint8_t>(symbol[0])];
-        if (id == kNoId) {
-            if (!add_unknown(symbol)) return false;
-        } else {
-            if (unknown_pending_ && !add_symbol(tables_.header->unknown)) return false;
-            unknown_pending_ = false;
-            if (!add_symbol(id)) return false;
-        }
-    }
-    return !unknown_pending_ || add_symbol(tables_.header->unknown);
-}
-
-bool Bpe::add_symbol(Token id) noexcept {
-    if (n_ == capacity_) return false;
-    id_[n_] = id;
-    link_[n_] = n_;
-    ++n_;
-    return true;
-}
-
-/// Bytes where there is a token for each, else the unknown token where there is one, else nothing. An unknown token is
-/// only added when the next known character comes, bytes of others overtaking it: so does the `tokenizers` package.
-bool Bpe::add_unknown(std::string_view character) noexcept {
-    if ((tables_.header->flags & kByteFallback) && !tables_.byte_ids.empty()) {
-        bool all = true;
-        for (const char c : character) all = all && tables_.byte_ids[static_cast<std::uint8_t>(c)] != kNoId;
-        if (all) {
-            for (const char c : character)
-                if (!add_symbol(tables_.byte_ids[static_cast<std::uint8_t>(c)])) return false;
-            return true;
-        }
-    }
-    if (tables_.header->unknown == kNoId) return true;
-    if (unknown_pending_ && !(tables_.header->flags & kFuseUnknown) && !add_symbol(tables_.header->unknown))
-        return false;
-    unknown_pending_ = true;
-    return true;
-}
-
-void Bpe::rank_pair(std::uint32_t left) noexcept {
-    const std::uint32_t right = link_[left] + 1;
-    const TokenizerMerge* merge = right < n_ ? tables_.merge(id_[left], id_[right]) : nullptr;
-    rank_[left] = merge ? merge->rank : kNoId;
-}
-
-/// Merges the symbol with the one after it. False where they do not merge after all.
-bool Bpe::merge_at(std::uint32_t left) noexcept {
-    const std::uint32_t right = link_[left] + 1;
-    const TokenizerMerge* merge = right < n_ ? tables_.merge(id_[left], id_[right]) : nullptr;
-    if (!merge) return false;
-    id_[left] = merge->merged;
-    const std::uint32_t last = link_[right];
-    link_[left] = last;
-    link_[last] = left;
-    rank_[right] = kNoId;
-    rank_pair(left);
-    return true;
-}
-
-void Bpe::merge_all() noexcept {
-    for (std::uint32_t i = 0; i < n_; ++i) rank_pair(i);
-    play_all();
-    for (std::uint32_t best = winner_[1]; rank_[best] != kNoId; best = winner_[1]) {
-        const std::uint32_t right = link_[best] + 1;
-        if (!merge_at(best)) return;
-        replay(best);
-        replay(right);
-        if (best > 0) {
+    void merge_all() noexcept {
+        if (n_ < 2) return;
+        for (std::uint32_t i = 0; i < n_; ++i) rank(i);
+        for (std::uint32_t node = n_ - 1; node > 0; --node) play(node);
+        for (std::uint32_t best = winner_[1]; rank_[best] != kNoId; best = winner_[1]) {
+            const TokenizerMerge* merge = merge_of(best);
+            if (!merge) return;
+            const std::uint32_t right = link_[best] + 1, last = link_[right];
+            id_[best] = merge->merged;
+            link_[best] = last;
+            link_[last] = best;
+            rank_[right] = kNoId;
+            rank(best);
+            replay(best);
+            replay(right);
+            if (best == 0) continue;
             const std::uint32_t before = link_[best - 1];
-            rank_pair(before);
+            rank(before);
             replay(before);
         }
     }
-}
 
-std::uint32_t Bpe::better(std::uint32_t a, std::uint32_t b) const noexcept {
-    return rank_[a] < rank_[b] || (rank_[a] == rank_[b] && a < b) ? a : b;
-}
-
-void Bpe::play_all() noexcept {
-    for (std::uint32_t i = n_ - 1; i > 0; --i) {
-        const std::uint64_t left = std::uint64_t{i} * 2;
-        const std::uint32_t a = left < n_ ? winner_[left] : static_cast<std::uint32_t>(left - n_);
-        const std::uint32_t b = left + 1 < n_ ? winner_[left + 1] : static_cast<std::uint32_t>(left + 1 - n_);
-        winner_[i] = better(a, b);
+    void put(TokenSink& sink) const noexcept {
+        for (std::uint32_t i = 0; i < n_; i = link_[i] + 1) sink.put(id_[i]);
     }
-}
 
-/// After the symbol's rank changed: up the tournament, as far as that changes anything.
-void Bpe::replay(std::uint32_t symbol) noexcept {
-    for (std::uint64_t node = (std::uint64_t{symbol} + n_) / 2; node > 0; node /= 2) {
-        const std::uint64_t left = node * 2;
-        const std::uint32_t a = left < n_ ? winner_[left] : static_cast<std::uint32_t>(left - n_);
-        const std::uint32_t b = left + 1 < n_ ? winner_[left + 1] : static_cast<std::uint32_t>(left + 1 - n_);
-        const std::uint32_t before = winner_[node];
-        winner_[node] = better(a, b);
-        if (winner_[node] == before && before != symbol) return;
+private:
+    [[nodiscard]] Token byte_id(char byte) const noexcept {
+        return tables_.byte_ids.empty() ? kNoId : tables_.byte_ids[static_cast<std::uint8_t>(byte)];
     }
+
+    [[nodiscard]] bool add(Token id) noexcept {
+        if (n_ == capacity_) return false;
+        id_[n_] = id;
+        link_[n_] = n_;
+        ++n_;
+        return true;
+    }
+
+    /// Bytes where there is a token for each, else the unknown token where there is one, else nothing. An unknown token
+    /// is only added when the next known character comes, bytes of others overtaking it: so does the `tokenizers`
+    /// package.
+    [[nodiscard]] bool add_unknown(std::string_view character) noexcept {
+        bool all = tables_.header->flags & kByteFallback;
+        for (const char c : character) all = all && byte_id(c) != kNoId;
+        if (all) {
+            for (const char c : character)
+                if (!add(byte_id(c))) return false;
+            return true;
+        }
+        if (tables_.header->unknown == kNoId) return true;
+        if (!(tables_.header->flags & kFuseUnknown) && !add_pending()) return false;
+        unknown_pending_ = true;
+        return true;
+    }
+    [[nodiscard]] bool add_pending() noexcept {
+        const bool pending = unknown_pending_;
+        unknown_pending_ = false;
+        return !pending || add(tables_.header->unknown);
+    }
+
+    /// Of the symbol with the one after it, or null.
+    [[nodiscard]] const TokenizerMerge* merge_of(std::uint32_t left) const noexcept {
+        const std::uint32_t right = link_[left] + 1;
+        return right < n_ ? tables_.merge(id_[left], id_[right]) : nullptr;
+    }
+    void rank(std::uint32_t left) noexcept {
+        const TokenizerMerge* merge = merge_of(left);
+        rank_[left] = merge ? merge->rank : kNoId;
+    }
+
+    /// Who wins the match of a tournament's node: the lower rank, of equals the leftmost.
+    void play(std::uint64_t node) noexcept {
+        const auto entrant = [&](std::uint64_t i) { return i < n_ ? winner_[i] : static_cast<std::uint32_t>(i - n_); };
+        const std::uint32_t a = entrant(2 * node), b = entrant(2 * node + 1);
+        winner_[node] = rank_[a] < rank_[b] || (rank_[a] == rank_[b] && a < b) ? a : b;
+    }
+    /// After the symbol's rank changed: up the tournament, as far as that changes anything.
+    void replay(std::uint32_t symbol) noexcept {
+        for (std::uint64_t node = (std::uint64_t{symbol} + n_) / 2; node > 0; node /= 2) {
+            const std::uint32_t before = winner_[node];
+            play(node);
+            if (winner_[node] == before && before != symbol) return;
+        }
+    }
+
+    const Tables& tables_;
+    std::uint32_t capacity_, n_ = 0;
+    std::uint32_t* id_;
+    std::uint32_t* link_;
+    std::uint32_t* rank_;    // of the symbol with the one after it; kNoId: they do not merge
+    std::uint32_t* winner_;  // [1 .. n_): a tournament; node i has children 2i, 2i + 1, and node n_ + k is place k
+    bool unknown_pending_ = false;
+};
+
+}  // namespace
+
+bool put_byte_pairs(const Tables& tables, std::string_view word, std::span<std::byte> scratch,
+                    TokenSink& sink) noexcept {
+    if (tables.header->flags & kWholeWords) {
+        if (const Token id = tables.find(word); id != kNoId) return sink.put(id), true;
+    }
+    Symbols symbols(tables, scratch);
+    if (!symbols.read(word)) return false;
+    symbols.merge_all();
+    symbols.put(sink);
+    return true;
 }
 
 }  // namespace fovea

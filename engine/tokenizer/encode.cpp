@@ -1,9 +1,5 @@
 #include "engine/tokenizer/added.h"
-#include "engine/tokenizer/bpe.h"
-#include "engine/tokenizer/normal_form.h"
-#include "engine/tokenizer/tables.h"
-#include "engine/tokenizer/word_piece.h"
-#include "engine/tokenizer/words.h"
+#include "engine/tokenizer/subwords.h"
 
 namespace fovea {
 namespace {
@@ -22,14 +18,6 @@ bool starts_with(std::string_view text, std::string_view prefix) noexcept {
     return text.size() >= prefix.size() && std::string_view{text.data(), prefix.size()} == prefix;
 }
 
-std::string_view from_of(const TokenizerStep& step) noexcept {
-    return {reinterpret_cast<const char*>(step.from), step.n_from};
-}
-
-std::string_view to_of(const TokenizerStep& step) noexcept {
-    return {reinterpret_cast<const char*>(step.to), step.n_to};
-}
-
 /// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
 /// to the current word.
 class Encoder {
@@ -40,21 +28,104 @@ public:
           classes_(tables.classes),
           characters_(tables.characters),
           added_(tables, classes_, options.parse_special),
-          bpe_(tables, symbols),
+          symbols_(symbols),
           texts_(texts),
           sink_(tokens) {}
 
-    /// False where a table's promise about sizes does not hold.
-    [[nodiscard]] bool run(const Piece& piece, std::size_t step_index) noexcept;
     [[nodiscard]] TokenSink& sink() noexcept { return sink_; }
 
+    /// False where a table's promise about sizes does not hold.
+    [[nodiscard]] bool run(const Piece& piece, std::size_t step_index) noexcept {
+        if (piece.text.empty()) return true;
+        if (step_index == tables_.steps.size()) {
+            if (!tables_.is_word_piece()) return put_byte_pairs(tables_, piece.text, symbols_, sink_);
+            put_word_pieces(tables_, piece.text, sink_);
+            return true;
+        }
+        const TokenizerStep& step = tables_.steps[step_index];
+        std::size_t n = 0;
+        switch (static_cast<StepKind>(step.kind)) {
+            case StepKind::added_tokens: return take_added(piece, step_index);
+            case StepKind::words:
+            case StepKind::digits:
+            case StepKind::split_before:
+            case StepKind::bert_words: return split(piece, step_index);
+            case StepKind::normal_form:
+                if (!normalize(tables_, step.mode == 1, piece.text, texts_, n)) return false;
+                break;
+            case StepKind::characters:
+                if (!rewrite_characters(step, piece.text, n)) return false;
+                break;
+            case StepKind::replace:
+                if (!replace(step, piece, n)) return false;
+                break;
+            case StepKind::prepend: {
+                const std::string_view to = to_of(step);
+                const bool wanted =
+                    step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
+                if ((wanted && !put(to, n)) || !put(piece.text, n)) return false;
+            }
+        }
+        const std::span<char> room = texts_;
+        texts_ = room.subspan(n);
+        const bool done = run({{room.data(), n}, piece.at_start}, step_index + 1);
+        texts_ = room;
+        return done;
+    }
+
 private:
-    [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept;
-    [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept;
-    [[nodiscard]] std::size_t piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept;
-    [[nodiscard]] bool rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept;
-    [[nodiscard]] bool rewrite_characters(const TokenizerStep& step, std::string_view text,
-                                          std::size_t& n) const noexcept;
+    static std::string_view from_of(const TokenizerStep& step) noexcept {
+        return {reinterpret_cast<const char*>(step.from), step.n_from};
+    }
+    static std::string_view to_of(const TokenizerStep& step) noexcept {
+        return {reinterpret_cast<const char*>(step.to), step.n_to};
+    }
+
+    [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept {
+        const bool normalized = tables_.steps[step_index].mode == 1;
+        std::size_t taken = 0;  // up to here the text is dealt with
+        for (std::size_t pos = 0; pos < piece.text.size();) {
+            const AddedTokens::Match match = added_.next(piece.text, pos, taken, normalized);
+            if (!match.token) break;
+            pos = match.resume;
+            if (!match.taken) continue;
+            if (match.begin > taken && !run(piece.part(taken, match.begin), step_index + 1)) return false;
+            sink_.put(match.token->id);
+            taken = match.end;
+        }
+        return taken >= piece.text.size() || run(piece.part(taken, piece.text.size()), step_index + 1);
+    }
+
+    [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept {
+        const TokenizerStep& step = tables_.steps[step_index];
+        const bool drop_blank = static_cast<StepKind>(step.kind) == StepKind::bert_words;
+        for (std::size_t pos = 0; pos < piece.text.size();) {
+            if (drop_blank) pos = characters_.run_end(piece.text, pos, kBlank);
+            const std::size_t end = piece_end(step, piece.text, pos);
+            if (!run(piece.part(pos, end), step_index + 1)) return false;
+            pos = end;
+        }
+        return true;
+    }
+
+    [[nodiscard]] std::size_t piece_end(const TokenizerStep& step, std::string_view text,
+                                        std::size_t pos) const noexcept {
+        const auto kind = static_cast<StepKind>(step.kind);
+        if (kind == StepKind::words) return word_end(classes_, step, text, pos);
+        if (kind == StepKind::bert_words) {
+            const std::size_t end = characters_.run_end(text, pos, kBlank | kPunctuation, true);
+            return end == pos ? pos + characters_.at(text, pos).bytes : end;
+        }
+        if (kind == StepKind::digits) {
+            const auto first = classes_.at(text, pos);
+            const bool numeric = first.bits & kNumeric;
+            if (numeric && step.mode == 1) return pos + first.bytes;
+            return classes_.run_end(text, pos, kNumeric, !numeric);
+        }
+        const std::size_t next = text.find(from_of(step), pos + 1);
+        return next == std::string_view::npos ? text.size() : next;
+    }
+
     /// Adds to the n bytes rewritten so far.
     [[nodiscard]] bool put(std::string_view text, std::size_t& n) const noexcept {
         if (text.size() > texts_.size() - n) return false;
@@ -62,126 +133,46 @@ private:
         return true;
     }
 
+    [[nodiscard]] bool replace(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept {
+        const std::string_view from = from_of(step);
+        for (std::size_t pos = 0;;) {
+            const std::size_t next = piece.text.find(from, pos);
+            if (next == std::string_view::npos) return put(tail(piece.text, pos), n);
+            if (!put(piece.part(pos, next).text, n) || !put(to_of(step), n)) return false;
+            pos = next + from.size();
+        }
+    }
+
+    [[nodiscard]] bool rewrite_characters(const TokenizerStep& step, std::string_view text,
+                                          std::size_t& n) const noexcept {
+        for (std::size_t pos = 0; pos < text.size();) {
+            const auto c = characters_.at(text, pos);
+            std::string_view spelled{text.data() + pos, c.bytes};
+            pos += c.bytes;
+            if (step.mode & kClean) {
+                if ((c.bits & kDropped) || c.code == kNotACharacter) continue;
+                if (c.bits & kBlank) spelled = " ";
+            }
+            char lower[8];
+            if (const Change change = step.mode & kLowerCase ? change_of(tables_.lower_case, c.code) : Change{};
+                change.entry) {
+                std::uint32_t n_lower = put_character(change.first(), lower);
+                if (change.second()) n_lower += put_character(change.second(), lower + n_lower);
+                spelled = {lower, n_lower};
+            }
+            const std::string_view space(" ", (step.mode & kApart) && (c.bits & kIdeograph) ? 1 : 0);
+            if (!put(space, n) || !put(spelled, n) || !put(space, n)) return false;
+        }
+        return true;
+    }
+
     const Tables& tables_;
     Classes classes_, characters_;
     AddedTokens added_;
-    Bpe bpe_;
+    std::span<std::byte> symbols_;
     std::span<char> texts_;  // what is free of the room for rewritten texts
     TokenSink sink_;
 };
-
-bool Encoder::run(const Piece& piece, std::size_t step_index) noexcept {
-    if (piece.text.empty()) return true;
-    if (step_index == tables_.steps.size()) {
-        if (!tables_.is_word_piece()) return bpe_.encode(piece.text, sink_);
-        put_word_pieces(tables_, piece.text, sink_);
-        return true;
-    }
-    switch (static_cast<StepKind>(tables_.steps[step_index].kind)) {
-        case StepKind::added_tokens: return take_added(piece, step_index);
-        case StepKind::words:
-        case StepKind::digits:
-        case StepKind::split_before:
-        case StepKind::bert_words: return split(piece, step_index);
-        case StepKind::normal_form:
-        case StepKind::characters:
-        case StepKind::replace:
-        case StepKind::prepend: break;
-    }
-    std::size_t n = 0;
-    if (!rewrite(tables_.steps[step_index], piece, n)) return false;
-    const std::span<char> room = texts_;
-    texts_ = room.subspan(n);
-    const bool done = run({{room.data(), n}, piece.at_start}, step_index + 1);
-    texts_ = room;
-    return done;
-}
-
-bool Encoder::take_added(const Piece& piece, std::size_t step_index) noexcept {
-    const bool normalized = tables_.steps[step_index].mode == 1;
-    std::size_t taken = 0;  // up to here the text is dealt with
-    for (std::size_t pos = 0; pos < piece.text.size();) {
-        const AddedTokens::Match match = added_.next(piece.text, pos, taken, normalized);
-        if (!match.token) break;
-        pos = match.resume;
-        if (!match.taken) continue;
-        if (match.begin > taken &&
-            !run(piece.part(taken, match.begin), step_index + 1))
-            return false;
-        sink_.put(match.token->id);
-        taken = match.end;
-    }
-    if (taken >= piece.text.size()) return true;
-    return run(piece.part(taken, piece.text.size()), step_index + 1);
-}
-
-bool Encoder::split(const Piece& piece, std::size_t step_index) noexcept {
-    const TokenizerStep& step = tables_.steps[step_index];
-    const bool drop_blank = step.kind == static_cast<std::uint8_t>(StepKind::bert_words);
-    for (std::size_t pos = 0; pos < piece.text.size();) {
-        if (drop_blank) pos = characters_.run_end(piece.text, pos, kBlank);
-        const std::size_t end = piece_end(step, piece.text, pos);
-        if (!run(piece.part(pos, end), step_index + 1)) return false;
-        pos = end;
-    }
-    return true;
-}
-
-std::size_t Encoder::piece_end(const TokenizerStep& step, std::string_view text, std::size_t pos) const noexcept {
-    if (step.kind == static_cast<std::uint8_t>(StepKind::words)) return word_end(classes_, step, text, pos);
-    if (step.kind == static_cast<std::uint8_t>(StepKind::bert_words)) {
-        const std::size_t end = characters_.run_end(text, pos, kBlank | kPunctuation, true);
-        return end == pos ? pos + characters_.at(text, pos).bytes : end;
-    }
-    if (step.kind == static_cast<std::uint8_t>(StepKind::digits)) {
-        const auto first = classes_.at(text, pos);
-        const bool numeric = first.bits & kNumeric;
-        if (numeric && step.mode == 1) return pos + first.bytes;
-        return classes_.run_end(text, pos, kNumeric, !numeric);
-    }
-    const std::size_t next = text.find(from_of(step), pos + 1);
-    return next == std::string_view::npos ? text.size() : next;
-}
-
-bool Encoder::rewrite(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept {
-    if (step.kind == static_cast<std::uint8_t>(StepKind::normal_form))
-        return normalize(tables_, step.mode == 1, piece.text, texts_, n);
-    const std::string_view to = to_of(step);
-    if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
-        const bool wanted = step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
-        return (!wanted || put(to, n)) && put(piece.text, n);
-    }
-    if (step.kind == static_cast<std::uint8_t>(StepKind::characters)) return rewrite_characters(step, piece.text, n);
-    const std::string_view from = from_of(step);
-    for (std::size_t pos = 0;;) {
-        const std::size_t next = piece.text.find(from, pos);
-        if (next == std::string_view::npos) return put(tail(piece.text, pos), n);
-        if (!put(piece.part(pos, next).text, n) || !put(to, n)) return false;
-        pos = next + from.size();
-    }
-}
-
-bool Encoder::rewrite_characters(const TokenizerStep& step, std::string_view text, std::size_t& n) const noexcept {
-    for (std::size_t pos = 0; pos < text.size();) {
-        const auto c = characters_.at(text, pos);
-        std::string_view spelled{text.data() + pos, c.bytes};
-        pos += c.bytes;
-        if (step.mode & kClean) {
-            if ((c.bits & kDropped) || c.code == kNotACharacter) continue;
-            if (c.bits & kBlank) spelled = " ";
-        }
-        char lower[8];
-        if (const Change change = step.mode & kLowerCase ? change_of(tables_.lower_case, c.code) : Change{};
-            change.entry) {
-            std::uint32_t n_lower = put_character(change.first(), lower);
-            if (change.second()) n_lower += put_character(change.second(), lower + n_lower);
-            spelled = {lower, n_lower};
-        }
-        const std::string_view space(" ", (step.mode & kApart) && (c.bits & kIdeograph) ? 1 : 0);
-        if (!put(space, n) || !put(spelled, n) || !put(space, n)) return false;
-    }
-    return true;
-}
 
 constexpr std::uint64_t kMost = ~std::uint64_t{0};
 
@@ -191,7 +182,7 @@ std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost
 /// For byte-pair encoding; a word's pieces need no room.
 std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_bytes) noexcept {
     if (header.model != static_cast<std::uint32_t>(TokenizerModel::bpe)) return 0;
-    return times(times(text_bytes, header.token_growth), Bpe::kBytesPerSymbol);
+    return times(times(text_bytes, header.token_growth), kBytesPerSymbol);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
-#include "engine/tokenizer/normal_form.h"
-
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/text.h"
 
 namespace fovea {
 namespace {

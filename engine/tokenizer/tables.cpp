@@ -4,10 +4,10 @@ namespace fovea {
 namespace {
 
 constexpr std::uint32_t kMaxTables = 64;
-constexpr std::uint32_t kMaxSteps = 16;      // their nesting is the depth of encode's recursion
+constexpr std::uint32_t kMaxSteps = 16;  // their nesting is the depth of encode's recursion
 
 /// Whether the table's extent fits in the section, and `out` then views it as whole elements of T.
-template <class T>
+template<class T>
 bool view(std::span<const std::byte> section, const TokenizerTable& table, std::span<const T>& out) noexcept {
     if (table.offset % 64 != 0 || table.bytes % sizeof(T) != 0 || !out.empty()) return false;
     if (table.offset > section.size() || table.bytes > section.size() - table.offset) return false;
@@ -15,32 +15,26 @@ bool view(std::span<const std::byte> section, const TokenizerTable& table, std::
     return true;
 }
 
-bool view_table(std::span<const std::byte> section, const TokenizerTable& table, Tables& out) noexcept {
-    switch (static_cast<TokenizerTableKind>(table.kind)) {
-        case TokenizerTableKind::token_offsets: return view(section, table, out.token_offsets);
-        case TokenizerTableKind::token_text: return view(section, table, out.token_text);
-        case TokenizerTableKind::end_ids: return view(section, table, out.end_ids);
-        case TokenizerTableKind::prefix_ids: return view(section, table, out.prefix_ids);
-        case TokenizerTableKind::suffix_ids: return view(section, table, out.suffix_ids);
-        case TokenizerTableKind::steps: return view(section, table, out.steps);
-        case TokenizerTableKind::byte_ids: return view(section, table, out.byte_ids);
-        case TokenizerTableKind::merges: return view(section, table, out.merges);
-        case TokenizerTableKind::vocabulary: return view(section, table, out.vocabulary);
-        case TokenizerTableKind::added_tokens: return view(section, table, out.added_tokens);
-        case TokenizerTableKind::added_text: return view(section, table, out.added_text);
-        case TokenizerTableKind::classes: return view(section, table, out.classes);
-        case TokenizerTableKind::combining: return view(section, table, out.combining);
-        case TokenizerTableKind::decompositions: return view(section, table, out.decompositions);
-        case TokenizerTableKind::compositions: return view(section, table, out.compositions);
-        case TokenizerTableKind::characters: return view(section, table, out.characters);
-        case TokenizerTableKind::lower_case: return view(section, table, out.lower_case);
-    }
-    return true;  // of a later version; its critical bit was looked at
+/// Views a table as the span of its kind, the spans being in TokenizerTableKind's order. False where its extent is not
+/// right; one of a later version is left alone: its critical bit was looked at.
+bool view_table(std::span<const std::byte> section, const TokenizerTable& table, Tables& t) noexcept {
+    bool valid = true;
+    std::uint32_t kind = 0;
+    const auto look_among = [&](auto&... spans) {
+        ((valid = ++kind == table.kind ? view(section, table, spans) : valid), ...);
+    };
+    look_among(t.token_offsets, t.token_text, t.end_ids, t.prefix_ids, t.suffix_ids, t.steps, t.byte_ids, t.merges,
+               t.vocabulary, t.added_tokens, t.added_text, t.classes, t.combining, t.decompositions, t.compositions,
+               t.characters, t.lower_case);
+    return valid;
 }
 
 bool is_known(std::uint32_t kind) noexcept {
-    return kind >= static_cast<std::uint32_t>(TokenizerTableKind::token_offsets) &&
-           kind <= static_cast<std::uint32_t>(TokenizerTableKind::lower_case);
+    return kind != 0 && kind <= static_cast<std::uint32_t>(TokenizerTableKind::lower_case);
+}
+
+Status invalid(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
+    return {Code::section_invalid, what, wanted, had};
 }
 
 Status check_header(const TokenizerHeader& header) noexcept {
@@ -48,16 +42,16 @@ Status check_header(const TokenizerHeader& header) noexcept {
     if (header.model == 0 || header.model > kWordPiece)
         return {Code::unsupported, "tokenizer model", kWordPiece, header.model};
     if (header.model == kWordPiece && (header.max_word_characters - 1 >= kMaxWordCharacters))
-        return {Code::section_invalid, "characters of a word", kMaxWordCharacters, header.max_word_characters};
+        return invalid("characters of a word", kMaxWordCharacters, header.max_word_characters);
     if (header.flags & ~std::uint32_t{kTokenizerFlags})
         return {Code::unsupported, "tokenizer flags", kTokenizerFlags, header.flags};
     if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
-        return {Code::section_invalid, "tokens", kSpecialToken - 1, header.n_tokens};
-    if (header.n_tables > kMaxTables) return {Code::section_invalid, "tokenizer tables", kMaxTables, header.n_tables};
+        return invalid("tokens", kSpecialToken - 1, header.n_tokens);
+    if (header.n_tables > kMaxTables) return invalid("tokenizer tables", kMaxTables, header.n_tables);
     if (header.text_growth > kMaxTextGrowth)
-        return {Code::section_invalid, "tokenizer text growth", kMaxTextGrowth, header.text_growth};
+        return invalid("tokenizer text growth", kMaxTextGrowth, header.text_growth);
     if (header.token_growth == 0 || header.token_growth > kMaxTokenGrowth)
-        return {Code::section_invalid, "tokenizer token growth", kMaxTokenGrowth, header.token_growth};
+        return invalid("tokenizer token growth", kMaxTokenGrowth, header.token_growth);
     return {};
 }
 
@@ -79,20 +73,17 @@ bool step_valid(const TokenizerStep& step) noexcept {
 
 Status check_tables(const Tables& t) noexcept {
     const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
-    if (t.token_offsets.size() != n_offsets)
-        return {Code::section_invalid, "token offsets", n_offsets, t.token_offsets.size()};
+    if (t.token_offsets.size() != n_offsets) return invalid("token offsets", n_offsets, t.token_offsets.size());
     if (t.header->max_token_bytes > t.token_text.size())
-        return {Code::section_invalid, "longest token's bytes", t.token_text.size(), t.header->max_token_bytes};
-    if (!t.byte_ids.empty() && t.byte_ids.size() != 256)
-        return {Code::section_invalid, "byte ids", 256, t.byte_ids.size()};
-    if (t.merges.size() % kMergeBucket) return {Code::section_invalid, "merges in whole buckets", 0, t.merges.size()};
-    if (t.vocabulary.size() % kEntryBucket)
-        return {Code::section_invalid, "vocabulary in whole buckets", 0, t.vocabulary.size()};
-    if (t.steps.size() > kMaxSteps) return {Code::section_invalid, "tokenizer steps", kMaxSteps, t.steps.size()};
+        return invalid("longest token's bytes", t.token_text.size(), t.header->max_token_bytes);
+    if (!t.byte_ids.empty() && t.byte_ids.size() != 256) return invalid("byte ids", 256, t.byte_ids.size());
+    if (t.merges.size() % kMergeBucket) return invalid("merges in whole buckets", 0, t.merges.size());
+    if (t.vocabulary.size() % kEntryBucket) return invalid("vocabulary in whole buckets", 0, t.vocabulary.size());
+    if (t.steps.size() > kMaxSteps) return invalid("tokenizer steps", kMaxSteps, t.steps.size());
     for (const TokenizerStep& step : t.steps) {
         if (step.kind == 0 || step.kind > static_cast<std::uint8_t>(StepKind::bert_words))
             return {Code::unsupported, "tokenizer step", static_cast<std::uint64_t>(StepKind::bert_words), step.kind};
-        if (!step_valid(step)) return {Code::section_invalid, "tokenizer step's mode", 0, step.mode};
+        if (!step_valid(step)) return invalid("tokenizer step's mode", 0, step.mode);
     }
     return {};
 }
@@ -116,8 +107,8 @@ Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept 
         if (!is_known(directory[i].kind) && (directory[i].flags & kCritical))
             return {Code::unsupported, "tokenizer table", 0, directory[i].kind};
         if (!view_table(section, directory[i], t))
-            return {Code::section_invalid, "tokenizer table's extent", section.size(),
-                    std::uint64_t{directory[i].offset} + directory[i].bytes};
+            return invalid("tokenizer table's extent", section.size(),
+                           std::uint64_t{directory[i].offset} + directory[i].bytes);
     }
     if (Status s = check_tables(t); !s.ok()) return s;
     tables = t;

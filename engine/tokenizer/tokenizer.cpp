@@ -1,6 +1,7 @@
 #include "fovea/tokenizer.h"
 
 #include "engine/tokenizer/tables.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace fovea {
 namespace {
@@ -9,6 +10,48 @@ bool contains(std::span<const std::uint32_t> ids, Token id) noexcept {
     for (const std::uint32_t other : ids)
         if (other == id) return true;
     return false;
+}
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+/// Writes to the caller's bytes; what does not fit is dropped.
+class Output {
+public:
+    explicit Output(std::span<char> out) noexcept : out_(out) {}
+    void put(std::string_view bytes) noexcept {
+        if (bytes.size() > out_.size() - n_) return;
+        for (const char c : bytes) out_[n_++] = c;
+    }
+    [[nodiscard]] std::string_view text() const noexcept { return {out_.data(), n_}; }
+
+private:
+    std::span<char> out_;
+    std::size_t n_ = 0;
+};
+
+void release(Decoder& decoder, Output& out) noexcept {
+    if (decoder.n_held) out.put(kReplacement);
+    decoder.n_held = 0;
+}
+
+/// One more byte of the text. An unfinished character that `byte` does not continue becomes one U+FFFD, as does each
+/// byte that can neither start nor continue one (Unicode Standard, section 3.9: maximal subparts).
+void push(Decoder& decoder, std::uint8_t byte, Output& out) noexcept {
+    if (decoder.n_held && !utf8_continues(decoder.held, decoder.n_held, byte)) release(decoder, out);
+    if (decoder.n_held == 0 && utf8_bytes(byte) == 0) {
+        out.put(kReplacement);
+        return;
+    }
+    decoder.held[decoder.n_held++] = byte;
+    if (decoder.n_held < utf8_bytes(decoder.held[0])) return;
+    out.put({reinterpret_cast<const char*>(decoder.held), decoder.n_held});
+    decoder.n_held = 0;
+}
+
+/// A Decoder is the caller's: whatever it holds, `held` is not left.
+void make_sound(Decoder& decoder) noexcept {
+    if (decoder.n_held >= sizeof decoder.held || (decoder.n_held && decoder.n_held >= utf8_bytes(decoder.held[0])))
+        decoder.n_held = 0;
 }
 
 }  // namespace
@@ -42,6 +85,40 @@ Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) 
 
 std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept {
     return TokenizerReader::tables(tokenizer).token(id);
+}
+
+std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, bool show_special,
+                        std::span<char> out) noexcept {
+    const Tables tables = TokenizerReader::tables(tokenizer);
+    std::string_view token = tables.token(id);
+    if (token.empty() || (tables.has_bit(id, kSpecialToken) && !show_special)) return {};
+    const bool first = !decoder.started;
+    decoder.started = true;
+    make_sound(decoder);
+    const bool drop_spaces = first && (tables.header->flags & kDropFirstSpaces);
+    Output output(out);
+    if (token[0] == ' ') {
+        if ((first && (tables.header->flags & kDropFirstSpace)) || tables.has_bit(id, kJoinedToken))
+            token.remove_prefix(1);
+    } else if (first && tables.is_word_piece()) {
+        output.put("##");  // nothing to join, so it shows that it would
+    }
+    for (const char c : token)
+        if (!drop_spaces || c != ' ') push(decoder, static_cast<std::uint8_t>(c), output);
+    return output.text();
+}
+
+std::string_view finish(Decoder& decoder, std::span<char> out) noexcept {
+    Output output(out);
+    release(decoder, output);
+    return output.text();
+}
+
+std::size_t max_piece_bytes(const Tokenizer& tokenizer) noexcept {
+    // Each byte may become a U+FFFD, and so may what was held.
+    const TokenizerHeader* header = TokenizerReader::header(tokenizer);
+    const std::uint64_t n = ((header ? header->max_token_bytes : 0) + std::uint64_t{1}) * kReplacement.size();
+    return n > SIZE_MAX ? SIZE_MAX : static_cast<std::size_t>(n);
 }
 
 }  // namespace fovea

@@ -1,5 +1,4 @@
-#include "engine/tokenizer/word_piece.h"
-
+#include "engine/tokenizer/subwords.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/words.h"
+#include "engine/tokenizer/text.h"
 
 namespace fovea {
 namespace {
@@ -56,25 +56,6 @@ std::size_t space_end(const Classes& classes, std::string_view text, std::size_t
 }
 
 }  // namespace
-
-Classes::Classes(std::span<const std::uint32_t> runs) noexcept : runs_(runs) {
-    for (std::uint32_t code = 0; code < ascii_.size(); ++code) ascii_[code] = value_at(runs, code);
-}
-
-std::uint8_t Classes::of(const Character& c) const noexcept {
-    if (c.code == kNotACharacter) return 0;
-    return c.code < ascii_.size() ? ascii_[c.code] : value_at(runs_, c.code);
-}
-
-Classes::Classified Classes::beyond_ascii(std::string_view text) const noexcept {
-    const Character c = first_character(text);
-    return {c.code, c.bytes, of(c)};
-}
-
-std::size_t Classes::run_end(std::string_view text, std::size_t pos, std::uint8_t bits, bool others) const noexcept {
-    for (auto c = at(text, pos); c.bytes && ((c.bits & bits) == 0) == others; c = at(text, pos)) pos += c.bytes;
-    return pos;
-}
 
 std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::string_view text,
                      std::size_t pos) noexcept {

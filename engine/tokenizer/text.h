@@ -1,4 +1,4 @@
-// Where words end: the pre-tokenizers' regular expressions, written out.
+// What a text's characters are, where its words end, and its normal forms, by the tables of a tokenizer section.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +13,9 @@ namespace fovea {
 /// none.
 class Classes {
 public:
-    explicit Classes(std::span<const std::uint32_t> runs) noexcept;
+    explicit Classes(std::span<const std::uint32_t> runs) noexcept : runs_(runs) {
+        for (std::uint32_t code = 0; code < ascii_.size(); ++code) ascii_[code] = value_at(runs, code);
+    }
 
     struct Classified {
         std::uint32_t code = kNotACharacter;
@@ -25,15 +27,21 @@ public:
         if (pos >= text.size()) return {};
         const auto byte = static_cast<std::uint8_t>(text[pos]);
         if (byte < 128) return {byte, 1, ascii_[byte]};
-        return beyond_ascii(tail(text, pos));
+        const Character c = first_character(tail(text, pos));
+        return {c.code, c.bytes, of(c)};
     }
-    [[nodiscard]] std::uint8_t of(const Character& c) const noexcept;
+    [[nodiscard]] std::uint8_t of(const Character& c) const noexcept {
+        if (c.code == kNotACharacter) return 0;
+        return c.code < ascii_.size() ? ascii_[c.code] : value_at(runs_, c.code);
+    }
     /// Where the run of characters that have a bit of `bits` (or, with `others`, none of them), ends.
     [[nodiscard]] std::size_t run_end(std::string_view text, std::size_t pos, std::uint8_t bits,
-                                      bool others = false) const noexcept;
+                                      bool others = false) const noexcept {
+        for (auto c = at(text, pos); c.bytes && ((c.bits & bits) == 0) == others; c = at(text, pos)) pos += c.bytes;
+        return pos;
+    }
 
 private:
-    [[nodiscard]] Classified beyond_ascii(std::string_view text) const noexcept;
     std::span<const std::uint32_t> runs_;
     std::array<std::uint8_t, 128> ascii_{};
 };
@@ -48,5 +56,12 @@ private:
 /// Source: the patterns of GPT-2 (Radford et al. 2019), Llama 3 and Qwen 2, as their tokenizer.json spell them.
 [[nodiscard]] std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::string_view text,
                                    std::size_t pos) noexcept;
+
+/// Writes `text` to `out` in normal form C or, with `strip`, in form D without nonspacing marks, and its length to `n`.
+/// False where `out` is too short: three times the text always does.
+/// Bytes that are no UTF-8 pass through and part what is on their two sides. Linear time.
+/// Source: Unicode Standard Annex 15; Unicode Standard, section 3.11 (canonical ordering, composition), 3.12 (Hangul).
+[[nodiscard]] bool normalize(const Tables& tables, bool strip, std::string_view text, std::span<char> out,
+                             std::size_t& n) noexcept;
 
 }  // namespace fovea
