@@ -1,3 +1,0 @@
-// The engine's own name for a public function.
-#pragma once
-#include "fovea/checksum.h"
