@@ -21,8 +21,9 @@ namespace {
     return type == Type::f16 ? from_f16(half) : from_bf16(half);
 }
 
-/// One row of a table, out[i] = row[i]·scale. A table of panels keeps a row's elements 16 apart.
-void load_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, float scale, float* out) noexcept {
+/// Calls put(i, x) with each element of one row of a table. A table of panels keeps a row's elements 16 apart.
+template<class Put>
+void read_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, Put&& put) noexcept {
     const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
     const auto type = static_cast<Type>(t.type);
     std::uint64_t at = std::uint64_t{row} * t.n_cols, step = 1;
@@ -32,18 +33,12 @@ void load_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, f
         if (is_quantized(type)) {
             const QuantPanel panel{data, type == Type::q8};
             for (std::uint32_t i = 0; i < t.n_cols; ++i)
-                out[i] = static_cast<float>(panel.quant(i, at)) * panel.scale(i, at) * scale;
+                put(i, static_cast<float>(panel.quant(i, at)) * panel.scale(i, at));
             return;
         }
         step = kLanes;
     }
-    for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = element(data, type, at + i * step) * scale;
-}
-
-void add_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, float* out) noexcept {
-    const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
-    const std::uint64_t at = std::uint64_t{row} * t.n_cols;
-    for (std::uint32_t i = 0; i < t.n_cols; ++i) out[i] = out[i] + element(data, static_cast<Type>(t.type), at + i);
+    for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, element(data, type, at + i * step));
 }
 
 }  // namespace
@@ -59,13 +54,15 @@ void embed(const Pass& pass) noexcept {
         while (row >= sequence->row + sequence->n_rows) ++sequence;
         const std::uint32_t pos = sequence->pos + row - sequence->row;
         float* x = pass.hidden()[row];
+        const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
+        const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
         if (t.token_embedding)
-            load_row(s, *t.token_embedding, pass.tokens[row], stack.embedding_scale, x);
+            read_row(s, *t.token_embedding, pass.tokens[row], scaled);
         else
             for (std::uint32_t i = 0; i < stack.d_model; ++i)
-                x[i] = pass.vectors[std::size_t{row} * stack.d_model + i] * stack.embedding_scale;
-        if (t.position_embedding) add_row(s, *t.position_embedding, pos, x);
-        if (t.type_embedding) add_row(s, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], x);
+                scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
+        if (t.position_embedding) read_row(s, *t.position_embedding, pos, added);
+        if (t.type_embedding) read_row(s, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];

@@ -53,20 +53,15 @@ struct Total {
 /// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
 std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std::uint32_t> lengths,
                                 std::span<const std::uint32_t> sources) noexcept {
-    auto* out = reinterpret_cast<Sequence*>(s.arena + s.map.sequences.offset) + (cross ? s.limits.max_sequences : 0);
-    std::uint32_t row = 0, source = 0, at = 0;
+    auto* out = reinterpret_cast<Sequence*>(s.arena + s.map.sequences) + (cross ? s.limits.max_sequences : 0);
+    Sequence next{};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-        out[i] = {.row = row,
-                  .n_rows = lengths[i],
-                  .source = source,
-                  .n_source = sources[i],
-                  .pos = 0,
-                  .n_keys = sources[i],
-                  .at = at,
-                  .diagonal = 0};
-        row += lengths[i];
-        source += sources[i];
-        at += static_cast<std::uint32_t>(round_up(sources[i], kLanes));
+        next.n_rows = lengths[i];
+        next.n_source = next.n_keys = sources[i];
+        out[i] = next;
+        next.row += next.n_rows;
+        next.source += next.n_source;
+        next.at += static_cast<std::uint32_t>(round_up(next.n_source, kLanes));
     }
     return {out, lengths.size()};
 }
@@ -90,14 +85,14 @@ void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcep
     run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
-/// Whether a bare attention's heads lie within their span of `size` elements.
-[[nodiscard]] Status check_heads(const char* what, std::uint64_t size, const Strides& strides,
-                                 std::uint64_t n_sequences, std::uint64_t n_rows, std::uint64_t n_heads,
-                                 std::uint64_t dim) noexcept {
+/// Whether a bare attention's heads lie within their span.
+[[nodiscard]] Status check_heads(const char* what, const Heads& heads, std::uint64_t n_sequences, std::uint64_t n_rows,
+                                 std::uint64_t n_heads, std::uint64_t dim) noexcept {
     if (!n_rows) return {};
+    const Strides& strides = heads.strides;
     const std::uint64_t counts[] = {n_sequences, n_rows, n_heads},
                         steps[] = {strides.sequence, strides.row, strides.head};
-    std::uint64_t wanted = dim;
+    std::uint64_t wanted = dim, size = heads.data.size();
     for (int i = 0; i < 3; ++i) {
         if (counts[i] > 1 && steps[i] > size) return bad_shape(what, steps[i], size);  // nor does the sum overflow
         wanted += (counts[i] - 1) * steps[i];
@@ -106,7 +101,7 @@ void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcep
     return size < wanted ? bad_shape(what, wanted, size) : Status{};
 }
 
-[[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::uint64_t out_size) noexcept {
+[[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::span<float> out) noexcept {
     const Block& b = stack.blocks[0];
     const std::uint64_t n = in.n_sequences;
     if (!b.bare) {
@@ -117,22 +112,19 @@ void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcep
                                         n * in.n_keys * or_else(b.key_width, stack.d_model),
                                         n * in.n_keys * or_else(b.value_width, stack.d_model),
                                         n * in.n_queries * width};
-        const std::uint64_t had[] = {in.query.data.size(), in.key.data.size(), in.value.data.size(), out_size};
+        const std::uint64_t had[] = {in.query.data.size(), in.key.data.size(), in.value.data.size(), out.size()};
         constexpr const char* kNames[] = {"query elements", "key elements", "value elements", "output elements"};
         for (int i = 0; i < 4; ++i)
             if (had[i] != wanted[i]) return bad_shape(kNames[i], wanted[i], had[i]);
         return {};
     }
     const Status checks[] = {
-        check_heads("query elements", in.query.data.size(), in.query.strides, n, in.n_queries, b.n_heads, b.head_dim),
-        check_heads("key elements", in.key.data.size(), in.key.strides, n, in.n_keys, b.n_kv_heads, b.head_dim),
-        check_heads("value elements", in.value.data.size(), in.value.strides, n, in.n_keys, b.n_kv_heads,
-                    b.value_head_dim),
-        check_heads("past key elements", in.past_key.data.size(), in.past_key.strides, n, in.n_past, b.n_kv_heads,
-                    b.head_dim),
-        check_heads("past value elements", in.past_value.data.size(), in.past_value.strides, n, in.n_past, b.n_kv_heads,
-                    b.value_head_dim),
-        check_heads("output elements", out_size, in.out_strides, n, in.n_queries, b.n_heads, b.value_head_dim)};
+        check_heads("query elements", in.query, n, in.n_queries, b.n_heads, b.head_dim),
+        check_heads("key elements", in.key, n, in.n_keys, b.n_kv_heads, b.head_dim),
+        check_heads("value elements", in.value, n, in.n_keys, b.n_kv_heads, b.value_head_dim),
+        check_heads("past key elements", in.past_key, n, in.n_past, b.n_kv_heads, b.head_dim),
+        check_heads("past value elements", in.past_value, n, in.n_past, b.n_kv_heads, b.value_head_dim),
+        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim)};
     for (const Status& status : checks)
         if (!status.ok()) return status;
     return {};
@@ -165,13 +157,9 @@ Status encode(Session& session, const EncodeInput& input, std::span<float> out) 
     const Total& rows = decodes ? target : source;
     const std::uint64_t n_out = (last.pooling != Pooling::none ? n : rows.rows) * last.d_model;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
-    const bool of_encoder = weights_stack(s) == StackIndex::encoder;
-    if (Status status = check_weights(s, n, of_encoder ? source.longest : target.longest,
-                                      of_encoder      ? source.longest
-                                      : s.asked.cross ? memory.longest
-                                                      : target.longest);
-        !status.ok())
-        return status;
+    const Total& queries = weights_stack(s) == StackIndex::encoder ? source : target;
+    const Total& keys = s.asked.cross ? memory : queries;
+    if (Status status = check_weights(s, n, queries.longest, keys.longest); !status.ok()) return status;
 
     const FloatEnv env;
     PassInput pass;
@@ -205,7 +193,7 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
     if (n * input.n_queries > s.limits.max_batch)
         return bad_shape("queries at most", s.limits.max_batch, n * input.n_queries);
     if (n * n_given > s.limits.max_memory) return bad_shape("keys at most", s.limits.max_memory, n * n_given);
-    if (Status status = check_inputs(stack, input, out.size()); !status.ok()) return status;
+    if (Status status = check_inputs(stack, input, out); !status.ok()) return status;
     if (!input.kv_lengths.empty() && input.kv_lengths.size() != n)
         return bad_shape("key lengths", n, input.kv_lengths.size());
     for (const std::uint32_t length : input.kv_lengths)
@@ -214,19 +202,18 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
     if (Status status = check_weights(s, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
 
     const FloatEnv env;
-    auto* sequences = reinterpret_cast<Sequence*>(s.arena + s.map.sequences.offset);
+    auto* sequences = reinterpret_cast<Sequence*>(s.arena + s.map.sequences);
+    const auto at_step = static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes));
     for (std::uint32_t i = 0; i < n; ++i) {
-        const std::uint32_t length =
-            input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
-        const std::int64_t diagonal = input.kv_lengths.empty() ? input.n_past : std::int64_t{length} - input.n_queries;
-        sequences[i] = {.row = i * input.n_queries,
-                        .n_rows = input.n_queries,
-                        .source = i * input.n_keys,
-                        .n_source = input.n_keys,
-                        .pos = input.n_past,
-                        .n_keys = length,
-                        .at = i * static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes)),
-                        .diagonal = static_cast<std::int32_t>(diagonal)};
+        Sequence& q = sequences[i];
+        q.row = i * input.n_queries;
+        q.n_rows = input.n_queries;
+        q.source = i * input.n_keys;
+        q.n_source = input.n_keys;
+        q.pos = input.n_past;
+        q.at = i * at_step;
+        q.n_keys = input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
+        q.diagonal = static_cast<std::int32_t>(input.kv_lengths.empty() ? input.n_past : q.n_keys - input.n_queries);
     }
     PassInput pass;
     pass.index = last_stack(config);

@@ -232,19 +232,15 @@ Status ModelAccess::read_sections(Model& model) noexcept {
         seen[s.kind] = true;
         known[s.kind] = model.bytes_.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes));
         if (s.kind == static_cast<std::uint32_t>(SectionKind::weights)) model.weights_offset_ = s.offset;
+        // These are small and decide everything, so their checksums are always compared; the weights' only on request.
+        const bool small = s.kind == 1 || s.kind == 2 || s.kind == 5;
+        const std::uint32_t crc = small ? crc32c(known[s.kind]) : s.crc;
+        if (crc != s.crc) return {Code::checksum_mismatch, section_name(s.kind), s.crc, crc};
     }
     const auto section = [&](SectionKind kind) { return known[static_cast<std::uint32_t>(kind)]; };
     const char* const needed[] = {"", "config section", "tensors section", "weights section"};
     for (std::uint32_t kind = 1; kind <= 3; ++kind)
         if (!seen[kind]) return {Code::section_missing, needed[kind], 1, 0};
-    // These are small and decide everything, so their checksums are always compared; the weights' only on request.
-    for (std::uint32_t i = 0; i < model.n_sections_; ++i) {
-        const SectionRecord s = model.sections_[i];
-        const bool small = s.kind == 1 || s.kind == 2 || s.kind == 5;
-        if (!small) continue;
-        const std::uint32_t crc = crc32c(known[s.kind]);
-        if (crc != s.crc) return {Code::checksum_mismatch, section_name(s.kind), s.crc, crc};
-    }
     if (Status status = read_config(section(SectionKind::config), model.config_); !status.ok()) return status;
     if (Status status = read_tensors(section(SectionKind::tensors), section(SectionKind::weights).size(), model);
         !status.ok())

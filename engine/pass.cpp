@@ -35,7 +35,7 @@ const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std
         pack(row, 0, 1, packed);
         return packed;
     }
-    std::byte* operand = session.arena + session.map.operand.offset;
+    std::byte* operand = session.arena + session.map.operand;
     const Share blocks = share((n_rows + kRowBlock - 1) / kRowBlock);
     for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
         const std::uint32_t first = block * kRowBlock;

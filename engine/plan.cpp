@@ -174,9 +174,9 @@ Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& p
     map.scratch_stride = at_least(norm_rows, attention_rows);
 
     plan = {.limits = limits};
-    const auto take = [&](const char* name, Stretch& stretch, std::uint64_t bytes) {
-        stretch.offset = plan.arena_bytes;
-        if (bytes) plan.parts[plan.n_parts++] = {name, plan.arena_bytes, bytes};
+    const auto take = [&](const char* name, Stretch& offset, std::uint64_t bytes) {
+        offset = plan.arena_bytes;
+        if (bytes) plan.parts[plan.n_parts++] = {name, offset, bytes};
         plan.arena_bytes += round_up(bytes, kArenaAlignment);
     };
     const bool rows = kind != Kind::attend;

@@ -6,16 +6,11 @@
 
 namespace fovea {
 
-/// One stretch of the arena; every one starts at a multiple of 64 bytes.
-struct Stretch {
-    std::uint64_t offset = 0;
-};
+/// Where a part of the arena starts, in bytes: a multiple of 64.
+using Stretch = std::uint64_t;
 
 /// The arena, laid out. Rows are float32 with strides in elements, multiples of 16, so that each starts on a cache
 /// line.
-///
-///     state | team | layers | sequences | memory | hidden | projected | attended | inner | operand | rotations |
-///     partials | scratch | caches
 struct ArenaMap {
     Stretch state, team, layers;
     Stretch sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory

@@ -60,7 +60,7 @@ void resolve(SessionState& s, StackIndex index, std::uint32_t first_layer) noexc
         Finder{s.model, index, i}(Role::rope_frequencies, t.rope_frequencies[i]);
 
     const bool decoding = kind_of(s.model.config()) == Kind::decode;  // else one layer's keys and values at a time
-    std::uint64_t keys = s.map.keys.offset, values = s.map.values.offset;
+    std::uint64_t keys = s.map.keys, values = s.map.values;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         Layer& layer = *new (&s.layer(first_layer + i)) Layer(find_layer({s.model, index, i}));
         layer.block = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[i];
@@ -139,7 +139,7 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
 
     // Padding of rows and caches is zero from here on: kernels write only what is real.
-    std::memset(arena.data(), 0, static_cast<std::size_t>(map.keys.offset));
+    std::memset(arena.data(), 0, static_cast<std::size_t>(map.keys));
     auto* state = new (arena.data()) SessionState;
     state->model = model;
     state->limits = plan.limits;
@@ -148,7 +148,7 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     state->kernels = kernels;
     resolve(*state, StackIndex::encoder, 0);
     resolve(*state, StackIndex::decoder, model.config().encoder.n_layers);
-    state->team = start_team(arena.data() + map.team.offset, plan.limits.n_threads);
+    state->team = start_team(arena.data() + map.team, plan.limits.n_threads);
     if (!state->team) return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
     SessionAccess::set(session, state);
     return {};

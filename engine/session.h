@@ -79,10 +79,10 @@ struct SessionState {
     StackTensors stacks[2];  // by StackIndex
 
     [[nodiscard]] Layer& layer(std::uint32_t i) const noexcept {
-        return reinterpret_cast<Layer*>(arena + map.layers.offset)[i];
+        return reinterpret_cast<Layer*>(arena + map.layers)[i];
     }
-    [[nodiscard]] float* floats(const Stretch& stretch) const noexcept {
-        return reinterpret_cast<float*>(arena + stretch.offset);
+    [[nodiscard]] float* floats(Stretch offset) const noexcept {
+        return reinterpret_cast<float*>(arena + offset);
     }
     [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {
         return model.bytes().data() + offset;

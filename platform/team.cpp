@@ -6,10 +6,9 @@
 
 #if defined(FOVEA_OPENMP)
 #include <omp.h>
+#include <time.h>
 
 #include <atomic>
-
-#include "clock.h"
 #endif
 
 namespace fovea {
@@ -40,6 +39,13 @@ void pause() noexcept {
 #elif defined(__arm__)
     __asm__ volatile("yield");
 #endif
+}
+
+/// Nanoseconds of a clock that only moves forward.
+std::uint64_t clock_ns() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 /// Whether `generation` left `old` within kSpinNs.

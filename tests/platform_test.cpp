@@ -1,5 +1,4 @@
-// What the engine asks of the machine: features, mapping, clock, floating-point environment, team of threads.
-#include "platform/clock.h"
+// What the engine asks of the machine: features, mapping, floating-point environment, team of threads.
 #include "platform/features.h"
 #include "platform/float_env.h"
 #include "platform/team.h"
@@ -72,16 +71,6 @@ TEST_CASE("features: covers asks for every flag that is needed and for no other"
         one.*flag = true;
         CHECK(covers(one, one));
         CHECK_FALSE(covers(none, one));
-    }
-}
-
-TEST_CASE("clock: it moves forward") {
-    std::uint64_t last = clock_ns();
-    const std::uint64_t start = last;
-    while (last - start < 1'000'000) {
-        const std::uint64_t now = clock_ns();
-        REQUIRE(now >= last);
-        last = now;
     }
 }
 

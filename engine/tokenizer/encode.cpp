@@ -43,7 +43,7 @@ public:
             return true;
         }
         const TokenizerStep& step = tables_.steps[step_index];
-        std::size_t n = 0;
+        TextSink out(texts_);
         switch (static_cast<StepKind>(step.kind)) {
             case StepKind::added_tokens: return take_added(piece, step_index);
             case StepKind::words:
@@ -51,24 +51,24 @@ public:
             case StepKind::split_before:
             case StepKind::bert_words: return split(piece, step_index);
             case StepKind::normal_form:
-                if (!normalize(tables_, step.mode == 1, piece.text, texts_, n)) return false;
+                if (!normalize(tables_, step.mode == 1, piece.text, out)) return false;
                 break;
             case StepKind::characters:
-                if (!rewrite_characters(step, piece.text, n)) return false;
+                if (!rewrite_characters(step, piece.text, out)) return false;
                 break;
             case StepKind::replace:
-                if (!replace(step, piece, n)) return false;
+                if (!replace(step, piece.text, out)) return false;
                 break;
             case StepKind::prepend: {
                 const std::string_view to = to_of(step);
                 const bool wanted =
                     step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
-                if ((wanted && !put(to, n)) || !put(piece.text, n)) return false;
+                if ((wanted && !out.put(to)) || !out.put(piece.text)) return false;
             }
         }
         const std::span<char> room = texts_;
-        texts_ = room.subspan(n);
-        const bool done = run({{room.data(), n}, piece.at_start}, step_index + 1);
+        texts_ = room.subspan(out.text().size());
+        const bool done = run({out.text(), piece.at_start}, step_index + 1);
         texts_ = room;
         return done;
     }
@@ -126,25 +126,18 @@ private:
         return next == std::string_view::npos ? text.size() : next;
     }
 
-    /// Adds to the n bytes rewritten so far.
-    [[nodiscard]] bool put(std::string_view text, std::size_t& n) const noexcept {
-        if (text.size() > texts_.size() - n) return false;
-        for (const char c : text) texts_[n++] = c;
-        return true;
-    }
-
-    [[nodiscard]] bool replace(const TokenizerStep& step, const Piece& piece, std::size_t& n) const noexcept {
+    static bool replace(const TokenizerStep& step, std::string_view text, TextSink& out) noexcept {
         const std::string_view from = from_of(step);
         for (std::size_t pos = 0;;) {
-            const std::size_t next = piece.text.find(from, pos);
-            if (next == std::string_view::npos) return put(tail(piece.text, pos), n);
-            if (!put(piece.part(pos, next).text, n) || !put(to_of(step), n)) return false;
+            const std::size_t next = text.find(from, pos);
+            if (next == std::string_view::npos) return out.put(tail(text, pos));
+            if (!out.put({text.data() + pos, next - pos}) || !out.put(to_of(step))) return false;
             pos = next + from.size();
         }
     }
 
     [[nodiscard]] bool rewrite_characters(const TokenizerStep& step, std::string_view text,
-                                          std::size_t& n) const noexcept {
+                                          TextSink& out) const noexcept {
         for (std::size_t pos = 0; pos < text.size();) {
             const auto c = characters_.at(text, pos);
             std::string_view spelled{text.data() + pos, c.bytes};
@@ -161,7 +154,7 @@ private:
                 spelled = {lower, n_lower};
             }
             const std::string_view space(" ", (step.mode & kApart) && (c.bits & kIdeograph) ? 1 : 0);
-            if (!put(space, n) || !put(spelled, n) || !put(space, n)) return false;
+            if (!out.put(space) || !out.put(spelled) || !out.put(space)) return false;
         }
         return true;
     }

@@ -77,8 +77,7 @@ private:
 
 class Composer {
 public:
-    Composer(const Tables& tables, bool strip, std::span<char> out) noexcept
-        : tables_(tables), strip_(strip), out_(out) {}
+    Composer(const Tables& tables, bool strip, TextSink& out) noexcept : tables_(tables), strip_(strip), out_(out) {}
 
     /// A run of characters from which nothing reaches out: it starts and ends where normal forms have a boundary.
     void segment(std::string_view text) noexcept {
@@ -101,16 +100,9 @@ public:
         }
     }
 
-    void copy(std::string_view text) noexcept {
-        if (text.size() > out_.size() - n_) {
-            overflow_ = true;
-            return;
-        }
-        for (const char c : text) out_[n_++] = c;
-    }
+    void copy(std::string_view text) noexcept { overflow_ |= !out_.put(text); }
 
     [[nodiscard]] bool overflow() const noexcept { return overflow_; }
-    [[nodiscard]] std::size_t written() const noexcept { return n_; }
 
 private:
     struct Marks {
@@ -167,15 +159,14 @@ private:
 
     const Tables& tables_;
     bool strip_;
-    std::span<char> out_;
-    std::size_t n_ = 0;
+    TextSink& out_;
     std::size_t marks_left_ = 0;
     bool overflow_ = false;
 };
 
 }  // namespace
 
-bool normalize(const Tables& tables, bool strip, std::string_view text, std::span<char> out, std::size_t& n) noexcept {
+bool normalize(const Tables& tables, bool strip, std::string_view text, TextSink& out) noexcept {
     Composer composer(tables, strip, out);
     const auto is_plain = [first_lively = strip ? kFirstDecomposing : kFirstLively](const Character& c) {
         return c.code == kNotACharacter || c.code < first_lively;
@@ -203,7 +194,6 @@ bool normalize(const Tables& tables, bool strip, std::string_view text, std::spa
         composer.segment({text.data(), end});
         text.remove_prefix(end);
     }
-    n = composer.written();
     return !composer.overflow();
 }
 

@@ -14,7 +14,7 @@ class TokenSink {
 public:
     explicit TokenSink(std::span<Token> tokens) noexcept : tokens_(tokens) {}
     void put(Token id) noexcept {
-        if (n_ < tokens_.size()) tokens_[n_] = id;
+        if (n_ < tokens_.size()) tokens_[static_cast<std::size_t>(n_)] = id;
         ++n_;
     }
     [[nodiscard]] std::uint64_t n() const noexcept { return n_; }

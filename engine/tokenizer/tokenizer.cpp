@@ -14,29 +14,14 @@ bool contains(std::span<const std::uint32_t> ids, Token id) noexcept {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-/// Writes to the caller's bytes; what does not fit is dropped.
-class Output {
-public:
-    explicit Output(std::span<char> out) noexcept : out_(out) {}
-    void put(std::string_view bytes) noexcept {
-        if (bytes.size() > out_.size() - n_) return;
-        for (const char c : bytes) out_[n_++] = c;
-    }
-    [[nodiscard]] std::string_view text() const noexcept { return {out_.data(), n_}; }
-
-private:
-    std::span<char> out_;
-    std::size_t n_ = 0;
-};
-
-void release(Decoder& decoder, Output& out) noexcept {
+void release(Decoder& decoder, TextSink& out) noexcept {
     if (decoder.n_held) out.put(kReplacement);
     decoder.n_held = 0;
 }
 
 /// One more byte of the text. An unfinished character that `byte` does not continue becomes one U+FFFD, as does each
 /// byte that can neither start nor continue one (Unicode Standard, section 3.9: maximal subparts).
-void push(Decoder& decoder, std::uint8_t byte, Output& out) noexcept {
+void push(Decoder& decoder, std::uint8_t byte, TextSink& out) noexcept {
     if (decoder.n_held && !utf8_continues(decoder.held, decoder.n_held, byte)) release(decoder, out);
     if (decoder.n_held == 0 && utf8_bytes(byte) == 0) {
         out.put(kReplacement);
@@ -96,7 +81,7 @@ std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, 
     decoder.started = true;
     make_sound(decoder);
     const bool drop_spaces = first && (tables.header->flags & kDropFirstSpaces);
-    Output output(out);
+    TextSink output(out);
     if (token[0] == ' ') {
         if ((first && (tables.header->flags & kDropFirstSpace)) || tables.has_bit(id, kJoinedToken))
             token.remove_prefix(1);
@@ -109,7 +94,7 @@ std::string_view decode(const Tokenizer& tokenizer, Decoder& decoder, Token id, 
 }
 
 std::string_view finish(Decoder& decoder, std::span<char> out) noexcept {
-    Output output(out);
+    TextSink output(out);
     release(decoder, output);
     return output.text();
 }

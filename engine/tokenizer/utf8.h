@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace fovea {
@@ -59,6 +60,23 @@ struct Character {
     }
     return {};
 }
+
+/// Text in memory that was given.
+class TextSink {
+public:
+    explicit TextSink(std::span<char> room) noexcept : room_(room) {}
+    /// False, and nothing is written, where it does not fit.
+    bool put(std::string_view text) noexcept {
+        if (text.size() > room_.size() - n_) return false;
+        for (const char c : text) room_[n_++] = c;
+        return true;
+    }
+    [[nodiscard]] std::string_view text() const noexcept { return {room_.data(), n_}; }
+
+private:
+    std::span<char> room_;
+    std::size_t n_ = 0;
+};
 
 /// Writes `code`, a character, to `out` (4 bytes); returns how many.
 [[nodiscard]] constexpr std::uint32_t put_character(std::uint32_t code, char* out) noexcept {
