@@ -121,13 +121,11 @@ void head(const Pass& pass) noexcept {
     const std::uint32_t first = pass.seq_len - n_rows;
     const Rows hidden{pass.hidden()[first], pass.hidden().stride};
     const Rows out{pass.logits.data(), stack.vocab_size};
-    const Product product{.matrix = pass.tensors().output,
-                          .bias = pass.tensors().output_bias,
-                          .out = out,
-                          .n_stored = stack.vocab_size,
-                          .canonical = true};
-    pass.multiply({&product, 1},
-                  pass.operand(pass.tensors().output.type, hidden, n_rows, stack.d_model, final_norm(pass)), n_rows);
+    const Matrix& matrix = pass.tensors().output;
+    Product product{matrix, pass.tensors().output_bias, out, stack.vocab_size};
+    product.canonical = true;
+    const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model, final_norm(pass));
+    pass.multiply({&product, 1}, operand, n_rows);
     if (stack.logit_softcap != 0.0f) {
         pass.sync();
         const Pass::Share rows = pass.share(n_rows);

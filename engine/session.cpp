@@ -173,14 +173,10 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
     while (!tokens.empty()) {
         const std::size_t n = tokens.size() < s.limits.max_batch ? tokens.size() : s.limits.max_batch;
         const bool last = n == tokens.size();
-        std::span<float> out;
-        if (all)
-            out = logits.first(n * static_cast<std::size_t>(vocab_size));
-        else if (last)
-            out = logits;
-        forward_piece(s, tokens.first(n), out);
+        const auto n_logits = static_cast<std::size_t>(all ? n * vocab_size : last ? logits.size() : 0);
+        forward_piece(s, tokens.first(n), logits.first(n_logits));
         tokens = tokens.subspan(n);
-        if (all) logits = logits.subspan(n * static_cast<std::size_t>(vocab_size));
+        logits = logits.subspan(n_logits);
     }
     return {};
 }
