@@ -8,7 +8,11 @@ namespace fovea {
 namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41 with its bits reversed
-constexpr std::size_t kSlice = 8;                  // bytes per step: 8 KiB of tables, half of a small L1
+#if defined(__OPTIMIZE_SIZE__)
+constexpr std::size_t kSlice = 1;  // bytes per step: 1 KiB of tables, where flash is short
+#else
+constexpr std::size_t kSlice = 8;  // 8 KiB of tables, half of a small L1
+#endif
 
 using Tables = std::array<std::array<std::uint32_t, 256>, kSlice>;
 
@@ -42,7 +46,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) noexc
     const std::byte* p = bytes.data();
     std::size_t n = bytes.size();
     std::uint32_t crc = ~seed;
-    for (; n >= kSlice; p += kSlice, n -= kSlice) {
+    for (; kSlice == 8 && n >= kSlice; p += kSlice, n -= kSlice) {
         const std::uint32_t low = load32(p) ^ crc, high = load32(p + 4);
         // The half that does not wait for the previous step comes first.
         crc = t[3][high & 0xff] ^ t[2][(high >> 8) & 0xff] ^ t[1][(high >> 16) & 0xff] ^ t[0][high >> 24] ^

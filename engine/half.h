@@ -27,15 +27,20 @@ struct QuantPanel {
     const std::byte* data;
     bool q8;  // otherwise q4
 
+    /// [16] the float16 scales of the column's group.
+    [[nodiscard]] const std::byte* scales(std::uint64_t col) const noexcept { return group(col, 2 * kLanes, 0); }
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
         std::uint16_t half;
-        __builtin_memcpy(&half, group(col, 2 * kLanes, 0) + lane * sizeof half, sizeof half);
+        __builtin_memcpy(&half, scales(col) + lane * sizeof half, sizeof half);
         return from_f16(half);
+    }
+    /// Where the quants of the column's group start: 64 bytes for each 4 (q8) or 8 columns.
+    [[nodiscard]] const std::byte* cells(std::uint64_t col) const noexcept {
+        return group(col, kLanes * kGroup / (q8 ? 1 : 2), 4 * kLanes);
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
         const std::uint64_t i = col % kGroup;
-        const std::byte* cell = group(col, kLanes * kGroup / (q8 ? 1 : 2), 4 * kLanes) + i / (q8 ? 4 : 8) * 64;
-        const auto byte = static_cast<std::uint8_t>(cell[lane * 4 + i % 4]);
+        const auto byte = static_cast<std::uint8_t>(cells(col)[i / (q8 ? 4 : 8) * 64 + lane * 4 + i % 4]);
         return q8 ? static_cast<std::int8_t>(byte) : (i % 8 < 4 ? byte & 15 : byte >> 4) - 8;
     }
 

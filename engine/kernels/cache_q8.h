@@ -25,7 +25,7 @@ inline void put_scale(std::uint16_t scale, std::uint32_t lane, std::byte* scales
 template<auto pack>
 void write_key_q8(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept {
     constexpr std::size_t kScaleBytes = 2 * kLanes, kQuantBytes = kLanes * kGroup;  // of a group
-    if (lane == 0) __builtin_memset(panel, 0, panel_bytes(Type::q8, head_dim));
+    if (lane == 0) __builtin_memset(panel, 0, static_cast<std::size_t>(panel_bytes(Type::q8, head_dim)));
     for_groups<pack>(key, head_dim, [&](std::uint32_t group, const std::byte* quants, std::uint16_t scale) {
         std::byte* const superblock = panel + group / 2 * 2 * (kScaleBytes + kQuantBytes);
         put_scale(scale, lane, superblock + group % 2 * kScaleBytes);

@@ -4,6 +4,7 @@
 #include "cache_q8.h"
 #include "kernels.h"
 #include "mask.h"
+#include "quant_group.h"
 #include "scalar_math.h"
 
 namespace fovea {
@@ -47,88 +48,48 @@ float fold(const float (&lanes)[kLanes]) {
     return sum[0];
 }
 
-void add_block(const float (&sum)[kRowBlock][kLanes], bool first, std::uint32_t n_rows,
-               float (&total)[kRowBlock][kLanes]) {
-    for (std::uint32_t row = 0; row < n_rows; ++row)
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-            total[row][lane] = first ? sum[row][lane] : total[row][lane] + sum[row][lane];
-}
-
-/// total[row][lane] = dot product of a panel's row `lane` with operand row `row`.
-///   panel [n_cols][16]; operand [n_cols][n_rows], n_rows <= kRowBlock
-template<class Storage>
-void dot_panel(const typename Storage::Element* panel, const float* operand, std::uint32_t n_cols, std::uint32_t n_rows,
-               float (&total)[kRowBlock][kLanes]) {
-    for (std::size_t begin = 0; begin < n_cols; begin += kColumnBlock) {
-        const std::size_t end = n_cols - begin < kColumnBlock ? n_cols : begin + kColumnBlock;
-        float sum[kRowBlock][kLanes] = {};
-        for (std::size_t col = begin; col < end; ++col) {
-            float weight[kLanes];
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                weight[lane] = Storage::load(panel[col * kLanes + lane]);
-            for (std::uint32_t row = 0; row < n_rows; ++row) {
-                const float x = operand[col * n_rows + row];
-                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                    sum[row][lane] = fma_f32(weight[lane], x, sum[row][lane]);
-            }
-        }
-        add_block(sum, begin == 0, n_rows, total);
-    }
-}
-
-/// A packed row's groups, see Kernels::pack_q8.
-struct QuantGroup {
-    const std::byte* data;
-    std::uint32_t n_rows;
-
-    std::int32_t quant(std::uint32_t row, std::size_t col) const {
-        return static_cast<std::int8_t>(data[(col / 4 * n_rows + row) * 4 + col % 4]);
-    }
-    float scale(std::uint32_t row) const {
-        float x;
-        __builtin_memcpy(&x, data + kGroup * n_rows + row * sizeof x, sizeof x);
-        return x;
-    }
-};
-
-/// sum[row][lane] = fma(dot, w_scale·x_scale, sum) for the group that starts with column `begin`.
-void add_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, float (&sum)[kRowBlock][kLanes]) {
+/// sum[lane] = fma(dot, w_scale·x_scale, sum) for the group that starts with column `begin`, for one row.
+void add_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
+               float (&sum)[kLanes]) {
+    std::int32_t dots[kLanes];
+    dot_group(panel, begin, x, row, dots);
+    const std::byte* scales = panel.scales(begin);
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-        std::int32_t weight[kGroup];
-        for (std::size_t col = 0; col < kGroup; ++col) weight[col] = panel.quant(begin + col, lane);
-        const float scale = panel.scale(begin, lane);
-        for (std::uint32_t row = 0; row < x.n_rows; ++row) {
-            std::int32_t dot = 0;
-            for (std::size_t col = 0; col < kGroup; ++col) dot += weight[col] * x.quant(row, col);
-            sum[row][lane] = fma_f32(static_cast<float>(dot), scale * x.scale(row), sum[row][lane]);
-        }
+        const float scale = from_f16(load<std::uint16_t>(scales + lane * 2)) * x.scale(row);
+        sum[lane] = fma_f32(static_cast<float>(dots[lane]), scale, sum[lane]);
     }
 }
 
-/// dot_panel for quantized panels and operands: padding counts too.
-void dot_quant_panel(const QuantPanel& panel, const std::byte* operand, std::uint32_t n_cols, std::uint32_t n_rows,
-                     float (&total)[kRowBlock][kLanes]) {
-    const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
+/// total[lane] = dot product of a panel's row `lane` with one row of an operand of n_rows <= kRowBlock; of quantized
+/// ones padding counts too. One row at a time keeps the sums in registers and the stack small.
+template<class Storage>
+void dot_row(const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows, std::uint32_t n_cols,
+             float (&total)[kLanes]) {
+    constexpr Type kType = Storage::kType;
+    const auto n_padded = static_cast<std::size_t>(is_quantized(kType) ? quant_groups(n_cols) * kGroup : n_cols);
     for (std::size_t begin = 0; begin < n_padded; begin += kColumnBlock) {
         const std::size_t end = n_padded - begin < kColumnBlock ? n_padded : begin + kColumnBlock;
-        float sum[kRowBlock][kLanes] = {};
-        for (std::size_t col = begin; col < end; col += kGroup, operand += kQuantGroupBytes * n_rows)
-            add_group(panel, col, {operand, n_rows}, sum);
-        add_block(sum, begin == 0, n_rows, total);
+        float sum[kLanes] = {};
+        if constexpr (is_quantized(kType)) {
+            const auto* x = static_cast<const std::byte*>(operand);
+            for (std::size_t col = begin; col < end; col += kGroup)
+                add_group({panel, kType == Type::q8}, col, {x + col / kGroup * kQuantGroupBytes * n_rows, n_rows}, row,
+                          sum);
+        } else {
+            const auto* weights = reinterpret_cast<const typename Storage::Element*>(panel);
+            const auto* x = static_cast<const float*>(operand) + row;
+            for (std::size_t col = begin; col < end; ++col)
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                    sum[lane] = fma_f32(Storage::load(weights[col * kLanes + lane]), x[col * n_rows], sum[lane]);
+        }
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            total[lane] = begin == 0 ? sum[lane] : total[lane] + sum[lane];
     }
 }
 
-/// Of panels and operands of any type.
-template<class Storage>
-void dot_panel_of(const std::byte* panel, const void* operand, std::uint32_t n_cols, std::uint32_t n_rows,
-                  float (&total)[kRowBlock][kLanes]) {
-    if constexpr (is_quantized(Storage::kType))
-        dot_quant_panel({panel, Storage::kType == Type::q8}, static_cast<const std::byte*>(operand), n_cols, n_rows,
-                        total);
-    else
-        dot_panel<Storage>(reinterpret_cast<const typename Storage::Element*>(panel),
-                           static_cast<const float*>(operand), n_cols, n_rows, total);
-}
+using DotRow = decltype(dot_row<F32>)*;
+constexpr DotRow kDotRow[kTypeCount] = {dot_row<F32>, dot_row<F16>, dot_row<Bf16>, dot_row<Quants<Type::q8>>,
+                                        dot_row<Quants<Type::q4>>};
 
 // ---- matrices ------------------------------------------------------------------------------------------------------
 
@@ -143,51 +104,44 @@ float activate(Activation activation, float x) {
     return x;
 }
 
-/// y[row][lane] = W·x + bias for one panel and one block of operand rows.
-template<class Storage>
-void apply_panel(const Matmul& m, std::uint32_t panel, const std::byte* operand, std::uint32_t n_rows,
-                 float (&y)[kRowBlock][kLanes]) {
-    dot_panel_of<Storage>(m.panels + panel * m.panel_stride, operand, m.n_cols, n_rows, y);
+/// y[lane] = W·x + bias for one panel and one row of a block.
+void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t row, float (&y)[kLanes]) {
+    const std::uint32_t first = row - row % kRowBlock, left = m.seq_len - first;
+    const auto at = static_cast<std::size_t>(operand_bytes(type, first, m.n_cols));
+    kDotRow[static_cast<int>(type)](m.panels + panel * m.panel_stride, static_cast<const std::byte*>(m.operand) + at,
+                                    row - first, left < kRowBlock ? left : kRowBlock, m.n_cols, y);
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
-    for (std::uint32_t row = 0; row < n_rows; ++row)
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[row][lane] = y[row][lane] + bias[lane];
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[lane] = y[lane] + bias[lane];
 }
 
-/// Stores the outputs of out panel `panel` for operand rows [first_row, first_row + n_rows).
-void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t first_row, std::uint32_t n_rows,
-                  const float (&y)[kRowBlock][kLanes], const float (&up)[kRowBlock][kLanes]) {
-    for (std::uint32_t row = 0; row < n_rows; ++row) {
-        float* out = m.out + (std::size_t{first_row} + row) * m.out_stride;
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-            const std::size_t i = std::size_t{panel} * kLanes + lane;
-            if (i >= m.n_rows) break;
-            float result = y[row][lane];
-            switch (m.finish) {
-                case Finish::store: result = activate(m.activation, result); break;
-                case Finish::add: result = out[i] + result; break;
-                case Finish::gate: result = activate(m.activation, result) * up[row][lane]; break;
-            }
-            out[i] = m.canonical ? canonical(result) : result;
+/// Stores the outputs of out panel `panel` for one row.
+void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t row, const float (&y)[kLanes],
+                  const float (&up)[kLanes]) {
+    float* out = m.out + row * m.out_stride;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        const std::size_t i = std::size_t{panel} * kLanes + lane;
+        if (i >= m.n_rows) break;
+        float result = y[lane];
+        switch (m.finish) {
+            case Finish::store: result = activate(m.activation, result); break;
+            case Finish::add: result = out[i] + result; break;
+            case Finish::gate: result = activate(m.activation, result) * up[lane]; break;
         }
+        out[i] = m.canonical ? canonical(result) : result;
     }
 }
 
-template<class Storage>
-void matmul(const Matmul& m) noexcept {
+void matmul_of(const Matmul& m, Type type) {
     const bool gate = m.finish == Finish::gate;
     const std::uint32_t step = gate ? 2 : 1;
-    for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step) {
-        for (std::uint32_t first_row = 0; first_row < m.seq_len; first_row += kRowBlock) {
-            const std::uint32_t n_rows = m.seq_len - first_row < kRowBlock ? m.seq_len - first_row : kRowBlock;
-            const std::byte* operand = static_cast<const std::byte*>(m.operand) +
-                                       static_cast<std::size_t>(operand_bytes(Storage::kType, first_row, m.n_cols));
-            float y[kRowBlock][kLanes], up[kRowBlock][kLanes];
-            apply_panel<Storage>(m, panel, operand, n_rows, y);
-            if (gate) apply_panel<Storage>(m, panel + 1, operand, n_rows, up);
-            finish_panel(m, panel / step, first_row, n_rows, y, up);
+    for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step)
+        for (std::uint32_t row = 0; row < m.seq_len; ++row) {
+            float y[kLanes], up[kLanes];
+            apply_panel(m, type, panel, row, y);
+            if (gate) apply_panel(m, type, panel + 1, row, up);
+            finish_panel(m, panel / step, row, y, up);
         }
-    }
 }
 
 void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept {
@@ -309,38 +263,30 @@ bool sees(const Attend& a, std::uint32_t row, std::uint32_t begin, std::uint32_t
     return first < last && last > begin && (first <= begin || first - begin < n);
 }
 
-bool any_sees(const Attend& a, std::uint32_t begin, std::uint32_t n) {
-    for (std::uint32_t row = 0; row < a.n_rows; ++row)
-        if (sees(a, row, begin, n)) return true;
-    return false;
-}
-
-/// One tile's scores, and which positions a row may see: those within its window that no mask hides.
+/// A tile's scores of one row, and which positions it may see: those within its window that no mask hides.
 struct Scores {
-    float score[kRowBlock][kTile];  // −inf where not seen
-    bool seen[kRowBlock][kTile];
+    float score[kTile];  // −inf where not seen
+    bool seen[kTile];
 };
 
-/// Panels that no row sees are not read.
-template<class Storage>
-void score_tile(const Attend& a, std::uint32_t tile, Scores& s) {
-    float bias[kRowBlock][kTile] = {};
-    for (std::uint32_t row = 0; a.masks && row < a.n_rows; ++row) sum_masks(a.masks + row * kMasks, tile, bias[row]);
+/// Panels that the row does not see are not read.
+void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t tile, Scores& s) {
+    float bias[kTile] = {};
+    if (a.masks) sum_masks(a.masks + row * kMasks, tile, bias);
     for (std::uint32_t offset = 0; offset < kTile; offset += kLanes) {
         const std::uint32_t pos = tile + offset;
-        float dot[kRowBlock][kLanes] = {};
-        if (any_sees(a, pos, kLanes))
-            dot_panel_of<Storage>(a.keys + pos / kLanes * panel_bytes(Storage::kType, a.head_dim), a.query, a.head_dim,
-                                  a.n_rows, dot);
-        for (std::uint32_t row = 0; row < a.n_rows; ++row)
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-                const std::uint32_t i = offset + lane;
-                float score = dot[row][lane] * a.scale;
-                if (a.softcap != 0.0f) score = softcap_f32(score, a.softcap);
-                if (a.masks) score = score + bias[row][i];
-                s.seen[row][i] = sees(a, row, tile + i, 1) && bias[row][i] != kMinusInfinity;
-                s.score[row][i] = s.seen[row][i] ? score : kMinusInfinity;
-            }
+        float dot[kLanes] = {};
+        if (sees(a, row, pos, kLanes))
+            kDotRow[static_cast<int>(type)](a.keys + pos / kLanes * panel_bytes(type, a.head_dim), a.query, row,
+                                            a.n_rows, a.head_dim, dot);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const std::uint32_t i = offset + lane;
+            float score = dot[lane] * a.scale;
+            if (a.softcap != 0.0f) score = softcap_f32(score, a.softcap);
+            if (a.masks) score = score + bias[i];
+            s.seen[i] = sees(a, row, tile + i, 1) && bias[i] != kMinusInfinity;
+            s.score[i] = s.seen[i] ? score : kMinusInfinity;
+        }
     }
 }
 
@@ -362,8 +308,7 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
     if constexpr (Storage::kType == Type::q8) {
         for (std::size_t i = 0; i < a.value_stride; ++i) {
             const std::byte* group = panel + i / kGroup * kValueGroupBytes;
-            std::uint16_t scale;
-            __builtin_memcpy(&scale, group + lane * sizeof scale, sizeof scale);
+            const auto scale = load<std::uint16_t>(group + lane * 2);
             const auto quant = static_cast<std::int8_t>(group[2 * kLanes + lane * kGroup + i % kGroup]);
             o[i] = fma_f32(static_cast<float>(quant), p * from_f16(scale), o[i]);
         }
@@ -374,50 +319,48 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
 }
 
 /// Folds one tile's scores and values into a row's state.
-template<class Storage>
-void weigh_tile(const Attend& a, std::uint32_t row, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
+void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
                 float* o) {
-    const float raised = raise(m, s.score[row]);
+    constexpr decltype(add_value<F32>)* kAddValue[kTypeCount] = {add_value<F32>, add_value<F16>, nullptr,
+                                                                 add_value<Quants<Type::q8>>, nullptr};
+    const float raised = raise(m, s.score);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
     m = raised;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
     for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
     for (std::uint32_t offset = 0; offset < kTile; ++offset) {
         // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
-        const float p = s.seen[row][offset] ? exp_f32(s.score[row][offset] - m) : 0.0f;
+        const float p = s.seen[offset] ? exp_f32(s.score[offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
-        if (p != 0.0f) add_value<Storage>(a, tile + offset, p, o);
+        if (p != 0.0f) kAddValue[static_cast<int>(type)](a, tile + offset, p, o);
     }
 }
 
-template<class Storage>
-void attend(const Attend& a) noexcept {
-    float l[kRowBlock][kLanes] = {};
+void attend_of(const Attend& a, Type type) {
     for (std::uint32_t row = 0; row < a.n_rows; ++row) {
+        float l[kLanes] = {};
+        float* o = a.o + row * std::size_t{a.value_stride};
         a.m[row] = kMinusInfinity;
-        for (std::size_t i = 0; i < a.value_stride; ++i) a.o[row * std::size_t{a.value_stride} + i] = 0.0f;
+        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = 0.0f;
+        for (std::uint32_t tile = a.chunk * kChunk; tile < (a.chunk + 1) * kChunk; tile += kTile) {
+            if (!sees(a, row, tile, kTile)) continue;
+            Scores scores;
+            score_tile(a, type, row, tile, scores);
+            weigh_tile(a, type, tile, scores, a.m[row], l, o);
+        }
+        a.l[row] = fold(l);
+        for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] + 0.0f;
     }
-    for (std::uint32_t offset = 0; offset < kChunk; offset += kTile) {
-        const std::uint32_t tile = a.chunk * kChunk + offset;
-        if (!any_sees(a, tile, kTile)) continue;
-        Scores scores;
-        score_tile<Storage>(a, tile, scores);
-        for (std::uint32_t row = 0; row < a.n_rows; ++row)
-            if (sees(a, row, tile, kTile))
-                weigh_tile<Storage>(a, row, tile, scores, a.m[row], l[row], a.o + row * std::size_t{a.value_stride});
-    }
-    for (std::uint32_t row = 0; row < a.n_rows; ++row) a.l[row] = fold(l[row]);
-    for (std::size_t i = 0; i < a.n_rows * std::size_t{a.value_stride}; ++i) a.o[i] = a.o[i] + 0.0f;
 }
 
-template<class Storage>
-void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
-    Scores s;
-    score_tile<Storage>(a, tile * kTile, s);
-    for (std::uint32_t row = 0; row < a.n_rows; ++row)
+void attend_weights_of(const Attend& a, Type type, std::uint32_t tile, float* weights) {
+    for (std::uint32_t row = 0; row < a.n_rows; ++row) {
+        Scores s;
+        score_tile(a, type, row, tile * kTile, s);
         for (std::uint32_t i = 0; i < kTile; ++i)
             weights[row * kTile + i] =
-                s.seen[row][i] && a.l[row] != 0.0f ? canonical(exp_f32(s.score[row][i] - a.m[row]) / a.l[row]) : 0.0f;
+                s.seen[i] && a.l[row] != 0.0f ? canonical(exp_f32(s.score[i] - a.m[row]) / a.l[row]) : 0.0f;
+    }
 }
 
 void attend_merge(const AttendMerge& a) noexcept {
@@ -463,12 +406,27 @@ void softcap(float* x, std::size_t n, float cap) noexcept {
     for (std::size_t i = 0; i < n; ++i) x[i] = canonical(softcap_f32(x[i], cap));
 }
 
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+template<Type type>
+void matmul(const Matmul& m) noexcept {
+    matmul_of(m, type);
+}
+template<Type type>
+void attend(const Attend& a) noexcept {
+    attend_of(a, type);
+}
+template<Type type>
+void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
+    attend_weights_of(a, type, tile, weights);
+}
+
 }  // namespace
 
 constinit const Kernels kernels_scalar = {
     .isa = "scalar",
     .needs = {},
-    .matmul = {matmul<F32>, matmul<F16>, matmul<Bf16>, matmul<Quants<Type::q8>>, matmul<Quants<Type::q4>>},
+    .matmul = {matmul<Type::f32>, matmul<Type::f16>, matmul<Type::bf16>, matmul<Type::q8>, matmul<Type::q4>},
     .pack = pack,
     .pack_q8 = pack_q8,
     .rms_norm = rms_norm,
@@ -477,8 +435,9 @@ constinit const Kernels kernels_scalar = {
     .rotate = rotate,
     .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
     .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
-    .attend = {attend<F32>, attend<F16>, nullptr, attend<Quants<Type::q8>>, nullptr},
-    .attend_weights = {attend_weights<F32>, attend_weights<F16>, nullptr, attend_weights<Quants<Type::q8>>, nullptr},
+    .attend = {attend<Type::f32>, attend<Type::f16>, nullptr, attend<Type::q8>, nullptr},
+    .attend_weights = {attend_weights<Type::f32>, attend_weights<Type::f16>, nullptr, attend_weights<Type::q8>,
+                       nullptr},
     .attend_merge = attend_merge,
     .attend_finish = attend_finish,
     .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<sine>, each<cosine>, each<gelu_f32>,

@@ -1,0 +1,82 @@
+// The exact integer part of a quantized product, one group of 32 columns at a time, without vectors.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "../half.h"
+#include "kernels.h"
+
+#if defined(__ARM_FEATURE_DSP)
+#include <arm_acle.h>
+#endif
+
+namespace fovea {
+namespace {
+
+template<class T>
+inline T load(const std::byte* bytes) {
+    T x;
+    __builtin_memcpy(&x, bytes, sizeof x);
+    return x;
+}
+
+/// A packed row's groups, see Kernels::pack_q8.
+struct QuantGroup {
+    const std::byte* data;
+    std::uint32_t n_rows;
+
+    const std::byte* quants(std::uint32_t row, std::size_t cell) const { return data + (cell * n_rows + row) * 4; }
+    float scale(std::uint32_t row) const { return load<float>(data + kGroup * n_rows + row * 4); }
+};
+
+/// dots[lane] = the int32 sum of a group's products, of the group that starts with column `begin`, for one row.
+#if defined(__ARM_FEATURE_DSP)  // two products at a time: every other byte of a word, widened
+
+inline void dot_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
+                      std::int32_t (&dots)[kLanes]) {
+    constexpr std::uint32_t kNibbles = 0xf000f, kCells = kGroup / 4;
+    std::uint32_t even[kCells], odd[kCells];
+    for (std::size_t cell = 0; cell < kCells; ++cell) {
+        const auto quants = load<std::uint32_t>(x.quants(row, cell));
+        even[cell] = __sxtb16(quants);
+        odd[cell] = __sxtb16(std::rotr(quants, 8));
+    }
+    const auto add = [&](std::uint32_t even_weights, std::uint32_t odd_weights, std::size_t cell, std::int32_t sum) {
+        return __smlad(even_weights, even[cell], __smlad(odd_weights, odd[cell], sum));
+    };
+    const auto start = load<std::int32_t>(x.data + (kGroup + 8) * x.n_rows + row * 4);
+    const std::byte* cells = panel.cells(begin);
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane, cells += 4) {
+        std::int32_t sum = panel.q8 ? 0 : start;
+        if (panel.q8)
+#pragma GCC unroll 8
+            for (std::size_t cell = 0; cell < kCells; ++cell) {
+                const auto weights = load<std::uint32_t>(cells + cell * 64);
+                sum = add(__sxtb16(weights), __sxtb16(std::rotr(weights, 8)), cell, sum);
+            }
+        else
+#pragma GCC unroll 4
+            for (std::size_t cell = 0; cell < kCells; cell += 2) {
+                const auto weights = load<std::uint32_t>(cells + cell * 32);
+                sum = add(weights & kNibbles, weights >> 8 & kNibbles, cell, sum);
+                sum = add(weights >> 4 & kNibbles, weights >> 12 & kNibbles, cell + 1, sum);
+            }
+        dots[lane] = sum;
+    }
+}
+
+#else
+
+inline void dot_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
+                      std::int32_t (&dots)[kLanes]) {
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        dots[lane] = 0;
+        for (std::size_t col = 0; col < kGroup; ++col)
+            dots[lane] += panel.quant(begin + col, lane) * static_cast<std::int8_t>(x.quants(row, col / 4)[col % 4]);
+    }
+}
+
+#endif
+
+}  // namespace
+}  // namespace fovea
