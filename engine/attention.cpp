@@ -306,7 +306,7 @@ void attend_chunk(const Attention& a, const Task& task, const float* query, std:
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     const Sequence& s = task.sequence;
-    const std::uint64_t stride = task.grouped ? a.query.head_stride : a.query.row_stride;
+    const auto stride = static_cast<std::size_t>(task.grouped ? a.query.head_stride : a.query.row_stride);
     const Kernels& k = *a.pass.session.kernels;
     const float* rows = a.query.at(a.number(s), s.row, task.row, task.head);
     if (is_quantized(a.kv_type))
@@ -346,7 +346,7 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 }
 
 void finish(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
-    const std::uint64_t stride = task.grouped ? a.out.head_stride : a.out.row_stride;
+    const auto stride = static_cast<std::size_t>(task.grouped ? a.out.head_stride : a.out.row_stride);
     a.pass.session.kernels->attend_finish(state.l, state.o, task.n_rows, a.block.value_head_dim, a.value_stride,
                                           a.out.at(a.number(task.sequence), task.sequence.row, task.row, task.head),
                                           stride);

@@ -21,7 +21,8 @@ void Pass::norm(const NormWeights& norm, const float* x, float* y) const noexcep
 const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                           const NormWeights& weights) const noexcept {
     const bool normed = weights.kind != Norm::none;
-    const auto pack = [&](const float* x, std::uint64_t stride, std::uint32_t n, std::byte* packed) {
+    const auto pack = [&](const float* x, std::uint64_t row_stride, std::uint32_t n, std::byte* packed) {
+        const auto stride = static_cast<std::size_t>(row_stride);
         if (is_quantized(type))
             session.kernels->pack_q8(x, stride, n, width, packed);
         else

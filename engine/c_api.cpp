@@ -1,0 +1,170 @@
+// The C interface: one arena that holds, before the engine's own, what a C++ caller keeps beside it.
+#include <cstring>
+#include <new>
+
+#include "format.h"
+#include "fovea/fovea.h"
+#include "fovea/sampler.h"
+#include "fovea/tokenizer.h"
+#include "plan.h"
+
+using namespace fovea;
+
+static_assert(static_cast<int>(Code::threads_unavailable) == FOVEA_THREADS_UNAVAILABLE);
+static_assert(static_cast<int>(Type::f16) == FOVEA_F16);
+
+struct fovea_session {
+    Session session;
+    Tokenizer tokenizer;
+    Sampler sampler;
+    std::span<float> logits;
+    std::span<std::byte> scratch;
+};
+
+namespace {
+
+constexpr std::uint64_t kStateBytes = 128;  // as plans are the same on every machine
+static_assert(sizeof(fovea_session) <= kStateBytes);
+constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 48;  // so that no sum overflows
+
+fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had}; }
+
+/// One size of each struct is known so far.
+template<class Struct>
+Status check_size(const Struct& s) noexcept {
+    if (s.struct_size == sizeof(Struct)) return {};
+    return {Code::bad_argument, "as struct_size", sizeof(Struct), s.struct_size};
+}
+
+/// A file and limits, and what follows from them. The arena: state, logits, scratch, the engine's.
+struct Prepared {
+    Model model;
+    Tokenizer tokenizer;
+    Plan plan;
+    std::uint64_t logits_bytes, scratch_bytes, engine_at;
+
+    Status read(const void* file, std::size_t file_bytes, const fovea_limits& limits) noexcept {
+        if (Status s = check_size(limits); !s.ok()) return s;
+        if (Status s = open_model({static_cast<const std::byte*>(file), file_bytes}, model); !s.ok()) return s;
+        if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
+        if (!model.tokenizer_bytes().empty())
+            if (Status s = open_tokenizer(model.tokenizer_bytes(), tokenizer); !s.ok()) return s;
+        const Limits asked{.max_kv_len = limits.max_positions,
+                           .max_batch = limits.max_batch,
+                           .n_threads = limits.n_threads ? limits.n_threads : 1,
+                           .kv_type = static_cast<Type>(limits.kv_type < kTypeCount ? limits.kv_type : kTypeCount)};
+        if (Status s = make_plan(model.config(), asked, plan); !s.ok()) return s;
+        const std::uint64_t vocab_size = model.config().decoder.vocab_size;
+        const std::uint64_t text = encode_scratch_bytes(tokenizer, limits.max_text_bytes);
+        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text", kMaxScratch, text};
+        const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
+        logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
+        scratch_bytes = round_up(text > candidates ? text : candidates, kArenaAlignment);
+        engine_at = kStateBytes + logits_bytes + scratch_bytes;
+        return {};
+    }
+};
+
+}  // namespace
+
+uint32_t fovea_api_version() { return FOVEA_API_VERSION; }
+
+size_t fovea_describe(fovea_status status, char* line, size_t capacity) {
+    const Status s{static_cast<Code>(status.code), status.what, status.wanted, status.had};
+    const std::size_t n = describe(s, {line, capacity - 1}).size();
+    line[n] = 0;
+    return n;
+}
+
+fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan) {
+    if (Status s = check_size(*plan); !s.ok()) return to_c(s);
+    Prepared p;
+    if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
+    *plan = {.struct_size = sizeof *plan,
+             .vocab_size = p.model.config().decoder.vocab_size,
+             .max_positions = p.plan.limits.max_kv_len,
+             .max_batch = p.plan.limits.max_batch,
+             .arena_bytes = p.engine_at + p.plan.arena_bytes,
+             .max_tokens = max_tokens(p.tokenizer, limits->max_text_bytes),
+             .max_piece_bytes = max_piece_bytes(p.tokenizer),
+             .prompt_suffix = p.model.info().prompt_suffix.data(),
+             .prompt_suffix_bytes = p.model.info().prompt_suffix.size()};
+    return {};
+}
+
+fovea_status fovea_verify(const void* file, size_t file_bytes) {
+    Model model;
+    return to_c(open_model({static_cast<const std::byte*>(file), file_bytes}, model, {.verify_checksums = true}));
+}
+
+fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
+                                size_t arena_bytes, fovea_session** session) {
+    Prepared p;
+    if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
+    const std::uint64_t wanted = p.engine_at + p.plan.arena_bytes;
+    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes", wanted, arena_bytes});
+    const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
+    const auto part = [&](std::uint64_t at, std::uint64_t n) {
+        return bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n));
+    };
+    Session made;
+    if (Status s = make_session(p.model, p.plan.limits, part(p.engine_at, p.plan.arena_bytes), made, limits->isa);
+        !s.ok())
+        return to_c(s);
+    std::memset(arena, 0, static_cast<std::size_t>(kStateBytes + p.logits_bytes));
+    const auto logits = part(kStateBytes, p.logits_bytes);
+    *session = new (arena) fovea_session{made,
+                                         p.tokenizer,
+                                         {},
+                                         {reinterpret_cast<float*>(logits.data()), p.model.config().decoder.vocab_size},
+                                         part(kStateBytes + p.logits_bytes, p.scratch_bytes)};
+    return {};
+}
+
+fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int read_special,
+                          uint32_t* tokens, size_t capacity, size_t* n_tokens) {
+    return to_c(encode(session->tokenizer, {text, text_bytes}, {.parse_special = read_special != 0}, session->scratch,
+                       {tokens, capacity}, *n_tokens));
+}
+
+fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens) {
+    return to_c(forward(session->session, {tokens, n_tokens}, session->logits));
+}
+
+const float* fovea_logits(const fovea_session* session) { return session->logits.data(); }
+
+uint32_t fovea_kv_len(const fovea_session* session) { return session->session.kv_len(); }
+
+fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) { return to_c(rewind(session->session, kv_len)); }
+
+fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {
+    if (Status s = check_size(*sampler); !s.ok()) return to_c(s);
+    const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
+    return to_c(make_sampler({.temperature = sampler->temperature,
+                              .top_k = sampler->top_k,
+                              .top_p = or_one(sampler->top_p),
+                              .min_p = sampler->min_p,
+                              .repeat_penalty = or_one(sampler->repeat_penalty),
+                              .seed = sampler->seed},
+                             session->sampler));
+}
+
+fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token) {
+    auto* candidates = reinterpret_cast<Candidate*>(session->scratch.data());
+    return to_c(
+        sample(session->sampler, session->logits, {recent, n_recent}, {candidates, session->logits.size()}, *token));
+}
+
+int fovea_ends_text(const fovea_session* session, uint32_t token) { return session->tokenizer.ends_text(token); }
+
+size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity) {
+    Decoder own{.n_held = decoder->n_held, .started = decoder->started != 0};
+    std::memcpy(own.held, decoder->held, sizeof own.held);
+    const std::size_t n = token == FOVEA_NO_TOKEN
+                              ? finish(own, {out, capacity}).size()
+                              : decode(session->tokenizer, own, token, false, {out, capacity}).size();
+    std::memcpy(decoder->held, own.held, sizeof own.held);
+    decoder->n_held = own.n_held;
+    decoder->started = own.started;
+    return n;
+}
