@@ -27,7 +27,7 @@ TEST_CASE("cli: usage errors") {
     check_refused(
         {}, 2,
         "command, want one of run, convert, inspect, plan, logits, attend, encode, tokenize, bench, certify, eval, "
-        "had none");
+        "embed, had none");
     check_refused({"sing"}, 2, "had sing");
     check_refused({"run", "--loud"}, 2, "had --loud");
     check_refused({"run", "a", "b", "-p", "x"}, 2, "had b");

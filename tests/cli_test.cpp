@@ -27,8 +27,8 @@ struct DemoFile {
 };
 
 TEST_CASE("cli: every verb has help, on standard output") {
-    for (const char* verb :
-         {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench", "certify"}) {
+    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench",
+                             "certify", "eval", "embed"}) {
         CAPTURE(verb);
         const Ran ran = run_fovea({verb, "--help"});
         CHECK(ran.status == 0);
@@ -37,8 +37,8 @@ TEST_CASE("cli: every verb has help, on standard output") {
             CHECK(contains(ran.out, option));
     }
     const std::string help = output_of({"--help"});
-    for (const char* verb :
-         {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench", "certify"})
+    for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench",
+                             "certify", "eval", "embed"})
         CHECK(contains(help, verb));
 }
 
@@ -265,11 +265,11 @@ TEST_CASE("cli: nanosort's logits are upstream's, or numpy's where the checkpoin
     const bool whole = converted.err.empty();
     if (!whole) CHECK(converted.err.find("no transformer.h.0.attn.c_attn.bias in any layer") != std::string::npos);
     const std::string weights = (folder / "weights.npy").string();
-    CHECK(output_of({"logits", model, "--tokens", (*nanosort / "tokens.npy").string(), "-o", output, "--weights", weights,
-                     "--layer", "0", "--per-head"}) == "");
+    CHECK(output_of({"logits", model, "--tokens", (*nanosort / "tokens.npy").string(), "-o", output, "--weights",
+                     weights, "--layer", "0", "--per-head"}) == "");
     const NpyArray seen = read_npy(weights);
     const NpyArray wanted_weights = read_npy(whole ? (*nanosort / "expected_layer0_weights.npy").string()
-                                             : std::string(FOVEA_GOLDEN_DIR "/nanosort_layer0_weights.npy"));
+                                                   : std::string(FOVEA_GOLDEN_DIR "/nanosort_layer0_weights.npy"));
     REQUIRE(seen.shape == wanted_weights.shape);
     for (std::size_t i = 0; i < seen.data.size(); i += 4) {
         float got, wanted;

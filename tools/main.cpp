@@ -25,6 +25,7 @@ void add_verbs(CLI::App& app) {
     add_bench(app);
     add_certify(app);
     add_eval(app);
+    add_embed(app);
 }
 
 std::string verb_names(const CLI::App& app) {

@@ -136,9 +136,7 @@ std::vector<Token> read_ids(const NpyArray& array) {
     throw Refusal(array.path + ": token ids, want whole numbers, had " + array.type);
 }
 
-NpyWriter::NpyWriter(const std::string& path, std::span<const std::uint64_t> shape)
-    : path_(path), temporary_(path + ".partial"), file_(temporary_, std::ios::binary) {
-    if (!file_) throw Refusal(path + ": want a file that can be written, had " + std::strerror(errno));
+NpyWriter::NpyWriter(const std::string& path, std::span<const std::uint64_t> shape) : file_(path) {
     std::string sizes;
     for (const std::uint64_t n : shape) sizes += std::to_string(n) + ", ";
     if (shape.size() > 1) sizes.resize(sizes.size() - 2);  // "(3,)" but "(3, 4)"
@@ -146,24 +144,12 @@ NpyWriter::NpyWriter(const std::string& path, std::span<const std::uint64_t> sha
     header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
     header += '\n';
     const char front[] = {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-    file_.write(kNpyMagic, kMagicBytes).write(front, sizeof front) << header;
-}
-
-NpyWriter::~NpyWriter() {
-    if (closed_) return;
-    file_.close();
-    std::remove(temporary_.c_str());
+    file_.stream().write(kNpyMagic, kMagicBytes).write(front, sizeof front) << header;
 }
 
 void NpyWriter::append(std::span<const float> values) {
-    file_.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-}
-
-void NpyWriter::close() {
-    file_.close();
-    if (!file_ || std::rename(temporary_.c_str(), path_.c_str()) != 0)
-        throw Refusal(path_ + ": want the whole array on the disk, had " + std::strerror(errno));
-    closed_ = true;
+    file_.stream().write(reinterpret_cast<const char*>(values.data()),
+                         static_cast<std::streamsize>(values.size_bytes()));
 }
 
 }  // namespace fovea

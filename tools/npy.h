@@ -2,13 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fovea/config.h"
 #include "fovea/mapping.h"
+#include "output_file.h"
 
 namespace fovea {
 
@@ -27,20 +27,15 @@ struct NpyArray {
 /// The elements as ids. Throws Refusal where one is no whole number, negative, or beyond 32 bits.
 [[nodiscard]] std::vector<Token> read_ids(const NpyArray& array);
 
-/// Writes a float32 array row by row, under a temporary name until close, so that a failure leaves no half file.
+/// Writes a float32 array row by row, to a file that is there when close returns.
 class NpyWriter {
 public:
     NpyWriter(const std::string& path, std::span<const std::uint64_t> shape);
-    NpyWriter(const NpyWriter&) = delete;
-    NpyWriter& operator=(const NpyWriter&) = delete;
-    ~NpyWriter();
     void append(std::span<const float> values);
-    void close();  ///< throws Refusal where the disk did not take everything
+    void close() { file_.close(); }
 
 private:
-    std::string path_, temporary_;
-    std::ofstream file_;
-    bool closed_ = false;
+    OutputFile file_;
 };
 
 }  // namespace fovea

@@ -78,6 +78,15 @@ CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& 
     });
 }
 
+CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help) {
+    return add_option(verb, names, "BYTES", help, [&value, name = last_name(names)](const std::string& text) {
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+        const std::size_t unit = text.empty() ? std::string::npos : std::string("KMG").find(text.back());
+        const int shift = unit == std::string::npos ? 0 : 10 * (static_cast<int>(unit) + 1);
+        value = read_count(name, text.substr(0, text.size() - (shift ? 1 : 0)), 1, kMost >> shift) << shift;
+    });
+}
+
 CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
                       const std::string& help) {
     return add_option(verb, names, "X", help, [&value, least, most, name = last_name(names)](const std::string& text) {

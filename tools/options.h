@@ -15,6 +15,8 @@ namespace fovea {
 CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help);
 CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help);
+/// Bytes: a whole number, or one with K, M or G for 2^10, 2^20 or 2^30 of them.
+CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help);
 CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
                       const std::string& help);
 CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,

@@ -1,9 +1,13 @@
-// fovea plan: exact memory and parameters, before any memory is taken and for shapes no file is needed for.
+// fovea plan: exact memory and parameters, before any memory is taken and for shapes no file is needed for; and whether
+// a board has that memory.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "fovea/sampler.h"
 #include "opened.h"
 #include "options.h"
 #include "picture.h"
@@ -19,9 +23,84 @@ struct PlanOptions {
     CommonOptions common;
     std::string model, preset, picture;
     Limits limits;
+    std::uint64_t flash = 0, ram = 0;  // what a board has; 0: not asked
 };
 
-void print_json(const std::string& name, const Plan& plan, const ParameterCount& count) {
+// What the library itself may take; tests/bare_metal holds it to that.
+constexpr std::uint64_t kLibraryBytes = 64 << 10, kStackBytes = 8 << 10;
+
+/// What a firmware of a model, the library and one session takes, and whether a board has it.
+class Board {
+public:
+    Board(const Config& config, std::uint64_t file_bytes, const PlanOptions& options)
+        : config_(config), options_(options) {
+        flash_ = file_bytes + kLibraryBytes;
+        ram_ = ram_for(options.limits);
+        if (options.flash && flash_ > options.flash)
+            misses("flash", flash_, options.flash);
+        else if (options.ram && ram_ > options.ram)
+            misses_ram();
+    }
+
+    [[nodiscard]] bool fits() const { return misses_.empty(); }
+    /// "fits", or what does not.
+    [[nodiscard]] std::string verdict() const { return fits() ? "fits" : "does not fit: " + misses_; }
+
+    void print() const {
+        std::printf("\nboard:\n");
+        if (options_.flash) print_line("flash", flash_, options_.flash, "model, library");
+        if (options_.ram) print_line("RAM", ram_, options_.ram, "arena, logits, sampler, stack");
+        std::printf("%s\n", verdict().c_str());
+    }
+    [[nodiscard]] nlohmann::ordered_json json() const {
+        nlohmann::ordered_json object{{"fits", fits()}, {"flash_bytes", flash_}, {"ram_bytes", ram_}};
+        if (!fits()) object["misses"] = misses_;
+        if (largest_context_) object["largest_context"] = largest_context_;
+        return object;
+    }
+
+private:
+    static void print_line(const char* what, std::uint64_t wanted, std::uint64_t had, const char* parts) {
+        std::printf("  %-14s %20s of %17s  %s\n", what, with_separators(wanted).c_str(), with_separators(had).c_str(),
+                    parts);
+    }
+
+    [[nodiscard]] std::uint64_t ram_for(const Limits& limits) const {
+        Plan plan;
+        require(make_plan(config_, limits, plan));
+        const std::uint64_t n_logits = config_.decoder.has_output_head ? config_.decoder.vocab_size : 0;
+        return plan.arena_bytes + n_logits * (sizeof(float) + sizeof(Candidate)) + kStackBytes;
+    }
+
+    void misses(const char* what, std::uint64_t wanted, std::uint64_t had) {
+        misses_ = std::string(what) + ", want " + with_separators(wanted) + " bytes, had " + with_separators(had);
+    }
+
+    /// Looks for the most positions that would do, with at most as many tokens together as asked for.
+    void misses_ram() {
+        misses("RAM", ram_, options_.ram);
+        const bool counts_positions = config_.decoder.has_output_head && !config_.encoder.n_layers;
+        std::uint32_t too_many = counts_positions ? config_.decoder.max_positions + 1 : 1;
+        while (too_many - largest_context_ > 1) {  // an arena never shrinks with its positions
+            Limits limits = options_.limits;
+            limits.max_kv_len = largest_context_ + (too_many - largest_context_) / 2;
+            limits.max_batch = std::min(limits.max_batch, limits.max_kv_len);
+            (ram_for(limits) <= options_.ram ? largest_context_ : too_many) = limits.max_kv_len;
+        }
+        if (largest_context_)
+            misses_ += "; the largest context that would: " + std::to_string(largest_context_);
+        else
+            misses_ += "; no context would";
+    }
+
+    const Config& config_;
+    const PlanOptions& options_;
+    std::uint64_t flash_ = 0, ram_ = 0;
+    std::string misses_;
+    std::uint32_t largest_context_ = 0;
+};
+
+void print_json(const std::string& name, const Plan& plan, const ParameterCount& count, const Board* board) {
     nlohmann::ordered_json object{{"model", name},
                                   {"arena_bytes", plan.arena_bytes},
                                   {"max_kv_len", plan.limits.max_kv_len},
@@ -39,6 +118,7 @@ void print_json(const std::string& name, const Plan& plan, const ParameterCount&
                             {"output", count.output},
                             {"biases_and_norms", count.biases_and_norms},
                             {"total", count.total}};
+    if (board) object["board"] = board->json();
     std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
@@ -52,19 +132,26 @@ void print_arena(const Plan& plan) {
     std::printf("  %-14s %20s %20s\n", "total", "", with_separators(plan.arena_bytes).c_str());
 }
 
-void print_plan(const std::string& name, const Config& config, const PlanOptions& options) {
+void print_plan(const std::string& name, const Config& config, std::uint64_t file_bytes, const PlanOptions& options) {
     Plan plan;
     require(make_plan(config, options.limits, plan), name);
     const ParameterCount count = count_parameters(config);
+    std::optional<Board> board;
+    if (options.flash || options.ram) board.emplace(config, file_bytes, options);
     if (!options.picture.empty() && options.picture != "-")
         write_picture(options.picture, draw_arena("arena of " + one_line(name), plan, picture_kind(options.picture)));
-    if (options.common.json) return print_json(name, plan, count);
-    std::printf("%s\n%s\n%s", one_line(name).c_str(), describe_config(config).c_str(),
-                describe_parameters(count, config).c_str());
-    if (options.picture == "-")
-        std::printf("\n%s", draw_arena("arena", plan, PictureKind::text).c_str());
-    else
-        print_arena(plan);
+    if (options.common.json) {
+        print_json(name, plan, count, board ? &*board : nullptr);
+    } else {
+        std::printf("%s\n%s\n%s", one_line(name).c_str(), describe_config(config).c_str(),
+                    describe_parameters(count, config).c_str());
+        if (options.picture == "-")
+            std::printf("\n%s", draw_arena("arena", plan, PictureKind::text).c_str());
+        else
+            print_arena(plan);
+        if (board) board->print();
+    }
+    if (board && !board->fits()) throw Refusal(name + ": " + board->verdict());
 }
 
 void make_and_print(PlanOptions& options) {
@@ -74,11 +161,13 @@ void make_and_print(PlanOptions& options) {
                       2);
     if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
         throw Refusal("--picture, want a file beside --json, had -", 2);
+    if (options.flash && options.model.empty()) throw Refusal("--flash, want a MODEL whose bytes count, had none", 2);
+    if (!options.common.n_threads && (options.flash || options.ram)) options.common.n_threads = 1;  // a board, not this
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;
-    if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), options);
+    if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, options);
     const OpenedModel opened = open_path(options.model);
-    print_plan(opened.name, opened.model.config(), options);
+    print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), options);
 }
 
 }  // namespace
@@ -94,6 +183,8 @@ void add_plan(CLI::App& app) {
               "tokens computed together (default: chosen by the plan)");
     add_kv(verb, options->limits.kv_type);
     add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)")->type_name("FILE");
+    add_size(verb, "--flash", options->flash, "does the model with the library fit into this: 2M");
+    add_size(verb, "--ram", options->ram, "does a session fit into this: 512K");
     add_common(verb, options->common);
     verb.callback([options] { make_and_print(*options); });
 }

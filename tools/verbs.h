@@ -14,6 +14,7 @@ void add_tokenize(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_certify(CLI::App& app);
 void add_eval(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_attend(CLI::App& app);
 void add_encode(CLI::App& app);
 

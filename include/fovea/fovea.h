@@ -48,7 +48,7 @@ typedef struct {
 /// cut off at `capacity` bytes, which is at least 1; 160 hold any. Returns its length.
 size_t fovea_describe(fovea_status status, char* line, size_t capacity);
 
-enum { FOVEA_F32 = 0, FOVEA_F16 = 1 };
+enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
 
 /// What a session must be able to hold; zeros choose what is in brackets.
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
     uint32_t max_batch;       ///< tokens computed together; longer prompts go in pieces [192, or max_positions]
     uint32_t max_text_bytes;  ///< the longest text fovea_encode is given [none]
     uint32_t n_threads;       ///< [1]
-    uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32 or FOVEA_F16 [FOVEA_F32]
+    uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
     const char* isa;          ///< the instruction set's name, or NULL for the best; it changes no result
 } fovea_limits;
 

@@ -1,0 +1,100 @@
+// `fovea plan --flash --ram` and `fovea embed`: what a firmware's builder asks before there is a board.
+#include <nlohmann/json.hpp>
+
+#include "command_line.h"
+#include "opened.h"
+
+namespace fovea::testing {
+namespace {
+
+using nlohmann::json;
+
+struct DemoFile {
+    TemporaryFolder folder;
+    std::string path = (folder / "demo.fovea").string();
+
+    DemoFile() {
+        const auto bytes = demo_model_bytes();
+        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    [[nodiscard]] Ran plan(std::vector<std::string> options) const {
+        options.insert(options.begin(), {"plan", path});
+        return run_fovea(options);
+    }
+};
+
+TEST_CASE("cli: plan says whether a board has the memory, to the byte") {
+    const DemoFile demo;
+    const Ran ample = demo.plan({"--flash", "8M", "--ram", "4M"});
+    CHECK(ample.status == 0);
+    CHECK(ample.out.ends_with("\nfits\n"));
+    const json board = json::parse(demo.plan({"--flash", "1G", "--ram", "1G", "--json"}).out)["board"];
+    CHECK(board["fits"] == true);
+    CHECK(board["flash_bytes"] == demo_model_bytes().size() + 65536);
+    for (const char* option : {"--flash", "--ram"}) {
+        CAPTURE(option);
+        const auto bytes = board[option == std::string("--ram") ? "ram_bytes" : "flash_bytes"].get<std::uint64_t>();
+        CHECK(demo.plan({option, std::to_string(bytes)}).status == 0);
+        const Ran ran = demo.plan({option, std::to_string(bytes - 1)});
+        CHECK(ran.status == 1);
+        CHECK(ran.err.find("does not fit: " + std::string(option == std::string("--ram") ? "RAM" : "flash")) !=
+              std::string::npos);
+        CHECK(ran.out.find("does not fit") != std::string::npos);
+    }
+    CHECK(demo.plan({"--flash", "1M", "--ram", "1K"}).err.find("does not fit: flash") != std::string::npos);
+}
+
+TEST_CASE("cli: the largest context that plan names fits, and one more does not") {
+    const DemoFile demo;
+    const json board = json::parse(demo.plan({"--ram", "512K", "--kv", "f16", "--json"}).out)["board"];
+    CHECK(board["fits"] == false);
+    const auto context = board["largest_context"].get<std::uint32_t>();
+    for (const std::uint32_t n : {context, context + 1})
+        CHECK(demo.plan({"--ram", "512K", "--kv", "f16", "--context", std::to_string(n)}).status ==
+              (n == context ? 0 : 1));
+    CHECK(demo.plan({"--ram", "9K"}).err.find("no context would") != std::string::npos);
+}
+
+TEST_CASE("cli: embed writes every byte of a file") {
+    const DemoFile demo;
+    const std::string out = (demo.folder / "model.S").string();
+    CHECK(run_fovea({"embed", demo.path, "-o", out, "--symbol", "home"}).status == 0);
+    const std::string text = read_text(out);
+    for (const char* part : {"home:\n", "home_end:\n", ".balign 64\n", "home[], home_end[]"})
+        CHECK(text.find(part) != std::string::npos);
+    std::vector<std::uint32_t> words;
+    const std::string directive = "    .4byte ";
+    for (std::size_t at = text.find(directive); at != text.npos; at = text.find(directive, at))
+        for (at += directive.size() - 1; text[at] != '\n';) {
+            char* end = nullptr;
+            words.push_back(static_cast<std::uint32_t>(std::strtoul(text.c_str() + at + 1, &end, 16)));
+            at = static_cast<std::size_t>(end - text.c_str());
+        }
+    REQUIRE(words.size() * 4 == demo_model_bytes().size());
+    CHECK(std::memcmp(words.data(), demo_model_bytes().data(), demo_model_bytes().size()) == 0);
+}
+
+TEST_CASE("cli: what embed refuses") {
+    const DemoFile demo;
+    const std::string out = (demo.folder / "model.S").string();
+    const auto refused = [](const std::vector<std::string>& arguments, int status, const std::string& words) {
+        const Ran ran = run_fovea(arguments);
+        CAPTURE(ran.err);
+        CHECK(ran.status == status);
+        CHECK(ran.err.find(words) != std::string::npos);
+    };
+    refused({"embed"}, 2, "MODEL, want a Fovea file");
+    refused({"embed", demo.path}, 2, "-o, want the file to write, had none");
+    refused({"embed", demo.path, "-o", out, "--symbol", "9a"}, 2, "--symbol, want a name as C has them, had 9a");
+    refused({"embed", demo.path, "-o", out + "/x"}, 1, "want a file that can be written");
+    refused({"plan", demo.path, "--ram", "12Q"}, 2, "--ram, want a whole number");
+    refused({"plan", "--preset", "gpt2", "--flash", "1M"}, 2, "--flash, want a MODEL");
+    std::string damaged(reinterpret_cast<const char*>(demo_model_bytes().data()), demo_model_bytes().size());
+    damaged.back() ^= 1;
+    write_text(demo.path, damaged);
+    refused({"embed", demo.path, "-o", out}, 1, "checksum mismatch");
+    CHECK(!std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace fovea::testing
