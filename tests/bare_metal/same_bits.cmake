@@ -1,0 +1,29 @@
+# Runs PROGRAM in the emulator and holds its answer and its logits' hash against what the command line computes here
+# from the same model; its stack against what `fovea plan --ram` counts.
+#   -D FOVEA=the command line  -D MODEL=file  -D EMULATOR=command  -D PROGRAM=elf  -D SIZE=size
+cmake_minimum_required(VERSION 3.22)
+set(prompt "turn on the garden dehumidifier")
+set(most_stack 8192)
+
+execute_process(COMMAND ${FOVEA} run ${MODEL} -p ${prompt} OUTPUT_VARIABLE answer ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${FOVEA} certify ${MODEL} -p "${prompt}\n" --threads 1 --json OUTPUT_VARIABLE certified
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "\"hash\":\"([0-9a-f]+)\"" hash "${certified}")
+set(hash ${CMAKE_MATCH_1})
+
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+execute_process(COMMAND ${SIZE} ${PROGRAM} OUTPUT_VARIABLE sizes)
+message(STATUS "${output}${sizes}")
+if(status)
+  message(FATAL_ERROR "${PROGRAM}: status 0 wanted, had ${status}")
+endif()
+foreach(wanted "${answer}" "logits ${hash}\n")
+  string(FIND "\n${output}" "\n${wanted}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${PROGRAM}: the desktop's ${wanted} wanted, had ${output}")
+  endif()
+endforeach()
+string(REGEX MATCH "stack bytes ([0-9]+)" line "${output}")
+if(NOT line OR CMAKE_MATCH_1 GREATER most_stack)
+  message(FATAL_ERROR "${PROGRAM}: at most ${most_stack} bytes of stack wanted, had '${line}'")
+endif()
