@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.22)
 # What a file in the given place may include of ours, and what in angle brackets; both are matched whole.
 function(rules_of file out_ours out_system)
   # What needs no operating system and takes no heap.
-  set(bare "array|atomic|bit|cfloat|cmath|concepts|cstddef|cstdint|cstring|limits|new|span|string_view|type_traits")
+  set(bare "array|atomic|bit|cfloat|cmath|concepts|cstddef|cstdint|cstring|limits|new|span|string_view|type_traits|utility")
   if(file MATCHES "^include/")
     set(ours "include/.*")
     set(system "array|cstddef|cstdint|span|string_view|std(def|int)\\.h")  # the last two for C
@@ -21,7 +21,7 @@ function(rules_of file out_ours out_system)
     set(system "xsimd/xsimd\\.hpp|immintrin\\.h|arm_neon\\.h|cstddef|cstdint")
   elseif(file MATCHES "^engine/")
     set(ours "engine/.*|include/.*|platform/.*")
-    set(system "${bare}|algorithm")
+    set(system "${bare}|algorithm|arm_(acle|mve)\\.h")
   elseif(file MATCHES "^tools/(convert/|parameters\\.)")  # the writer of files, and who counts what it writes
     set(ours "tools/.*|include/.*|engine/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
     set(system ".*")

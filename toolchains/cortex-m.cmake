@@ -7,7 +7,7 @@ set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
 set(CMAKE_ASM_COMPILER arm-none-eabi-gcc)
 set(FOVEA_SIZE arm-none-eabi-size)  # for the tests
-string(JOIN " " FOVEA_CPU_FLAGS ${FOVEA_CPU_FLAGS} -mthumb -mfloat-abi=hard -ffunction-sections -fdata-sections)
+string(JOIN " " FOVEA_CPU_FLAGS ${FOVEA_CPU_FLAGS} -mthumb -mfloat-abi=hard -mfp16-format=ieee -ffunction-sections -fdata-sections)
 foreach(language C CXX ASM)
   set(CMAKE_${language}_FLAGS_INIT ${FOVEA_CPU_FLAGS})
 endforeach()

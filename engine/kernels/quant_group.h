@@ -6,7 +6,9 @@
 #include "../half.h"
 #include "kernels.h"
 
-#if defined(__ARM_FEATURE_DSP)
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#elif defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
 #endif
 
@@ -30,7 +32,34 @@ struct QuantGroup {
 };
 
 /// dots[lane] = the int32 sum of a group's products, of the group that starts with column `begin`, for one row.
-#if defined(__ARM_FEATURE_DSP)  // two products at a time: every other byte of a word, widened
+#if defined(__ARM_FEATURE_MVE)  // Helium: a lane's words gathered, sixteen products at a time
+
+inline void dot_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
+                      std::int32_t (&dots)[kLanes]) {
+    const auto gather = [](const std::byte* from, uint32x4_t offsets) {
+        return vldrwq_gather_offset_u32(reinterpret_cast<const std::uint32_t*>(from), offsets);
+    };
+    const uint32x4_t index = vidupq_n_u32(0, 1), offsets = vmulq_n_u32(index, 64);
+    // A row's cells, of which two vectors hold 0 to 3 and 4 to 7 or, for q4, the even and the odd ones.
+    const uint32x4_t x_offsets = vmulq_n_u32(index, (panel.q8 ? 4 : 8) * x.n_rows);
+    const auto first = vreinterpretq_s8_u32(gather(x.quants(row, 0), x_offsets));
+    const auto second = vreinterpretq_s8_u32(gather(x.quants(row, panel.q8 ? 4 : 1), x_offsets));
+    const auto start = load<std::int32_t>(x.data + (kGroup + 8) * x.n_rows + row * 4);
+    const std::byte* cells = panel.cells(begin);
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane, cells += 4) {
+        const auto words = vreinterpretq_u8_u32(gather(cells, offsets));
+        if (panel.q8) {
+            const auto more = vreinterpretq_s8_u32(gather(cells + 256, offsets));
+            dots[lane] = vmladavaq_s8(vmladavq_s8(vreinterpretq_s8_u8(words), first), more, second);
+        } else {
+            const auto low = vandq_u8(words, vdupq_n_u8(15)), high = vshrq_n_u8(words, 4);
+            dots[lane] =
+                vmladavaq_s8(vmladavaq_s8(start, vreinterpretq_s8_u8(low), first), vreinterpretq_s8_u8(high), second);
+        }
+    }
+}
+
+#elif defined(__ARM_FEATURE_DSP)  // two products at a time: every other byte of a word, widened
 
 inline void dot_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
                       std::int32_t (&dots)[kLanes]) {

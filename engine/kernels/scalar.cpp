@@ -1,5 +1,7 @@
 // The kernels in plain loops: what runs where there is nothing better, and the specification of those that are.
 // Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
+#include <utility>
+
 #include "../half.h"
 #include "cache_q8.h"
 #include "kernels.h"
@@ -22,7 +24,11 @@ struct F32 {
 struct F16 {
     static constexpr Type kType = Type::f16;
     using Element = std::uint16_t;
+#if defined(__ARM_FP16_FORMAT_IEEE)
+    static float load(std::uint16_t x) { return std::bit_cast<__fp16>(x); }  // one instruction
+#else
     static float load(std::uint16_t x) { return from_f16(x); }
+#endif
     static std::uint16_t store(float x) { return to_f16(x); }
 };
 
@@ -48,48 +54,69 @@ float fold(const float (&lanes)[kLanes]) {
     return sum[0];
 }
 
-/// sum[lane] = fma(dot, w_scale·x_scale, sum) for the group that starts with column `begin`, for one row.
-void add_group(const QuantPanel& panel, std::size_t begin, const QuantGroup& x, std::uint32_t row,
-               float (&sum)[kLanes]) {
-    std::int32_t dots[kLanes];
-    dot_group(panel, begin, x, row, dots);
-    const std::byte* scales = panel.scales(begin);
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-        const float scale = from_f16(load<std::uint16_t>(scales + lane * 2)) * x.scale(row);
-        sum[lane] = fma_f32(static_cast<float>(dots[lane]), scale, sum[lane]);
+/// f(0) to f(15), spelled out: compilers for small cores keep in registers only what no loop indexes.
+template<class Function, std::uint32_t... lane>
+[[gnu::always_inline]] inline void for_lanes(std::integer_sequence<std::uint32_t, lane...>, Function f) {
+    (f(lane), ...);
+}
+using Lanes = std::make_integer_sequence<std::uint32_t, kLanes>;
+
+/// Columns [begin, end) of a panel and of row `row` of an operand of n_rows.
+struct Columns {
+    const std::byte* panel;
+    const void* operand;
+    std::size_t begin, end;
+    std::uint32_t row, n_rows;
+};
+
+/// sum[lane] = dot product of those columns of the panel's row `lane`.
+template<class Storage>
+void dot_columns(const Columns& c, float (&sum)[kLanes]) {
+    float s[kLanes] = {};
+    const auto* x = static_cast<const float*>(c.operand) + c.row;
+    const auto* weights = reinterpret_cast<const typename Storage::Element*>(c.panel);
+    for (std::size_t col = c.begin; col < c.end; ++col)
+        for_lanes(
+            Lanes{}, [&](std::uint32_t lane) __attribute__((always_inline)) {
+                s[lane] = fma_f32(Storage::load(weights[col * kLanes + lane]), x[col * c.n_rows], s[lane]);
+            });
+    for_lanes(
+        Lanes{}, [&](std::uint32_t lane) __attribute__((always_inline)) { sum[lane] = s[lane]; });
+}
+
+/// The same of quantized ones, by groups: sum[lane] = fma(dot, w_scale·x_scale, sum).
+template<bool q8>
+void dot_quants(const Columns& c, float (&sum)[kLanes]) {
+    for (float& s : sum) s = 0.0f;
+    for (std::size_t col = c.begin; col < c.end; col += kGroup) {
+        const QuantPanel panel{c.panel, q8};
+        const QuantGroup x{static_cast<const std::byte*>(c.operand) + col / kGroup * kQuantGroupBytes * c.n_rows,
+                           c.n_rows};
+        std::int32_t dots[kLanes];
+        dot_group(panel, col, x, c.row, dots);
+        const std::byte* scales = panel.scales(col);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const float scale = from_f16(load<std::uint16_t>(scales + lane * 2)) * x.scale(c.row);
+            sum[lane] = fma_f32(static_cast<float>(dots[lane]), scale, sum[lane]);
+        }
     }
 }
 
 /// total[lane] = dot product of a panel's row `lane` with one row of an operand of n_rows <= kRowBlock; of quantized
 /// ones padding counts too. One row at a time keeps the sums in registers and the stack small.
-template<class Storage>
-void dot_row(const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows, std::uint32_t n_cols,
-             float (&total)[kLanes]) {
-    constexpr Type kType = Storage::kType;
-    const auto n_padded = static_cast<std::size_t>(is_quantized(kType) ? quant_groups(n_cols) * kGroup : n_cols);
-    for (std::size_t begin = 0; begin < n_padded; begin += kColumnBlock) {
-        const std::size_t end = n_padded - begin < kColumnBlock ? n_padded : begin + kColumnBlock;
-        float sum[kLanes] = {};
-        if constexpr (is_quantized(kType)) {
-            const auto* x = static_cast<const std::byte*>(operand);
-            for (std::size_t col = begin; col < end; col += kGroup)
-                add_group({panel, kType == Type::q8}, col, {x + col / kGroup * kQuantGroupBytes * n_rows, n_rows}, row,
-                          sum);
-        } else {
-            const auto* weights = reinterpret_cast<const typename Storage::Element*>(panel);
-            const auto* x = static_cast<const float*>(operand) + row;
-            for (std::size_t col = begin; col < end; ++col)
-                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                    sum[lane] = fma_f32(Storage::load(weights[col * kLanes + lane]), x[col * n_rows], sum[lane]);
-        }
+void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows,
+             std::uint32_t n_cols, float (&total)[kLanes]) {
+    constexpr decltype(&dot_quants<true>) kDot[kTypeCount] = {dot_columns<F32>, dot_columns<F16>, dot_columns<Bf16>,
+                                                              dot_quants<true>, dot_quants<false>};
+    const auto n = static_cast<std::size_t>(is_quantized(type) ? quant_groups(n_cols) * kGroup : n_cols);
+    for (std::size_t begin = 0; begin < n; begin += kColumnBlock) {
+        float sum[kLanes];
+        const std::size_t end = n - begin < kColumnBlock ? n : begin + kColumnBlock;
+        kDot[static_cast<int>(type)]({panel, operand, begin, end, row, n_rows}, sum);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
             total[lane] = begin == 0 ? sum[lane] : total[lane] + sum[lane];
     }
 }
-
-using DotRow = decltype(dot_row<F32>)*;
-constexpr DotRow kDotRow[kTypeCount] = {dot_row<F32>, dot_row<F16>, dot_row<Bf16>, dot_row<Quants<Type::q8>>,
-                                        dot_row<Quants<Type::q4>>};
 
 // ---- matrices ------------------------------------------------------------------------------------------------------
 
@@ -108,8 +135,8 @@ float activate(Activation activation, float x) {
 void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t row, float (&y)[kLanes]) {
     const std::uint32_t first = row - row % kRowBlock, left = m.seq_len - first;
     const auto at = static_cast<std::size_t>(operand_bytes(type, first, m.n_cols));
-    kDotRow[static_cast<int>(type)](m.panels + panel * m.panel_stride, static_cast<const std::byte*>(m.operand) + at,
-                                    row - first, left < kRowBlock ? left : kRowBlock, m.n_cols, y);
+    dot_row(type, m.panels + panel * m.panel_stride, static_cast<const std::byte*>(m.operand) + at, row - first,
+            left < kRowBlock ? left : kRowBlock, m.n_cols, y);
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[lane] = y[lane] + bias[lane];
@@ -277,8 +304,8 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
         const std::uint32_t pos = tile + offset;
         float dot[kLanes] = {};
         if (sees(a, row, pos, kLanes))
-            kDotRow[static_cast<int>(type)](a.keys + pos / kLanes * panel_bytes(type, a.head_dim), a.query, row,
-                                            a.n_rows, a.head_dim, dot);
+            dot_row(type, a.keys + pos / kLanes * panel_bytes(type, a.head_dim), a.query, row, a.n_rows, a.head_dim,
+                    dot);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
