@@ -1,5 +1,5 @@
 # Installs the library and builds somebody else's program against it, in each way there is.
-#   -D HOW=static|shared|subdirectory  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
+#   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
 #   -D CXX=compiler  -D FLAGS=its flags  -D GENERATOR=...
 cmake_minimum_required(VERSION 3.22)
 
@@ -47,6 +47,11 @@ if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
   run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
   build_consumer(installed)
   build_with_pkg_config()
+elseif(HOW STREQUAL "makefile")
+  find_program(MAKE NAMES gmake make REQUIRED)
+  run(${MAKE} -j2 -C ${SCRATCH} -f ${SOURCE}/tests/consumers/Makefile FOVEA=${SOURCE} CXX=${CXX} "CXXFLAGS=-O1 ${FLAGS}")
+  run(${SCRATCH}/consumer)
+  message(STATUS "${output}")
 else()
-  build_consumer(subdirectory)
+  build_consumer(${HOW})
 endif()

@@ -1,15 +1,14 @@
-# Runs PROGRAM in the emulator and holds its answer and its logits' hash against what the command line computes here
-# from the same model; its stack against what `fovea plan --ram` counts.
-#   -D FOVEA=the command line  -D MODEL=file  -D EMULATOR=command  -D PROGRAM=elf  -D SIZE=size
+# Runs PROGRAM in the emulator and holds its answer against what the command line computes here from the same model, its
+# logits' hash against the one in HASHES, its stack against what `fovea plan --ram` counts.
+#   -D FOVEA=the command line  -D MODEL=file  -D TYPE=its weights'  -D HASHES=golden/logit_hashes.txt
+#   -D EMULATOR=command  -D PROGRAM=elf  -D SIZE=size
 cmake_minimum_required(VERSION 3.22)
 set(prompt "turn on the garden dehumidifier")
 set(most_stack 8192)
 
 execute_process(COMMAND ${FOVEA} run ${MODEL} -p ${prompt} OUTPUT_VARIABLE answer ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND ${FOVEA} certify ${MODEL} -p "${prompt}\n" --threads 1 --json OUTPUT_VARIABLE certified
-                COMMAND_ERROR_IS_FATAL ANY)
-string(REGEX MATCH "\"hash\":\"([0-9a-f]+)\"" hash "${certified}")
-set(hash ${CMAKE_MATCH_1})
+file(STRINGS ${HASHES} hash REGEX "^${TYPE} ")
+string(REPLACE "${TYPE} " "" hash "${hash}")
 
 execute_process(COMMAND ${EMULATOR} ${PROGRAM} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
 execute_process(COMMAND ${SIZE} ${PROGRAM} OUTPUT_VARIABLE sizes)
