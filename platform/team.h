@@ -29,7 +29,7 @@ void wait_team(Team& team) noexcept;
 
 /// The number of cores that this thread may use and that are worth using together: of its affinity mask, one for each
 /// physical core, of the fastest kind only, and no more than a container's quota. The default for Limits::n_threads.
-/// At least 1. Reads /sys and /proc where there are such; allocates nothing.
-[[nodiscard]] std::uint32_t fast_cores() noexcept;
+/// At least 1. Reads /sys below `root` where there is one; allocates nothing.
+[[nodiscard]] std::uint32_t fast_cores(const char* root = "") noexcept;
 
 }  // namespace fovea

@@ -53,6 +53,8 @@ TEST_CASE("features: what the CPU says is what the kernel says") {
     CHECK_FALSE(f.neon);
 #elif defined(__aarch64__)
     CHECK(f.neon);
+    if (has("asimddp")) CHECK(f.dotprod);  // an emulator shows the host's list, with none of these words
+    if (has("i8mm")) CHECK(f.i8mm);
     CHECK_FALSE(f.avx2);
 #endif
 }
@@ -84,6 +86,14 @@ public:
         fesetround(FE_DOWNWARD);
 #if defined(__SSE__)
         _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#elif defined(__aarch64__)
+        std::uint64_t fpcr;
+        __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+        __asm__ volatile("msr fpcr, %0" : : "r"(fpcr | 1u << 24));  // flush to zero
+#elif defined(__arm__)
+        std::uint32_t fpscr;
+        __asm__ volatile("vmrs %0, fpscr" : "=r"(fpscr));
+        __asm__ volatile("vmsr fpscr, %0" : : "r"(fpscr | 1u << 24));
 #endif
     }
     ~HostileHost() { fesetenv(&saved_); }
@@ -113,7 +123,7 @@ TEST_CASE("float_env: nearest and gradual inside, the caller's own after") {
     }
     CHECK_FALSE(rounds_to_nearest());
     CHECK(fegetround() == FE_DOWNWARD);
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(__aarch64__) || defined(__arm__)
     CHECK_FALSE(keeps_denormals());
 #endif
 }
@@ -325,6 +335,40 @@ TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
     REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
     CHECK(fast_cores() == 1);
     REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
+}
+
+TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each, within the quota") {
+    const TemporaryDirectory root;
+    const auto write = [&](const std::string& path, const std::string& text) {
+        const std::filesystem::path full = root.path / path;
+        std::filesystem::create_directories(full.parent_path());
+        std::ofstream(full) << text << "\n";
+    };
+    cpu_set_t mask;
+    REQUIRE(sched_getaffinity(0, sizeof mask, &mask) == 0);
+    std::vector<std::string> cpus;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &mask)) cpus.push_back(std::to_string(cpu));
+    const auto n = static_cast<std::uint32_t>(cpus.size());
+    const std::string sys = root.path.string(), cpu = "sys/devices/system/cpu/cpu";
+    CHECK(fast_cores(sys.c_str()) == n);  // nothing to be read: all
+
+    for (std::size_t i = 0; i < n; ++i) write(cpu + cpus[i] + "/cpu_capacity", "1024");
+    CHECK(fast_cores(sys.c_str()) == n);
+    write("sys/fs/cgroup/cpu.max", "max 100000");
+    CHECK(fast_cores(sys.c_str()) == n);
+    write("sys/fs/cgroup/cpu.max", "50000 100000");
+    CHECK(fast_cores(sys.c_str()) == 1);
+    std::filesystem::remove(root.path / "sys/fs/cgroup/cpu.max");
+    if (n < 2) return;
+
+    write(cpu + cpus[0] + "/cpu_capacity", "446");  // a Cortex-A53 beside A73s
+    CHECK(fast_cores(sys.c_str()) == n - 1);
+    write(cpu + cpus[0] + "/cpu_capacity", "1024");
+    for (const int i : {0, 1}) write(cpu + cpus[i] + "/topology/thread_siblings_list", cpus[0] + "," + cpus[1]);
+    CHECK(fast_cores(sys.c_str()) == n - 1);
+    write("sys/devices/cpu_core/cpus", cpus[1]);  // x86: the performance cores
+    CHECK(fast_cores(sys.c_str()) == 1);
 }
 #endif
 
