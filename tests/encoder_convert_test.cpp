@@ -1,4 +1,5 @@
-// BERT folders become encoders: what the file holds, computed with in plain loops, is what transformers computes.
+// BERT folders and GGUF files become encoders: what the file holds, computed with in plain loops, is what transformers
+// computes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -142,6 +143,40 @@ double error(const std::vector<Row>& rows, const fs::path& path) {
     return worst;
 }
 
+/// The ids that the expected rows are of.
+std::vector<Token> first_ids(const Stack& stack) {
+    std::vector<Token> ids(24);
+    for (std::uint32_t i = 0; i < ids.size(); ++i) ids[i] = (7 * i + 3) % stack.vocab_size;
+    return ids;
+}
+
+/// The mean of the rows, normalized, for each line of bert_sentence's texts, after checking their ids.
+std::vector<Row> vectors_of_texts(const ConvertedEncoder& converted) {
+    const fs::path folder = golden_encoder("bert_sentence");
+    Tokenizer tokenizer;
+    REQUIRE(open_tokenizer(converted.model.tokenizer_bytes(), tokenizer).ok());
+    const auto expected = nlohmann::json::parse(read_text(folder / "expected_text_ids.json"));
+    std::istringstream texts(read_text(folder / "texts.txt"));
+    std::vector<Row> vectors;
+    for (std::string text; std::getline(texts, text);) {
+        std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
+        std::vector<Token> ids(max_tokens(tokenizer, text.size()));
+        std::size_t n = 0;
+        REQUIRE(encode(tokenizer, text, {}, scratch, ids, n).ok());
+        ids.resize(n);
+        CHECK(ids == expected.at(vectors.size()).get<std::vector<Token>>());
+        Row mean(converted.model.config().encoder.d_model);
+        for (const Row& row : converted.rows(ids))
+            for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += row[c];
+        double square = 0;
+        for (const double m : mean) square += m * m;
+        for (double& m : mean) m /= std::sqrt(square);
+        vectors.push_back(mean);
+    }
+    CHECK(vectors.size() == expected.size());
+    return vectors;
+}
+
 /// Edits a JSON file.
 void edit(const fs::path& path, const std::function<void(nlohmann::json&)>& change) {
     nlohmann::json value = nlohmann::json::parse(read_text(path));
@@ -156,10 +191,8 @@ TEST_CASE("convert: BERT's encoder has transformers' rows") {
         CAPTURE(name);
         const ConvertedEncoder converted(golden_encoder(name));
         const Stack& stack = converted.model.config().encoder;
-        std::vector<Token> ids(24);
-        for (std::uint32_t i = 0; i < ids.size(); ++i) ids[i] = (7 * i + 3) % stack.vocab_size;
         // Both are float64 over the same weights; the expected rows, up to 4, were rounded to float32.
-        CHECK(error(converted.rows(ids), golden_encoder(name) / "expected_rows.npy") < 4e-7);
+        CHECK(error(converted.rows(first_ids(stack)), golden_encoder(name) / "expected_rows.npy") < 4e-7);
         CHECK(converted.model.config().decoder.n_layers == 0);
     }
     const ConvertedEncoder masked(golden_encoder("bert_masked"), std::nullopt);
@@ -176,28 +209,33 @@ TEST_CASE("convert: a sentence-transformers folder gives its vectors") {
     const Stack& stack = converted.model.config().encoder;
     CHECK(stack.pooling == Pooling::mean);
     CHECK(stack.normalize_pooled);
-    Tokenizer tokenizer;
-    REQUIRE(open_tokenizer(converted.model.tokenizer_bytes(), tokenizer).ok());
-    const auto expected = nlohmann::json::parse(read_text(folder / "expected_text_ids.json"));
-    std::istringstream texts(read_text(folder / "texts.txt"));
-    std::vector<Row> vectors;
-    for (std::string text; std::getline(texts, text);) {
-        std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
-        std::vector<Token> ids(max_tokens(tokenizer, text.size()));
-        std::size_t n = 0;
-        REQUIRE(encode(tokenizer, text, {}, scratch, ids, n).ok());
-        ids.resize(n);
-        CHECK(ids == expected.at(vectors.size()).get<std::vector<Token>>());
-        Row mean(stack.d_model);
-        for (const Row& row : converted.rows(ids))
-            for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += row[c];
-        double square = 0;
-        for (const double m : mean) square += m * m;
-        for (double& m : mean) m /= std::sqrt(square);
-        vectors.push_back(mean);
+    CHECK(error(vectors_of_texts(converted), folder / "expected_texts.npy") < 1e-7);
+}
+
+TEST_CASE("convert: BERT's GGUF files have transformers' rows and vectors") {
+    const fs::path folder = fs::path(FOVEA_GOLDEN_DIR) / "gguf";
+    for (const std::string name : {"bert", "bert_qkv"}) {
+        CAPTURE(name);
+        const ConvertedEncoder converted(folder / (name + ".gguf"));
+        const Stack& stack = converted.model.config().encoder;
+        CHECK(stack.pooling == (name == "bert" ? Pooling::mean : Pooling::first));
+        CHECK(stack.normalize_pooled);
+        CHECK(stack.n_token_types == (name == "bert" ? 2 : 1));
+        CHECK(!stack.block(0).causal);
+        CHECK(converted.model.config().decoder.n_layers == 0);
+        CHECK(converted.model.tokenizer_bytes().empty() == (name == "bert_qkv"));
+        // As above: the weights are the very floats that transformers computed with.
+        CHECK(error(converted.rows(first_ids(stack)), folder / (name + "_rows.npy")) < 4e-7);
     }
-    CHECK(vectors.size() == expected.size());
-    CHECK(error(vectors, folder / "expected_texts.npy") < 1e-7);
+    CHECK(error(vectors_of_texts(ConvertedEncoder(folder / "bert.gguf")), folder / "bert_texts.npy") < 1e-7);
+    CHECK(read_source({.source = folder / "bert.gguf"}).type == Type::f16);
+    CHECK(read_source({.source = folder / "bert_qkv.gguf"}).type == Type::q8);
+    const std::string line = refusal_of([&] {
+        const fs::path tokenizer = fs::path(FOVEA_GOLDEN_DIR) / "tokenizer_smollm.json";
+        static_cast<void>(read_source({.source = folder / "bert_qkv.gguf", .tokenizer = tokenizer}));
+    });
+    CAPTURE(line);
+    CHECK(line.find("vocab_size 61") != std::string::npos);
 }
 
 TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is refused") {

@@ -108,7 +108,7 @@ TEST_CASE("gguf refusals: metadata") {
     Spoiled other;
     const std::size_t architecture = other.after("general.architecture") + 12;
     other.bytes().replace(architecture, 5, "mamba");
-    check_has(other.line(), {"general.architecture: want llama, qwen2, qwen3 or gpt2, have \"mamba\""});
+    check_has(other.line(), {"general.architecture: want llama, qwen2, qwen3, gpt2 or bert, have \"mamba\""});
     check_has(
         Spoiled().rename("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilom").line(),
         {"llama.attention.layer_norm_rms_epsilon: want a number from 0 to 1, have nothing"});
@@ -155,6 +155,29 @@ TEST_CASE("gguf refusals: tensors") {
               {"tensor output_norm.weight: want [64], have none"});
 }
 
+TEST_CASE("gguf refusals: encoders") {
+    const auto bert = [](const char* key, auto number) { return Spoiled("bert.gguf").value(key, number).line(); };
+    CHECK(Spoiled("bert.gguf").line() == "");
+    check_has(bert("bert.attention.causal", '\1'), {"bert.attention.causal: want false, have true"});
+    for (const std::uint32_t pooling : {4u, 0xffffffffu})
+        check_has(bert("bert.pooling_type", pooling), {"bert.pooling_type: want 0 (none), 1 (mean), 2", "have 4"});
+    check_has(bert("bert.block_count", 3u), {"tensor blk.2.attn_", "want [36", "have none"});
+    check_has(bert("bert.context_length", 41u), {"tensor position_embd.weight: want shape [41, 36], have [40, 36]"});
+    check_has(bert("bert.attention.head_count", 5u),
+              {"bert.embedding_length: want a multiple of the 5 heads, have 36"});
+    for (const std::string name : {"blk.1.attn_output_norm.bias", "blk.0.layer_output_norm.weight", "blk.0.ffn_up.bias",
+                                   "position_embd.weight", "token_embd_norm.bias", "blk.1.attn_q.bias"})
+        check_has(Spoiled("bert.gguf").rename(name, "x" + name.substr(1)).line(),
+                  {("tensor " + name + ": want [").c_str(), "have none"});
+    check_has(Spoiled("bert.gguf").rename("token_types.weight", "xoken_types.weight").line(),
+              {"tensor xoken_types.weight: want only tensors that the metadata calls for"});
+    check_has(
+        Spoiled("bert.gguf").rename("bert.attention.layer_norm_epsilon", "bert.attention.layer_norm_epsilom").line(),
+        {"bert.attention.layer_norm_epsilon: want a number from 0 to 1, have nothing"});
+    check_has(Spoiled("bert_qkv.gguf").rename("blk.1.attn_qkv.bias", "blk.1.attn_qkw.bias").line(),
+              {"tensor blk.1.attn_q.bias: want [64], have none"});
+}
+
 TEST_CASE("gguf refusals: a file cut short anywhere") {
     Spoiled spoiled;
     const std::string whole = spoiled.bytes();
@@ -173,11 +196,11 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     const std::uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, kHuge, ~std::uint64_t{0}};
     int n_refused = 0;
-    for (const char* name : {"llama_yarn.gguf", "qwen2_q4_0.gguf", "gpt2.gguf"}) {
+    for (const char* name : {"llama_yarn.gguf", "qwen2_q4_0.gguf", "gpt2.gguf", "bert.gguf", "bert_qkv.gguf"}) {
         Spoiled spoiled(name);
         const std::string whole = spoiled.bytes();
         const std::size_t header = spoiled.after("output_norm.weight");
-        for (int i = 0; i < 250; ++i) {
+        for (int i = 0; i < 200; ++i) {
             spoiled.bytes() = whole;
             for (std::size_t n = 1 + below(3); n > 0; --n) {
                 const std::size_t at = below(i % 4 ? header : whole.size() - 8);
@@ -189,5 +212,5 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
             n_refused += spoiled.line() != "";
         }
     }
-    CHECK(n_refused > 300);
+    CHECK(n_refused > 400);
 }

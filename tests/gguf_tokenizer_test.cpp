@@ -108,16 +108,62 @@ TEST_CASE("gguf: pieces with scores give the ids that the sentencepiece package 
     CHECK(tokenizer.tokenizer().is_special(1));
 }
 
+TEST_CASE("gguf: a WordPiece vocabulary gives the ids that the tokenizers package gives") {
+    const json texts = json::parse(golden_text("tokenizer_texts.json"))["mixed"];
+    const json crcs = json::parse(golden_text("gguf/tokenizer_bert_crc.json"));
+    const OpenedTokenizer tokenizer(section_of_gguf(golden("bert")));
+    REQUIRE(texts.size() == crcs.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        CAPTURE(texts[i].dump());
+        CHECK(crc32(tokenizer.encode(texts[i].get<std::string>(), {true, true})) == crcs[i].get<std::uint32_t>());
+    }
+    const std::vector<Token> ids = tokenizer.encode("THE lamp, thé LÁMP", {});
+    CHECK(ids == tokenizer.encode("the lamp, the lamp", {}));
+    CHECK(ids.front() == 2);  // [CLS]
+    CHECK(ids.back() == 3);   // [SEP]
+    CHECK(tokenizer.tokenizer().bos() == 2);
+    CHECK(tokenizer.decode(ids, false) == "the lamp, the lamp");
+    for (const Token id : {0u, 1u, 2u, 3u, 4u}) CHECK(tokenizer.tokenizer().is_special(id));
+    CHECK(!tokenizer.tokenizer().is_special(5));
+}
+
+TEST_CASE("gguf: a WordPiece vocabulary needs no ids but its spellings, and says where it is not for lower case") {
+    std::string bytes = read_text(golden("bert"));
+    const auto rename = [&](const std::string& key, const std::string& other) {
+        REQUIRE(bytes.find(key) != std::string::npos);
+        bytes.replace(bytes.find(key), key.size(), other);
+    };
+    const std::vector<std::byte> whole = section_of_gguf(golden("bert"));
+    const auto path = std::filesystem::temp_directory_path() / ("fovea-test-" + std::to_string(::getpid()) + ".gguf");
+    std::vector<std::string> notes;
+    const auto section = [&] {
+        std::ofstream(path, std::ios::binary) << bytes;
+        const Gguf file(path, map_source(path));
+        return tokenizer_section_from_gguf(file, kMany, notes);
+    };
+    for (const std::string name : {"bos", "unknown", "mask"})
+        rename("tokenizer.ggml." + name, "tokenizer.ggml." + std::string(name.size(), 'x'));
+    CHECK(section() == whole);
+    rename("tokenizer.ggml.seperator_token_id", "tokenizer.ggml.xxxxxxxxx_token_id");
+    CHECK(section() == whole);
+    CHECK(notes.empty());
+    rename("\xe2\x96\x81the", "\xe2\x96\x81The");
+    static_cast<void>(section());
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0].find("tokenizer.ggml.tokens has capitals") != std::string::npos);
+    std::filesystem::remove(path);
+}
+
 TEST_CASE("gguf: vocabularies changed at random give a refusal or a tokenizer") {
     std::mt19937 random(6);
     int n_refused = 0;
-    for (const char* name : {"smollm", "pieces"})
+    for (const char* name : {"smollm", "pieces", "bert"})
         for (int i = 0; i < 100; ++i)
             n_refused += refusal_of_spoiled(name, [&](std::string& bytes) {
                              bytes[random() % (i % 2 ? 512 : bytes.size())] = static_cast<char>(random());
                          }) != "";
     CHECK(n_refused > 40);
-    CHECK(n_refused < 200);
+    CHECK(n_refused < 300);
 }
 
 TEST_CASE("gguf: tokenizers that are not what they say are refused") {
@@ -133,9 +179,9 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
     check_has(refusal_of_spoiled("gpt2",
                                  [](std::string& bytes) {
                                      const std::size_t at = bytes.find("tokenizer.ggml.model") + 20 + 4 + 8;
-                                     bytes.replace(at, 4, "bert");
+                                     bytes.replace(at, 4, "t5xx");
                                  }),
-              {"tokenizer.ggml.model: want gpt2 or llama, have \"bert\""});
+              {"tokenizer.ggml.model: want gpt2, llama or bert, have \"t5xx\""});
     check_has(refusal_of_spoiled("gpt2", replace("tokenizer.ggml.merges", "tokenizer.ggml.nerges")),
               {"tokenizer.ggml.merges: want a list of texts, have nothing"});
     check_has(refusal_of_spoiled("pieces", replace("tokenizer.ggml.scores", "tokenizer.ggml.stores")),
@@ -151,6 +197,15 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
                       std::memcpy(bytes.data() + bytes.find("tokenizer.ggml.scores") + 21 + 4 + 4 + 8 + 40, &nan, 4);
                   }),
               {"tokenizer.ggml.scores: token 10: want a score, have NaN"});
+    check_has(refusal_of_spoiled("bert",
+                                 [](std::string& bytes) {
+                                     const std::uint32_t beyond = 5000;
+                                     const std::string key = "tokenizer.ggml.bos_token_id";
+                                     std::memcpy(bytes.data() + bytes.find(key) + key.size() + 4, &beyond, 4);
+                                 }),
+              {"tokenizer.ggml.bos_token_id: want a token's id, have 5000"});
+    check_has(refusal_of_spoiled("bert", replace("\xe2\x96\x81the", "\xe2\x96\x81\xff\xff\xff")),
+              {"want UTF-8, have other bytes"});
     std::string line;
     try {
         static_cast<void>(section_of_gguf(golden("gpt2"), 100));

@@ -3,11 +3,13 @@
 
 NAME.gguf with NAME_logits.npy, float32 [n_tokens, vocab_size], for tokens (7·i + 3) mod vocab_size: random models whose
 tensors the `gguf` package quantizes; transformers computes the logits, in float64, from what the same package
-dequantizes. blocks.gguf with blocks.npy: a tensor of each type, of random bytes, and the package's floats. The
-tokenizer_NAME.gguf: vocabularies without a model, of the tokenizer_NAME.json beside, and one by the `sentencepiece`
-package with its ids of tokenizer_texts.json. Everything is seeded.
+dequantizes. bert*.gguf are encoders: NAME_rows.npy has the last layer's rows for those tokens, bert_texts.npy the
+normalized mean of the rows of each line of encoders/bert_sentence/texts.txt. blocks.gguf with blocks.npy: a tensor of
+each type, of random bytes, and the package's floats. The tokenizer_NAME.gguf: vocabularies without a model, of the
+tokenizer_NAME.json beside, and one by the `sentencepiece` package; tokenizer_NAME_crc.json has CRC-32s of the ids that
+`tokenizers` and `sentencepiece` give the texts of tokenizer_texts.json. Everything is seeded.
 
-Needs gguf, numpy, torch, transformers 5 and sentencepiece.
+Needs gguf, numpy, torch, tokenizers, transformers 5 and sentencepiece.
 """
 import io
 import json
@@ -19,16 +21,18 @@ import numpy
 import sentencepiece
 import torch
 from gguf import GGMLQuantizationType as T
-from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen3Config, Qwen3ForCausalLM)
+from tokenizers import Tokenizer
+from transformers import (BertConfig, BertModel, BertTokenizer, GPT2Config, GPT2LMHeadModel, LlamaConfig,
+                          LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
 
+import make_encoders
 from make_models import randomize, rope
 from make_tokenizers import SENTENCES
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE / "gguf"
 N_TOKENS = 24
-KINDS = {"normal": 1, "unknown": 2, "control": 3, "user": 4, "byte": 6}
+KINDS = {"normal": 1, "unknown": 2, "control": 3, "user": 4, "unused": 5, "byte": 6}
 
 LLAMA_NAMES = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
@@ -40,6 +44,12 @@ GPT2_NAMES = {
     "transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
     "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+BERT_NAMES = {
+    "embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
+    "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
+    "attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up", "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm"}
 
 
 def name_of(parameter, names):
@@ -163,6 +173,83 @@ def make_models():
          [T.Q8_0, T.F16])
 
 
+def add_word_piece(writer, vocabulary):
+    """A word's first token has "▁" before it, the others lack their "##"; one unused token pads the embedding."""
+    special = [token for token in vocabulary if len(token) > 1 and token[0] == "[" and token[-1] == "]"]
+    padding = [f"[PAD{len(vocabulary)}]"]
+
+    def stored(token):
+        if token in special:
+            return token
+        return token[2:] if token.startswith("##") else "\u2581" + token
+    writer.add_tokenizer_model("bert")
+    writer.add_token_list([stored(token) for token in vocabulary] + padding)
+    writer.add_token_types([KINDS["control" if token in special else "normal"] for token in vocabulary]
+                           + [KINDS["unused"]])
+    for name, token in dict(bos="[CLS]", sep="[SEP]", unk="[UNK]", pad="[PAD]", mask="[MASK]").items():
+        getattr(writer, f"add_{name}_token_id")(vocabulary.index(token))
+
+
+def make_bert(name, config, seed, types, pooling, edit, fused=False):
+    """`types`: of the matrices in turn, tables of positions and token types aside."""
+    config._attn_implementation = "eager"
+    model = BertModel(config, add_pooling_layer=False).eval()
+    make_encoders.randomize(model, seed)
+    writer = gguf.GGUFWriter(FOLDER / f"{name}.gguf", "bert")
+    writer.add_name("random")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_layer_norm_eps(config.layer_norm_eps)
+    writer.add_causal_attention(False)
+    writer.add_pooling_type(pooling)
+    writer.add_token_type_count(config.type_vocab_size)
+    n_matrices, parts = 0, []
+    for parameter, values in model.named_parameters():
+        stored = name_of(parameter, BERT_NAMES)
+        type_ = T.F32
+        if values.dim() == 2 and not stored.startswith(("position_embd", "token_types")):
+            type_ = types[n_matrices % len(types)]
+            n_matrices += 1
+        data = gguf.quantize(values.detach().numpy(), type_)
+        values.data = torch.tensor(gguf.dequantize(data, type_).reshape(values.shape).copy())
+        if fused and any(part in stored for part in (".attn_q.", ".attn_k.", ".attn_v.")):
+            parts.append((stored, data, type_))
+        else:
+            writer.add_tensor(stored, data, raw_dtype=type_)
+    for stored, data, type_ in parts:  # in the order of query, key, value
+        if ".attn_q." in stored:
+            same = [part for other, part, _ in parts if other in [stored.replace("_q.", f"_{x}.") for x in "qkv"]]
+            writer.add_tensor(stored.replace("attn_q", "attn_qkv"), numpy.concatenate(same), raw_dtype=type_)
+    edit(writer)
+    finish(writer)
+    model = model.double()
+
+    def rows(ids):
+        with torch.no_grad():
+            return model(torch.tensor([ids])).last_hidden_state[0]
+    numpy.save(FOLDER / f"{name}_rows.npy", rows([(7 * i + 3) % config.vocab_size for i in range(N_TOKENS)]).float())
+    return rows
+
+
+def make_berts():
+    vocabulary = make_encoders.VOCABULARY
+    size = dict(num_hidden_layers=2, max_position_embeddings=40)
+    rows = make_bert("bert", BertConfig(vocab_size=len(vocabulary) + 1, hidden_size=36, num_attention_heads=3,
+                                        intermediate_size=52, **size),
+                     28, [T.F16, T.F16, T.BF16, T.F16, T.F32], gguf.PoolingType.MEAN,
+                     lambda writer: add_word_piece(writer, vocabulary))
+    tokenizer = BertTokenizer(vocab={token: i for i, token in enumerate(vocabulary)})
+    means = [rows(tokenizer(text).input_ids).mean(0) for text in make_encoders.TEXTS]
+    numpy.save(FOLDER / "bert_texts.npy", torch.stack([mean / mean.norm() for mean in means]).float())
+    head = numpy.ones((2, 64), numpy.float32)
+    make_bert("bert_qkv", BertConfig(vocab_size=61, hidden_size=64, num_attention_heads=2, intermediate_size=96,
+                                     type_vocab_size=1, layer_norm_eps=1e-3, **size), 29, [T.Q8_0],
+              gguf.PoolingType.CLS, lambda writer: writer.add_tensor("cls.weight", head), fused=True)
+
+
 BLOCKS = [T.F32, T.F16, T.BF16, T.Q8_0, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q4_K, T.Q5_K, T.Q6_K]
 HALVES = {T.Q4_1: (0, 2), T.Q5_1: (0, 2), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,)}  # where blocks have float16s
 
@@ -253,20 +340,38 @@ def sentence_pieces():
         writer.add_unk_token_id(model.unk_id())
     write_vocabulary("pieces", "llama", None, [model.id_to_piece(i) for i in range(n)],
                      [KINDS[kind(i)] for i in range(n)], more)
+    write_crcs("pieces", model.encode)
+
+
+def write_crcs(name, encode):
     texts = json.loads((HERE / "tokenizer_texts.json").read_text())["mixed"]
-    crcs = [zlib.crc32(numpy.array(model.encode(text), dtype="<u4").tobytes()) for text in texts]
-    (FOLDER / "tokenizer_pieces_crc.json").write_text(json.dumps(crcs, separators=(",", ":")) + "\n")
+    crcs = [zlib.crc32(numpy.array(encode(text), dtype="<u4").tobytes()) for text in texts]
+    (FOLDER / f"tokenizer_{name}_crc.json").write_text(json.dumps(crcs, separators=(",", ":")) + "\n")
+
+
+def word_pieces():
+    """tokenizer_bert.json without the added tokens that GGUF has no way to describe."""
+    parts = json.loads((HERE / "tokenizer_bert.json").read_text())
+    parts["added_tokens"] = [token for token in parts["added_tokens"] if token["special"]]
+    ids = parts["model"]["vocab"]
+    writer = gguf.GGUFWriter(FOLDER / "tokenizer_bert.gguf", "bert")
+    add_word_piece(writer, sorted(ids, key=ids.get))
+    finish(writer)
+    tokenizer = Tokenizer.from_str(json.dumps(parts))
+    write_crcs("bert", lambda text: tokenizer.encode(text).ids)
 
 
 def main():
     FOLDER.mkdir(exist_ok=True)
     make_models()
+    make_berts()
     make_blocks()
     byte_level("gpt2", "gpt-2")
     byte_level("smollm", "smollm")
     byte_level("qwen2", "qwen2")
     byte_level("llama3", "llama-bpe", bos="<s>")
     sentence_pieces()
+    word_pieces()
 
 
 if __name__ == "__main__":

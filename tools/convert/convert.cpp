@@ -98,9 +98,13 @@ bool starts_with(std::span<const std::byte> bytes, const void* prefix, std::size
     return bytes.size() >= n && std::memcmp(bytes.data(), prefix, n) == 0;
 }
 
+/// The decoder, of models without one the encoder.
+const Stack& stack_with_ids(const ModelSource& source) {
+    return source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
+}
+
 ModelSource read_file(const ConvertOptions& options) {
-    if (options.source.extension() == ".safetensors")
-        return read_hf(options, options.source.parent_path(), true);
+    if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
     if (!options.config.empty())
         throw Refusal(options.source.string() + ": --config: want a Hugging Face source, have another kind", 2);
     Mapping mapping = map_source(options.source);
@@ -108,13 +112,12 @@ ModelSource read_file(const ConvertOptions& options) {
     if (bytes.empty()) throw Refusal(options.source.string() + ": want a model, have an empty file");
     if (starts_with(bytes, "GGUF", 4)) {
         ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
-        add_tokenizer(options.tokenizer, {}, {source.config.decoder.vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
         return source;
     }
     if (starts_with(bytes, kMagic, sizeof kMagic)) {
         ModelSource source = read_fovea_file(options.source, std::move(mapping));
-        const Stack& stack = source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
-        add_tokenizer(options.tokenizer, {}, {stack.vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
         return source;
     }
     ModelSource source = read_llama2c(options.source, std::move(mapping));
@@ -125,7 +128,8 @@ ModelSource read_file(const ConvertOptions& options) {
 
 Progress progress_line() {
     return [last = -1](std::uint64_t done, std::uint64_t total) mutable {
-        const int percent = total ? static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total)) : 100;
+        const int percent =
+            total ? static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total)) : 100;
         if (percent == last) return;
         last = percent;
         std::fprintf(stderr, "\rwriting %d %% of %.1f MB%s", percent, static_cast<double>(total) / 1e6,
@@ -138,15 +142,14 @@ Progress progress_line() {
 
 ModelSource read_source(const ConvertOptions& options) {
     std::error_code error;
-    ModelSource source = fs::is_directory(options.source, error) ? read_hf(options, options.source, false)
-                                                                 : read_file(options);
+    ModelSource source =
+        fs::is_directory(options.source, error) ? read_hf(options, options.source, false) : read_file(options);
     const auto add_once = [&](const char* key, const std::string& value) {
         const auto is_key = [&](const auto& entry) { return entry.first == key; };
         if (std::none_of(source.info.begin(), source.info.end(), is_key)) source.info.emplace_back(key, value);
     };
     add_once("source_type", type_name(source.type));
-    add_once("converter",
-             "fovea convert, format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor));
+    add_once("converter", "fovea convert, format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor));
     return source;
 }
 

@@ -16,16 +16,18 @@ public:
     explicit Reader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
 
     GgufConfig read() {
-        static constexpr std::array<const char*, 4> kKnown = {"llama", "qwen2", "qwen3", "gpt2"};
+        static constexpr std::array<const char*, 5> kKnown = {"llama", "qwen2", "qwen3", "gpt2", "bert"};
         if (std::find(kKnown.begin(), kKnown.end(), architecture_) == kKnown.end())
-            file_.refuse("general.architecture", "llama, qwen2, qwen3 or gpt2");
-        refuse_others();
+            file_.refuse("general.architecture", "llama, qwen2, qwen3, gpt2 or bert");
         is_gpt2_ = architecture_ == "gpt2";
+        is_bert_ = result_.is_encoder = architecture_ == "bert";
+        refuse_others();
         result_.name = file_.text_or("general.name", architecture_);
         read_stack();
         read_block();
+        if (is_bert_) read_encoder();
         Config config;
-        config.decoder = result_.stack;
+        (is_bert_ ? config.encoder : config.decoder) = result_.stack;
         if (const Status status = check(config); !status.ok()) {
             char line[160];
             throw Refusal(file_.path().string() + ": " + std::string(describe(status, line)));
@@ -39,6 +41,9 @@ private:
 
     [[nodiscard]] bool has_tensor(const char* name) const { return file_.tensors().count(name) != 0; }
 
+    /// GPT-2 and BERT; Llama's kind has RMS norms, rotary positions and gates instead.
+    [[nodiscard]] bool has_layer_norm() const { return is_gpt2_ || is_bert_; }
+
     /// Settings that change what is computed in ways that these architectures do not have here.
     void refuse_others() const {
         if (file_.count_or("split.count", 1) > 1) file_.refuse("split.count", "a model in one file");
@@ -49,14 +54,15 @@ private:
             const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
         }
-        if (!file_.flag_or(key("attention.causal"), true)) file_.refuse(key("attention.causal"), "true");
+        if (file_.flag_or(key("attention.causal"), !is_bert_) == is_bert_)
+            file_.refuse(key("attention.causal"), is_bert_ ? "false" : "true");
     }
 
-    /// The rows of the embedding, which may be more than the tokenizer's tokens.
-    std::uint32_t vocab_size() const {
-        const auto found = file_.tensors().find("token_embd.weight");
+    /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
+    std::uint32_t n_rows(const std::string& name) const {
+        const auto found = file_.tensors().find(name);
         if (found == file_.tensors().end() || found->second.shape.size() != 2)
-            file_.refuse("tensor token_embd.weight", "a matrix");
+            file_.refuse("tensor " + name, "a matrix");
         constexpr std::uint64_t kMost = 1u << 30;
         return static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));  // check() refuses far fewer
     }
@@ -66,15 +72,37 @@ private:
         stack.d_model = file_.count(key("embedding_length"), 1, kMostWidth);
         stack.n_layers = file_.count(key("block_count"), 1, kMostLayers);
         stack.max_positions = file_.count(key("context_length"));
-        stack.vocab_size = vocab_size();
+        stack.vocab_size = n_rows("token_embd.weight");
         stack.n_blocks = 1;
-        stack.position = is_gpt2_ ? Position::learned : Position::none;
-        stack.final_norm = is_gpt2_ ? Norm::layer : Norm::rms;
+        stack.position = has_layer_norm() ? Position::learned : Position::none;
+        stack.final_norm = is_bert_ ? Norm::none : is_gpt2_ ? Norm::layer : Norm::rms;
         stack.final_norm_bias = is_gpt2_ && has_tensor("output_norm.bias");
-        const std::string epsilon = key(is_gpt2_ ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+        const std::string epsilon =
+            key(has_layer_norm() ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
         stack.final_norm_epsilon = static_cast<float>(file_.number(epsilon, 0.0, 1.0));
-        stack.has_output_head = true;
-        stack.tied_output = !has_tensor("output.weight");
+        stack.has_output_head = !is_bert_;
+        stack.tied_output = !is_bert_ && !has_tensor("output.weight");
+    }
+
+    /// What BERT has and decoders have not. Its activation is BERT's default, the exact one, as no key names it; and
+    /// pooled vectors are normalized, as ggml's own program for embeddings does unless it is told not to.
+    void read_encoder() {
+        Stack& stack = result_.stack;
+        stack.n_token_types = has_tensor("token_types.weight") ? n_rows("token_types.weight") : 0;
+        stack.embedding_norm = Norm::layer;
+        stack.embedding_norm_bias = true;
+        static constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
+        const std::uint32_t pooling = file_.count_or(key("pooling_type"), 0);
+        if (pooling >= std::size(kPoolings))
+            file_.refuse(key("pooling_type"), "0 (none), 1 (mean), 2 (first token) or 3 (last token)");
+        stack.pooling = kPoolings[pooling];
+        stack.normalize_pooled = stack.pooling != Pooling::none;
+
+        Block& block = stack.blocks[0];
+        block.norm_place = NormPlace::post;
+        block.activation = Activation::gelu;
+        block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
+        block.norm_bias = block.up_bias = block.down_bias = true;
     }
 
     void read_block() {
@@ -89,16 +117,16 @@ private:
         block.head_dim = file_.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
         block.value_head_dim = file_.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
         block.d_ff = file_.count(key("feed_forward_length"));
-        block.norm = stack.final_norm;
+        block.norm = has_layer_norm() ? Norm::layer : Norm::rms;
         block.norm_epsilon = stack.final_norm_epsilon;
         block.softmax_scale = static_cast<float>(file_.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
         block.query_key_norm = architecture_ == "qwen3" ? Norm::rms : Norm::none;
         block.activation = is_gpt2_ ? Activation::gelu_tanh : Activation::silu;
-        block.gated = !is_gpt2_;
-        block.causal = true;
+        block.gated = !has_layer_norm();
+        block.causal = !is_bert_;
         block.window = file_.count_or(key("attention.sliding_window"), 0);
         read_biases(block);
-        if (!is_gpt2_) read_rope(block);
+        if (!has_layer_norm()) read_rope(block);
     }
 
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.
@@ -153,7 +181,7 @@ private:
 
     const Gguf& file_;
     const std::string architecture_;
-    bool is_gpt2_ = false;
+    bool is_gpt2_ = false, is_bert_ = false;
     GgufConfig result_;
 };
 

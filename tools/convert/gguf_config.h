@@ -9,7 +9,8 @@
 namespace fovea {
 
 struct GgufConfig {
-    Stack stack;  ///< a decoder of one block; checked
+    Stack stack;              ///< of one block; checked
+    bool is_encoder = false;  ///< else a decoder
     Rope rope;
     bool rotates_halves = false;  ///< dim i turns with dim i + rotary_dim / 2; else adjacent dims, as in a Fovea file
     std::string name;

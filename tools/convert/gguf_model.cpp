@@ -19,15 +19,19 @@ namespace {
 struct Name {
     Role role;
     const char* name;
+    const char* in_encoder = name;  // where norms follow what they norm
 };
 constexpr Name kNames[] = {
     {Role::token_embedding, "token_embd.weight"},
     {Role::position_embedding, "position_embd.weight"},
+    {Role::type_embedding, "token_types.weight"},
+    {Role::embedding_norm, "token_embd_norm.weight"},
+    {Role::embedding_norm_bias, "token_embd_norm.bias"},
     {Role::final_norm, "output_norm.weight"},
     {Role::final_norm_bias, "output_norm.bias"},
     {Role::output, "output.weight"},
-    {Role::attention_norm, "#attn_norm.weight"},
-    {Role::attention_norm_bias, "#attn_norm.bias"},
+    {Role::attention_norm, "#attn_norm.weight", "#attn_output_norm.weight"},
+    {Role::attention_norm_bias, "#attn_norm.bias", "#attn_output_norm.bias"},
     {Role::query, "#attn_q.weight"},
     {Role::query_bias, "#attn_q.bias"},
     {Role::key, "#attn_k.weight"},
@@ -38,8 +42,8 @@ constexpr Name kNames[] = {
     {Role::key_norm, "#attn_k_norm.weight"},
     {Role::attention_output, "#attn_output.weight"},
     {Role::attention_output_bias, "#attn_output.bias"},
-    {Role::feed_forward_norm, "#ffn_norm.weight"},
-    {Role::feed_forward_norm_bias, "#ffn_norm.bias"},
+    {Role::feed_forward_norm, "#ffn_norm.weight", "#layer_output_norm.weight"},
+    {Role::feed_forward_norm_bias, "#ffn_norm.bias", "#layer_output_norm.bias"},
     {Role::up, "#ffn_up.weight"},
     {Role::up_bias, "#ffn_up.bias"},
     {Role::down, "#ffn_down.weight"},
@@ -88,9 +92,10 @@ public:
 
     ModelSource read(bool with_tokenizer) {
         ModelSource source;
-        source.config.decoder = config_.stack;
-        const Stack& stack = source.config.decoder;
-        for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) { add(stack, spec); });
+        Stack& stack = config_.is_encoder ? source.config.encoder : source.config.decoder;
+        stack = config_.stack;
+        const StackIndex index = config_.is_encoder ? StackIndex::encoder : StackIndex::decoder;
+        for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used();
         set_type(source);
         source.info.insert(source.info.begin(),
@@ -139,7 +144,7 @@ private:
         const bool vector = spec.layout == Layout::vector;
         const auto place = std::find_if(std::begin(kNames), std::end(kNames),
                                         [&](const Name& name) { return name.role == spec.role; });
-        const std::string name = full_name(place->name, spec.layer);
+        const std::string name = full_name(config_.is_encoder ? place->in_encoder : place->name, spec.layer);
         const bool is_up = spec.role == Role::up || spec.role == Role::up_bias;
         if (is_up && block.gated) {
             const std::string gate = full_name(vector ? "#ffn_gate.bias" : "#ffn_gate.weight", spec.layer);
@@ -150,7 +155,7 @@ private:
         RowOrder order;
         if (config_.rotates_halves && is_turned(spec.role)) order = {block.head_dim, block.rotary_dim, 0};
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order);
+        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
     }
 
     static bool is_turned(Role role) {
@@ -194,10 +199,13 @@ private:
         return result;
     }
 
+    /// Encoders stand alone: what predicts from them is another model's.
+    bool is_head(std::string_view name) const { return config_.is_encoder && name.starts_with("cls."); }
+
     /// A tensor that nothing reads means a model of another shape than its metadata says.
     void check_all_used() const {
         for (const auto& [name, tensor] : file_.tensors())
-            if (used_.count(name) == 0) refuse(name, "want only tensors that the metadata calls for");
+            if (used_.count(name) == 0 && !is_head(name)) refuse(name, "want only tensors that the metadata calls for");
     }
 
     /// The model's type is that of most of its layers' matrices, by their elements.

@@ -9,6 +9,7 @@
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
+#include "convert/word_piece.h"
 #include "engine/tokenizer/utf8.h"
 #include "refusal.h"
 
@@ -59,7 +60,7 @@ constexpr std::array<std::string_view, 8> kEnds = {"<|eot_id|>",      "<|im_end|
 class Conversion {
 public:
     Conversion(const Gguf& file, std::uint32_t vocab_size, std::vector<std::string>& notes)
-        : file_(file), notes_(notes) {
+        : file_(file), vocab_size_(vocab_size), notes_(notes) {
         const std::uint64_t n = file.list_size(kTokens, GgufKind::text);
         if (n < 1 || n > vocab_size)
             file.refuse(kTokens, "1 to " + std::to_string(vocab_size) + " texts, as the embedding has rows");
@@ -68,16 +69,17 @@ public:
         if (file.has(kKinds)) read_numbers(kKinds, GgufKind::i32, kinds_);
     }
 
-    TokenizerSource run() {
+    std::vector<std::byte> run() {
         const std::string model = file_.text(kModel);
+        if (model == "bert") return word_piece();
         if (model == "gpt2")
             read_byte_level();
         else if (model == "llama")
             read_pieces();
         else
-            file_.refuse(kModel, "gpt2 or llama");
+            file_.refuse(kModel, "gpt2, llama or bert");
         set_roles();
-        return std::move(source_);
+        return write_tokenizer_section(source_);
     }
 
 private:
@@ -186,6 +188,46 @@ private:
         }
     }
 
+    /// BERT's WordPiece. What begins a word is spelled with "▁" first and what continues one as it is, "▁" alone too,
+    /// so it is this kind that gets its "##" back here. No key says anything of case: all text is lower-cased and
+    /// stripped of accents, as ggml's own tokenizer does.
+    std::vector<std::byte> word_piece() {
+        WordPiece result;
+        const std::uint32_t cls = named_id("cls", "bos", "[CLS]"), sep = named_id("seperator", "eos", "[SEP]");
+        const std::uint32_t unknown = named_id("unknown", "unknown", "[UNK]");
+        const std::array<std::uint32_t, 5> named = {cls, sep, unknown, role("padding"), role("mask")};
+        bool has_capitals = false;
+        for (std::uint32_t id = 0; id < texts_.size(); ++id) {
+            const bool is_named = std::find(named.begin(), named.end(), id) != named.end();
+            if (kinds_[id] == kUnused && !is_named) continue;
+            const bool special = is_named || kinds_[id] == kControl || kinds_[id] == kUnknown;
+            const bool added = special || kinds_[id] == kUserDefined;
+            const bool begins = texts_[id].starts_with(kMetaspace) && texts_[id] != kMetaspace;
+            const std::string_view text = texts_[id].substr(begins ? kMetaspace.size() : 0);
+            const std::string spelling = std::string(added || begins ? "" : kContinues).append(text);
+            result.ids[spelling] = id;
+            if (added) result.added.push_back({spelling, special});
+            if (id == cls) result.cls = spelling;
+            if (id == sep) result.sep = spelling;
+            if (id == unknown) result.unknown = spelling;
+            has_capitals |=
+                !added && std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+        }
+        if (has_capitals)
+            notes_.push_back(file_.path().string() + ": " + kTokens + " has capitals, but text is lower-cased, as" +
+                             " GGUF has no word on case; --tokenizer takes the model's own file");
+        return tokenizer_section_from_word_piece(result, file_.path().string(), {vocab_size_, {}, {}});
+    }
+
+    /// The id of the first of two keys that is there, else of the token so spelled.
+    std::uint32_t named_id(const char* name, const char* other, std::string_view spelling) const {
+        const char* const given = file_.has(key_of(name)) ? name : other;
+        const auto spelled = std::find(texts_.begin(), texts_.end(), spelling) - texts_.begin();
+        const std::uint32_t id = role(given, static_cast<std::uint32_t>(spelled));
+        if (id == kNoId) file_.refuse(key_of(given), "a token's id");
+        return id;
+    }
+
     /// Whether token `id` is one that is found in the text as it is, control tokens only where they are asked for.
     bool add_special(std::uint32_t id, std::string text) {
         const bool special = kinds_[id] == kControl || kinds_[id] == kUnknown;
@@ -206,9 +248,11 @@ private:
         if (id != kNoId && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
     }
 
+    static std::string key_of(const std::string& name) { return "tokenizer.ggml." + name + "_token_id"; }
+
     /// An id of the metadata; `otherwise` where it has none, and none where it is beyond the tokens.
     std::uint32_t role(const std::string& name, std::uint32_t otherwise = kNoId) const {
-        const std::string key = "tokenizer.ggml." + name + "_token_id";
+        const std::string key = key_of(name);
         const std::uint32_t id = file_.has(key) ? file_.count(key, 0) : otherwise;
         return id < texts_.size() ? id : kNoId;
     }
@@ -229,6 +273,7 @@ private:
     }
 
     const Gguf& file_;
+    const std::uint32_t vocab_size_;
     std::vector<std::string>& notes_;
     std::vector<std::string_view> texts_;  // as they are spelled, in the mapping
     std::vector<std::int32_t> kinds_;
@@ -242,7 +287,7 @@ private:
 std::vector<std::byte> tokenizer_section_from_gguf(const Gguf& file, std::uint32_t vocab_size,
                                                    std::vector<std::string>& notes) {
     if (!file.has(kModel) || file.text(kModel) == "none" || file.text(kModel) == "no_vocab") return {};
-    return write_tokenizer_section(Conversion(file, vocab_size, notes).run());
+    return Conversion(file, vocab_size, notes).run();
 }
 
 }  // namespace fovea

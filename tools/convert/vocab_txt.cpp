@@ -1,10 +1,10 @@
 #include "convert/vocab_txt.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "convert/source_file.h"
+#include "convert/word_piece.h"
 #include "refusal.h"
 
 namespace fovea {
@@ -45,42 +45,22 @@ std::vector<std::byte> tokenizer_section_from_vocab_txt(std::span<const char> te
     const json config = std::filesystem::exists(config_path, error) ? Fields::read(config_path).json() : json::object();
     if (setting(config, "do_basic_tokenize", true) != true)
         throw Refusal(config_path.string() + ": do_basic_tokenize: want true, have false");
-    const json vocab = read_lines({text.data(), text.size()});
-    const std::string cls = token_name(config, "cls_token", "[CLS]"), sep = token_name(config, "sep_token", "[SEP]");
-    const std::string unknown = token_name(config, "unk_token", "[UNK]");
-    json added = json::array(), special_tokens = json::object();
-    for (const std::string& name :
-         {cls, sep, unknown, token_name(config, "pad_token", "[PAD]"), token_name(config, "mask_token", "[MASK]")}) {
-        if (!vocab.contains(name)) {
-            if (name == cls || name == sep) throw Refusal(file_name + ": want the token " + name + ", have none");
-            continue;
-        }
-        added.push_back({{"id", vocab[name]}, {"content", name}, {"special", true}, {"normalized", false}});
-        special_tokens[name] = {{"ids", {vocab[name]}}};
+    WordPiece result;
+    result.ids = read_lines({text.data(), text.size()});
+    result.cls = token_name(config, "cls_token", "[CLS]");
+    result.sep = token_name(config, "sep_token", "[SEP]");
+    result.unknown = token_name(config, "unk_token", "[UNK]");
+    for (const std::string& name : {result.cls, result.sep, result.unknown, token_name(config, "pad_token", "[PAD]"),
+                                    token_name(config, "mask_token", "[MASK]")}) {
+        if (result.ids.contains(name))
+            result.added.push_back({name, true});
+        else if (name == result.cls || name == result.sep)
+            throw Refusal(file_name + ": want the token " + name + ", have none");
     }
-    const auto special = [](const std::string& name) -> json { return {{"SpecialToken", {{"id", name}}}}; };
-    const json whole = {
-        {"added_tokens", added},
-        {"normalizer",
-         {{"type", "BertNormalizer"},
-          {"handle_chinese_chars", setting(config, "tokenize_chinese_chars", true)},
-          {"strip_accents", setting(config, "strip_accents", nullptr)},
-          {"lowercase", setting(config, "do_lower_case", true)}}},
-        {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-        {"post_processor",
-         {{"type", "TemplateProcessing"},
-          {"single", {special(cls), {{"Sequence", {{"id", "A"}}}}, special(sep)}},
-          {"special_tokens", special_tokens}}},
-        {"decoder", {{"type", "WordPiece"}}},
-        {"model", {{"type", "WordPiece"}, {"unk_token", unknown}, {"vocab", vocab}}},
-    };
-    std::string as_json;
-    try {
-        as_json = whole.dump();
-    } catch (const json::exception&) {
-        throw Refusal(file_name + ": want UTF-8, have other bytes");
-    }
-    return tokenizer_section_from_json(as_json, file_name, facts);
+    result.lower_case = setting(config, "do_lower_case", true);
+    result.strip_accents = setting(config, "strip_accents", nullptr);
+    result.chinese_apart = setting(config, "tokenize_chinese_chars", true);
+    return tokenizer_section_from_word_piece(result, file_name, facts);
 }
 
 }  // namespace fovea
