@@ -10,7 +10,7 @@
 
 using namespace fovea;
 
-static_assert(static_cast<int>(Code::threads_unavailable) == FOVEA_THREADS_UNAVAILABLE);
+static_assert(static_cast<int>(Code::cancelled) == FOVEA_CANCELLED);
 static_assert(static_cast<int>(Type::f16) == FOVEA_F16 && static_cast<int>(Type::q8) == FOVEA_Q8);
 
 struct fovea_session {

@@ -73,7 +73,7 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
     return macs * b.n_heads * (b.head_dim + b.value_head_dim);
 }
 
-void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcept {
+[[nodiscard]] Status run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcept {
     input.tokens = side.ids;
     input.vectors = side.vectors.data();
     input.types = side.types;
@@ -82,7 +82,7 @@ void run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcep
     input.seq_len = input.self.back().row + input.self.back().n_rows;
     const Stack& stack = stack_of(s.model.config(), input.index);
     const std::uint64_t macs = s.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
-    run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
+    return run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
 /// Whether a bare attention's heads lie within their span.
@@ -167,7 +167,7 @@ Status encode(Session& session, const EncodeInput& input, std::span<float> out) 
     if (encodes) {
         pass.index = StackIndex::encoder;
         if (decodes) pass.out = {s.floats(s.map.memory), s.map.hidden_stride};
-        run_stack(s, pass, input.source);
+        if (Status status = run_stack(s, pass, input.source); !status.ok()) return status;
     }
     if (!decodes) return {};
     // The encoder's vectors or the caller's; only a matmul's operand is made of them.
@@ -177,8 +177,7 @@ Status encode(Session& session, const EncodeInput& input, std::span<float> out) 
     pass.out = {out.data(), last.d_model};
     pass.cross = place(s, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
     pass.cross_masks = &input.memory_masks;
-    run_stack(s, pass, input.target);
-    return {};
+    return run_stack(s, pass, input.target);
 }
 
 Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept {
@@ -224,8 +223,7 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
     const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
     pass.out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged};
     const StackTensors& t = s.stacks[static_cast<int>(pass.index)];
-    run(s, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
-    return {};
+    return run(s, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
 }
 
 Status attention_model(const Block& block, Model& model) noexcept {

@@ -96,6 +96,14 @@ void Pass::norm_rows(const NormWeights& weights, const Rows& rows) const noexcep
     sync();
 }
 
+bool Pass::cancelled() const noexcept {
+    if (!session.cancel) return false;
+    sync();  // all have read the last answer
+    if (member == 0) session.cancelled = session.cancel->load(std::memory_order_relaxed);
+    sync();
+    return session.cancelled;
+}
+
 void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                  std::uint32_t first) const noexcept {
     if (!session.trace.call) return;
@@ -181,6 +189,7 @@ void run_pass(Pass& pass) noexcept {
     pass.sync();
     pass.trace("embedding", pass.hidden(), pass.seq_len, d_model, pass.pos);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers; ++pass.layer) {
+        if (pass.cancelled()) return;
         run_block(pass, s.layer(pass.tensors().first_layer + pass.layer));
         pass.trace("block", pass.hidden(), pass.seq_len, d_model, pass.pos);
     }

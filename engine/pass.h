@@ -107,6 +107,9 @@ struct Pass : PassInput {
     /// rows = norm(rows), shared out; meets after. Nothing where there is no norm.
     void norm_rows(const NormWeights& weights, const Rows& rows) const noexcept;
 
+    /// Whether the caller wants no more, the same for every member. Where there is a flag: meets before and after.
+    [[nodiscard]] bool cancelled() const noexcept;
+
     /// Shows the tap, if there is one, n_rows finished rows from position `first` on. Meets before and after.
     void trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                std::uint32_t first) const noexcept;
@@ -121,6 +124,7 @@ void attend_alone(const Pass& pass) noexcept;  // attention.cpp
 void run_pass(Pass& pass) noexcept;            // pass.cpp
 
 /// Runs `input` on the session's team, or on this thread where `macs` multiplications are too few to wake it.
-void run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept;  // session.cpp
+/// Errors: cancelled.
+[[nodiscard]] Status run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept;  // session.cpp
 
 }  // namespace fovea

@@ -91,7 +91,7 @@ void work(void* context, std::uint32_t member) noexcept {
 }
 
 /// At most max_batch tokens through all layers.
-void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
+[[nodiscard]] Status forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
     const auto n = static_cast<std::uint32_t>(tokens.size());
     Sequence all{};
     all.n_rows = all.n_source = n;
@@ -104,8 +104,9 @@ void forward_piece(SessionState& s, std::span<const Token> tokens, std::span<flo
     input.pos = s.kv_len;
     input.seq_len = n;
     input.self = {&all, 1};
-    run(s, input, s.stacks[static_cast<int>(StackIndex::decoder)].macs_per_row * n);
-    s.kv_len += n;
+    const Status status = run(s, input, s.stacks[static_cast<int>(StackIndex::decoder)].macs_per_row * n);
+    if (status.ok()) s.kv_len += n;
+    return status;
 }
 
 }  // namespace
@@ -119,12 +120,14 @@ std::uint32_t default_threads() noexcept {
 #endif
 }
 
-void run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept {
+Status run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept {
+    session.cancelled = false;
     Work w{session, input, session.limits.n_threads == 1 || macs < kSerialMacs};
     if (w.serial)
         work(&w, 0);
     else
         run_team(*session.team, work, &w);
+    return session.cancelled ? Status{Code::cancelled, "", 0, 0} : Status{};
 }
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
@@ -170,11 +173,15 @@ Status forward(Session& session, std::span<const Token> tokens, std::span<float>
     if (Status status = check_weights(s, 1, n_positions, n_positions); !status.ok()) return status;
 
     const FloatEnv env;
+    const std::uint32_t kv_len = s.kv_len;
     while (!tokens.empty()) {
         const std::size_t n = tokens.size() < s.limits.max_batch ? tokens.size() : s.limits.max_batch;
         const bool last = n == tokens.size();
         const auto n_logits = static_cast<std::size_t>(all ? n * vocab_size : last ? logits.size() : 0);
-        forward_piece(s, tokens.first(n), logits.first(n_logits));
+        if (Status status = forward_piece(s, tokens.first(n), logits.first(n_logits)); !status.ok()) {
+            s.kv_len = kv_len;
+            return status;
+        }
         tokens = tokens.subspan(n);
         logits = logits.subspan(n_logits);
     }
@@ -215,6 +222,10 @@ Status check_weights(const SessionState& s, std::uint64_t n_sequences, std::uint
 }
 
 void set_trace(Session& session, const Trace& trace) noexcept { SessionAccess::state(session)->trace = trace; }
+
+void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept {
+    SessionAccess::state(session)->cancel = flag;
+}
 
 std::uint32_t Session::kv_len() const noexcept { return state_->kv_len; }
 std::uint32_t Session::max_kv_len() const noexcept { return state_->limits.max_kv_len; }

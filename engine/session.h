@@ -75,6 +75,8 @@ struct SessionState {
     Team* team = nullptr;
     Trace trace;
     AttentionWeights asked;  // see set_weights
+    const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
+    bool cancelled = false;                     // what member 0 saw of it
     std::uint32_t kv_len = 0;
     StackTensors stacks[2];  // by StackIndex
 

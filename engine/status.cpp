@@ -8,9 +8,10 @@ constexpr const char* kNames[] = {  // in the order of Code
     "ok", "truncated", "not a Fovea file", "version unsupported", "misaligned", "checksum mismatch", "section missing",
     "section invalid", "configuration invalid", "tensor missing", "tensor invalid", "unsupported", "bad limits",
     "arena too small", "bad shape", "token out of range", "context full", "buffer too small", "bad argument",
-    "instruction set unavailable", "input or output failed", "threads unavailable"};
+    "instruction set unavailable", "input or output failed", "threads unavailable", "session mismatch",
+    "cancelled"};
 // clang-format on
-static_assert(std::size(kNames) == static_cast<std::size_t>(Code::threads_unavailable) + 1);
+static_assert(std::size(kNames) == static_cast<std::size_t>(Code::cancelled) + 1);
 
 /// Text written into a span; what does not fit is dropped, so that a line is cut off and never overruns.
 struct Line {

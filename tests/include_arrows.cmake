@@ -9,7 +9,7 @@ function(rules_of file out_ours out_system)
   set(bare "array|atomic|bit|cfloat|cmath|concepts|cstddef|cstdint|cstring|limits|new|span|string_view|type_traits|utility")
   if(file MATCHES "^include/")
     set(ours "include/.*")
-    set(system "array|cstddef|cstdint|span|string_view|std(def|int)\\.h")  # the last two for C
+    set(system "array|atomic|cstddef|cstdint|span|string_view|std(def|int)\\.h")  # the last two for C
   elseif(file MATCHES "^platform/")
     set(ours "platform/.*|include/fovea/(mapping|status)\\.h")
     set(system "${bare}|[a-z/]+\\.h")

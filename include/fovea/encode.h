@@ -59,7 +59,7 @@ struct EncodeInput {
 ///        [n_sequences, d_model]   a vector for each sequence; float32, NaN only as 0x7fc00000
 ///
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
-/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range.
+/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range, cancelled.
 /// Source: Vaswani et al. 2017, section 3; Devlin et al. 2019 (encoders alone).
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
 

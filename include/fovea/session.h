@@ -10,6 +10,7 @@
 // encoders and of decoders that take vectors (encode), or a lone attention (attend). The last two: fovea/encode.h.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -90,12 +91,37 @@ private:
 ///
 /// On success kv_len grows by seq_len. The result does not depend, in any bit, on how tokens are split into calls, on
 /// the number of threads, or on the instruction set. Allocates nothing.
-/// Errors, session unchanged: bad_shape, context_full, token_out_of_range, unsupported (not a model for logits).
+/// Errors, session unchanged: bad_shape, context_full, token_out_of_range, unsupported (not a model for logits),
+/// cancelled (see set_cancel).
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
 [[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
 
 /// Forgets every position from kv_len on: the session is as it was when it had that many. Errors: bad_argument.
 [[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len) noexcept;
+
+/// Exact bytes that save_session writes at the present kv_len; 0 for models that cache nothing between calls.
+[[nodiscard]] std::uint64_t session_bytes(const Session& session) noexcept;
+
+/// Writes what forward has cached: positions, keys and values, a checksum, and what model and cache they belong to.
+/// The bytes depend on no capacity, number of threads or instruction set, and may be unaligned.
+/// Errors, `written` unchanged: buffer_too_small (nothing is written then), unsupported (no model for forward).
+[[nodiscard]] Status save_session(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept;
+
+/// The session becomes what the saved one was, whatever it held: what forward computes from here on is the same in every
+/// bit. `saved`, exactly what save_session wrote, may be anything at all, and is checked before the first change. The
+/// checksum finds damage; it does not tell who wrote the bytes.
+/// Errors, session unchanged: truncated, bad_shape (too long), version_unsupported, checksum_mismatch, unsupported,
+/// session_mismatch (no saved session, or of another model, cache type or numerics version), context_full (no room).
+[[nodiscard]] Status restore_session(Session& session, std::span<const std::byte> saved) noexcept;
+
+/// `to` becomes what `from` is: a shared prompt is computed once. Neither's capacity or threads matter otherwise.
+/// Errors, `to` unchanged: session_mismatch, context_full, unsupported.
+[[nodiscard]] Status copy_session(const Session& from, Session& to) noexcept;
+
+/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with `cancelled`:
+/// the session is as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may set it
+/// from any thread. nullptr: no longer. Costs the team two meetings per layer.
+void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
 
 /// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".
 [[nodiscard]] std::span<const char* const> isa_names() noexcept;

@@ -30,6 +30,8 @@ enum class Code : std::uint8_t {
     isa_unavailable,       ///< the named instruction set is not built in, or this CPU lacks it
     io_error,              ///< the operating system refused; `had` is its error number
     threads_unavailable,   ///< the operating system did not give the threads
+    session_mismatch,      ///< no saved session, or one of another model, cache type or numerics version
+    cancelled,             ///< the caller's flag was set
 };
 
 /// The result of a call. Trivially copyable; `what` points at a string literal.

@@ -1,5 +1,5 @@
 // Shows that nothing is allocated and the operating system is not asked for anything from the first forward pass on:
-// tokenizing, computing with the given number of threads, sampling, turning ids into text, rewinding.
+// tokenizing, computing with the given number of threads, sampling, turning ids into text, rewinding, saving.
 //   fovea_no_alloc N_THREADS
 // The C library's allocator is replaced by one that counts. System calls are forbidden to all threads by a filter that
 // lets through only what threads need to wait for each other. The run proves its own watch: it ends with a forbidden
@@ -128,7 +128,8 @@ public:
           recent_(kNew),
           scratch_(encode_scratch_bytes(opened_.tokenizer, kText.size())),
           tokens_(max_tokens(opened_.tokenizer, kText.size())),
-          piece_(max_piece_bytes(opened_.tokenizer)) {}
+          piece_(max_piece_bytes(opened_.tokenizer)),
+          saved_(running_.plan.arena_bytes) {}
 
     void go() {
         std::size_t n = 0;
@@ -149,6 +150,9 @@ public:
             }
             (void)finish(decoder, piece_);
         }
+        std::size_t written = 0;
+        expect(save_session(running_.session, saved_, written).ok(), "save_session");
+        expect(restore_session(running_.session, std::span(saved_).first(written)).ok(), "restore_session");
     }
 
 private:
@@ -162,6 +166,7 @@ private:
     AlignedBytes scratch_;
     std::vector<Token> tokens_;
     std::vector<char> piece_;
+    std::vector<std::byte> saved_;
 };
 
 /// A model large enough that single tokens go to all threads too; one of each matrix and cache type.
