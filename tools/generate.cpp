@@ -24,6 +24,11 @@ Generator::Generator(const OpenedModel& opened, Session& session)
       history_(session.max_kv_len() + 1),
       piece_(max_piece_bytes(need_tokenizer(opened))) {}
 
+void Generator::resume(std::span<const Token> tokens) {
+    std::copy(tokens.begin(), tokens.end(), history_.begin());
+    n_resumed_ = tokens.size();
+}
+
 Generated Generator::generate(std::span<const Token> prompt, const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_text) {
     const Tokenizer& tokenizer = opened_.tokenizer;
@@ -31,10 +36,17 @@ Generated Generator::generate(std::span<const Token> prompt, const GenerateOptio
     made.n_prompt_tokens = static_cast<std::uint32_t>(prompt.size());
     Sampler sampler;
     require(make_sampler(options.sampler, sampler));
-    require(rewind(session_, 0));
+    // The prompt's last token is always computed: logits follow it.
+    const auto known = std::span(history_).first(std::min(n_resumed_, prompt.size() - 1));
+    made.n_kept =
+        static_cast<std::uint32_t>(std::mismatch(known.begin(), known.end(), prompt.begin()).first - known.begin());
+    n_resumed_ = 0;
+    require(rewind(session_, made.n_kept));
 
     double started = seconds_now();
-    require(forward(session_, prompt, options.n_new ? std::span<float>(logits_) : std::span<float>{}), opened_.name);
+    require(
+        forward(session_, prompt.subspan(made.n_kept), options.n_new ? std::span<float>(logits_) : std::span<float>{}),
+        opened_.name);
     made.prefill_seconds = seconds_now() - started;
 
     // The decoder goes over the prompt too: whether a space is dropped depends on what came before.

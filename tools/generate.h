@@ -20,6 +20,7 @@ struct GenerateOptions {
 
 struct Generated {
     std::uint32_t n_prompt_tokens = 0;
+    std::uint32_t n_kept = 0;    ///< of those, in the cache already
     std::uint32_t n_tokens = 0;  ///< new ones, without the token that ended the text
     double prefill_seconds = 0;
     double decode_seconds = 0;
@@ -27,7 +28,7 @@ struct Generated {
 
     [[nodiscard]] double tokens_per_second() const { return decode_seconds > 0 ? n_decoded / decode_seconds : 0; }
     [[nodiscard]] double prefill_tokens_per_second() const {
-        return prefill_seconds > 0 ? n_prompt_tokens / prefill_seconds : 0;
+        return prefill_seconds > 0 ? (n_prompt_tokens - n_kept) / prefill_seconds : 0;
     }
 };
 
@@ -35,6 +36,9 @@ struct Generated {
 class Generator {
 public:
     Generator(const OpenedModel& opened, Session& session);
+
+    /// The session's cache is that of `tokens`: the next prompt is computed from the first token on that differs.
+    void resume(std::span<const Token> tokens);
 
     /// Continues `prompt` from position 0 on and hands each new piece of text to `on_text` as it is made. The session
     /// must have room for the prompt and all new tokens but the last.
@@ -51,6 +55,7 @@ private:
     std::vector<Candidate> candidates_;
     std::vector<Token> history_;  // prompt and new tokens: what a repetition is measured against
     std::vector<char> piece_;
+    std::size_t n_resumed_ = 0;  // tokens in history_ that the session holds
 };
 
 }  // namespace fovea

@@ -2,9 +2,11 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "generate.h"
@@ -12,6 +14,7 @@
 #include "options.h"
 #include "refusal.h"
 #include "report.h"
+#include "session_file.h"
 #include "verbs.h"
 #include "view.h"
 
@@ -23,7 +26,7 @@ constexpr std::uint32_t kUnlimited = 0xffffffffu;
 struct RunOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, prompt;
+    std::string model, prompt, session;
     bool has_prompt = false, has_n = false, echo = false, special = false;
     std::uint32_t n_new = 128, context = 0, top_k = 0;
     float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
@@ -92,6 +95,7 @@ void print_json(const std::string& text, const Generated& made, const Running& r
     object["text"] = text;
     object["n_tokens"] = made.n_tokens;
     object["n_prompt_tokens"] = made.n_prompt_tokens;
+    object["n_kept_tokens"] = made.n_kept;
     object["tokens_per_second"] = made.tokens_per_second();
     object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
     object["arena_bytes"] = running.plan.arena_bytes;
@@ -102,14 +106,28 @@ void print_json(const std::string& text, const Generated& made, const Running& r
     std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
 }
 
+/// The file of --session, where there is one.
+std::optional<SessionFile> read_session(const RunOptions& options, Mapping& mapping) {
+    std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
+    if (options.session.empty() || !std::filesystem::exists(options.session, ignored)) return std::nullopt;
+    require(map_file(options.session.c_str(), mapping), options.session);
+    return split_session_file(mapping.bytes(), options.session);
+}
+
 void run_once(RunOptions& options, const OpenedModel& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens = encode_text(opened, prompt, options.special);
     options.n_new = new_tokens(options, tokens.size(), context_of(options, opened));
-    const std::uint32_t n_positions = static_cast<std::uint32_t>(tokens.size()) + options.n_new;
-    Running running = start(options, opened, n_positions);
+    Mapping mapping;
+    const std::optional<SessionFile> before = read_session(options, mapping);
+    const std::uint64_t n_positions = std::max<std::uint64_t>(
+        tokens.size() + options.n_new,
+        before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
+    Running running = start(options, opened, static_cast<std::uint32_t>(n_positions));
+    if (before) restore(*before, running.session, options.session);
     Generator generator(opened, running.session);
+    if (before) generator.resume(before->tokens);
     if (options.common.json) {
         std::string text;
         text.reserve(std::size_t{options.n_new} * max_piece_bytes(opened.tokenizer));
@@ -123,6 +141,7 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
         print_figures(stderr, made, running, opened);
     }
     const std::span<const Token> all = generator.tokens();
+    if (!options.session.empty()) write_session_file(options.session, running.session, all);
     show_attention(options.view, opened, running.session, all, all.size(), false);
 }
 
@@ -214,6 +233,9 @@ void add_run(CLI::App& app) {
         ->take_last();
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: what the prompt and -n need)");
+    add_text(
+        verb, "--session", options->session,
+        "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again");
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
@@ -222,6 +244,8 @@ void add_run(CLI::App& app) {
         check_view(options->view, options->common);
         if (options->view.wanted() && prompt->count() == 0)
             throw Refusal("--weights and --picture, want -p TEXT with them, had none", 2);
+        if (!options->session.empty() && prompt->count() == 0)
+            throw Refusal("--session, want -p TEXT with it, had none", 2);
         options->has_prompt = prompt->count() > 0;
         options->has_n = n_new->count() > 0;
         run(*options);

@@ -7,7 +7,7 @@ function(seed target file name)
 endfunction()
 
 file(REMOVE_RECURSE ${OUT})
-foreach(folder config_json gguf llama2c model npy run safetensors sampler tokenize tokenizer_json)
+foreach(folder config_json gguf llama2c model npy run safetensors sampler session tokenize tokenizer_json)
   file(MAKE_DIRECTORY ${OUT}/${folder})
 endforeach()
 
@@ -48,3 +48,7 @@ foreach(tokenizer IN LISTS tokenizers)
 endforeach()
 seed(tokenize ${GOLDEN}/tokenizer_texts.json texts)
 seed(sampler ${GOLDEN}/gguf/llama_linear_logits.npy logits)
+foreach(type f32 f16 q8)
+  execute_process(COMMAND ${CLI} run -p "lights off" -n 2 --kv ${type} --session ${OUT}/session/${type} OUTPUT_QUIET
+                          ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endforeach()

@@ -1,0 +1,93 @@
+// Any bytes as the file of `run --session`, of the built-in model: refused, the session as it was, or a session that
+// goes on safely.
+#include <cstring>
+#include <vector>
+
+#include "fovea/checksum.h"
+#include "fuzz.h"
+#include "opened.h"
+#include "session_file.h"
+
+namespace {
+
+using namespace fovea;
+
+constexpr Token kFirst[] = {1, 2, 3}, kNext[] = {4};
+
+/// A session of one type of cache that holds kFirst, and what follows from there.
+struct Ready {
+    Running running;
+    std::vector<float> logits, want;
+    std::vector<std::byte> before;
+
+    Ready(const OpenedModel& opened, Type type, const char* isa)
+        : running(start_session(opened, {.max_kv_len = 40, .max_batch = 4, .kv_type = type}, isa)),
+          logits(opened.model.config().decoder.vocab_size),
+          want(logits.size()) {
+        fuzz::promise(forward(running.session, kFirst, {}).ok(), "a session takes its tokens");
+        before.resize(session_bytes(running.session));
+        std::size_t written = 0;
+        fuzz::promise(save_session(running.session, before, written).ok(), "a session is saved");
+        fuzz::promise(forward(running.session, kNext, want).ok() && rewind(running.session, 3).ok(), "it goes on");
+    }
+
+    void feed(std::span<const std::byte> saved) {
+        const bool restored = restore_session(running.session, saved).ok();
+        if (restored) {
+            if (running.session.kv_len() < running.session.max_kv_len())
+                fuzz::promise(forward(running.session, kNext, logits).ok(), "a restored session takes tokens");
+            fuzz::promise(restore_session(running.session, before).ok(), "what was saved is restored");
+        }
+        fuzz::promise(forward(running.session, kNext, logits).ok() && running.session.kv_len() == 4 &&
+                          std::memcmp(logits.data(), want.data(), want.size() * sizeof(float)) == 0,
+                      "neither a refusal nor another's cache changes what a session computes");
+        fuzz::promise(rewind(running.session, 3).ok(), "a session is rewound");
+    }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const OpenedModel opened = open_path_or_demo("");
+    static std::vector<Ready> all = [] {
+        std::vector<Ready> ready;
+        for (const char* isa : isa_names())
+            for (const Type type : {Type::f32, Type::f16, Type::q8}) ready.emplace_back(opened, type, isa);
+        return ready;
+    }();
+    const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
+    try {
+        const SessionFile file = split_session_file(bytes, "file");
+        for (Ready& ready : all) ready.feed(file.session);
+    } catch (const Refusal&) {  // what a hostile file should get
+    }
+    return 0;
+}
+
+#ifdef FOVEA_FUZZ
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+/// Keeps the end and, but for one input in sixteen, both checksums right.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+    constexpr std::size_t kHeader = 32, kEnd = 8;
+    size = LLVMFuzzerMutate(data, size, max_size);
+    if (size < kHeader + kEnd || !(seed & 15)) return size;
+    const auto crc_of = [&](std::size_t at, std::size_t n, std::uint32_t before) {
+        return fovea::crc32c({reinterpret_cast<const std::byte*>(data) + at, n}, before);
+    };
+    std::uint32_t n = 0;
+    std::memcpy(&n, data + size - kEnd, sizeof n);
+    const std::size_t most = (size - kHeader - kEnd) / sizeof n;
+    if (n > most) n = static_cast<std::uint32_t>(n % (most + 1));
+    std::memcpy(data + size - kEnd, &n, sizeof n);
+    const std::size_t saved = size - kEnd - n * sizeof n;
+    std::uint32_t crc = crc_of(saved, size - 4 - saved, 0);
+    std::memcpy(data + size - 4, &crc, sizeof crc);
+    crc = crc_of(kHeader, saved - kHeader, crc_of(0, 28, 0));
+    std::memcpy(data + 28, &crc, sizeof crc);
+    return size;
+}
+
+#endif
