@@ -107,8 +107,8 @@ private:
 /// Errors, `written` unchanged: buffer_too_small (nothing is written then), unsupported (no model for forward).
 [[nodiscard]] Status save_session(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept;
 
-/// The session becomes what the saved one was, whatever it held: what forward computes from here on is the same in every
-/// bit. `saved`, exactly what save_session wrote, may be anything at all, and is checked before the first change. The
+/// The session becomes what the saved one was, whatever it held: what forward computes from here on is the same in
+/// every bit. `saved`, exactly what save_session wrote, may be anything at all, and is checked before the first change. The
 /// checksum finds damage; it does not tell who wrote the bytes.
 /// Errors, session unchanged: truncated, bad_shape (too long), version_unsupported, checksum_mismatch, unsupported,
 /// session_mismatch (no saved session, or of another model, cache type or numerics version), context_full (no room).
@@ -118,8 +118,8 @@ private:
 /// Errors, `to` unchanged: session_mismatch, context_full, unsupported.
 [[nodiscard]] Status copy_session(const Session& from, Session& to) noexcept;
 
-/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with `cancelled`:
-/// the session is as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may set it
+/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with
+/// `cancelled`: the session is as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may set it
 /// from any thread. nullptr: no longer. Costs the team two meetings per layer.
 void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
 
