@@ -3,7 +3,8 @@
 
 The peer is llama-bench, of llama.cpp or of ik_llama.cpp, built elsewhere with -march=native. The two programs run in
 alternating pairs, prefill and decode apart, with the same number of threads, so that both meet the same moods of a
-shared machine; both keep keys and values as f16. Ratios are of the two runs of a pair, above 1 where Fovea is faster.
+shared machine; both keep keys and values as f16 unless told otherwise. Ratios are of the two runs of a pair, above 1
+where Fovea is faster.
 
     bench/make_gguf_twins.py --shape smollm2-135m --type q8_0 -o twin.gguf
     bench/compare.py --fovea build/release/fovea --peer path/to/llama-bench --model twin.gguf --threads 2
@@ -45,16 +46,17 @@ def parsed(program, text):
 
 def run_fovea(options, model, phase):
     """Tokens per second. Each phase's run does as little as it may of the other."""
-    prompt, new = (options.prompt, 1) if phase == "prefill" else (1, options.tokens)
+    prompt, new = (options.prompt, 1) if phase == "prefill" else (max(1, options.depth), options.tokens)
     result = parsed(options.fovea, call([options.fovea, "bench", model, "--threads", str(options.threads), "-p",
-                                         str(prompt), "-n", str(new), "--kv", "f16", "--repeat", "1", "--json"]))
+                                         str(prompt), "-n", str(new), "--kv", options.kv, "--repeat", "1", "--json"]))
     return result["prefill_tokens_per_second" if phase == "prefill" else "tokens_per_second"]
 
 
 def run_peer(options, phase):
     prompt, new = (options.prompt, 0) if phase == "prefill" else (0, options.tokens)
+    deep = ["-d", str(options.depth)] if phase == "decode" and options.depth else []
     result = parsed(options.peer, call([options.peer, "-m", options.model, "-t", str(options.threads), "-p", str(prompt),
-                                        "-n", str(new), "-r", "1", "-o", "json", *options.peer_args]))
+                                        "-n", str(new), "-r", "1", "-o", "json", *deep, *options.peer_args]))
     for row in result:
         if (row["n_prompt"], row["n_gen"]) == (prompt, new):
             return row["avg_ts"]
@@ -90,6 +92,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill; 0: no prefill")
     parser.add_argument("-n", "--tokens", type=int, default=64, help="tokens to decode; 0: no decoding")
+    parser.add_argument("--depth", type=int, default=0, help="positions in the cache before decoding (peer: -d)")
+    parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8"), help="our cache; the peer's by --peer-args")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if options.pairs < 2:
