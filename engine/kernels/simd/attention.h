@@ -81,10 +81,12 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .total = t.score + row * kTile + panel * kLanes,
                                 .total_stride = kTile,
                                 .ahead = {},
-                                .ahead_step = kUnitBytes<W>};
+                                .ahead_step = kUnitBytes<W>,
+                                .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
+                                .ahead_jump = (kPanels - 1) * panel_size * sizeof(W)};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + unit * Unit<W>::kWeights;
-                b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadBytes;
+                b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
             }
             if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
                 block_product<kRows, Fetch::nothing>(b);

@@ -30,6 +30,9 @@ template<class W>
 inline constexpr std::uint32_t kBlockUnits = kColumnBlock / Unit<W>::kCols;
 template<class W>
 inline constexpr std::size_t kUnitBytes = Unit<W>::kWeights * sizeof(W);
+/// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
+template<class W>
+inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
 
 /// Units of the matrix's panels.
 template<class W>
@@ -116,10 +119,12 @@ void few_rows(const Matmul& m) {
                                     .total = total + p * kLanes,
                                     .total_stride = kTogether * kLanes,
                                     .ahead = {},
-                                    .ahead_step = kUnitBytes<W>};
+                                    .ahead_step = kUnitBytes<W>,
+                                    .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
+                                    .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>};
                 point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
-                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadBytes;
+                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadUnits<W> * kUnitBytes<W>;
                 block_product<kRows, kFetch>(b);
             }
         }

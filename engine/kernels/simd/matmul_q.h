@@ -103,11 +103,12 @@ requires(is_quantized(Q::kType)) void block_product(const Block<Q, kPanels>& b) 
     for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sum + i * kLanes);
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
+        const std::size_t ahead = i * b.ahead_step + (i < b.ahead_cols ? 0 : b.ahead_jump);
         const Q* weight[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             weight[p] = b.weight[p] + i;
             for (std::size_t line = 0; kFetch != Fetch::nothing && line < b.ahead_step; line += 64)
-                __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, kFetch == Fetch::first ? 3 : 2);
+                __builtin_prefetch(b.ahead[p] + ahead + line, 0, kFetch == Fetch::first ? 3 : 2);
         }
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
             asm volatile("" : "+r"(sum) : : "memory");  // else they would be kept in registers that there are not

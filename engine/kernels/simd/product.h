@@ -61,7 +61,9 @@ struct Block {
     float* total;  // [row][total_stride], 16 per panel
     std::size_t total_stride;
     const std::byte* ahead[kPanels];  // what to fetch meanwhile, see Fetch,
-    std::size_t ahead_step;           // so many bytes per column
+    std::size_t ahead_step;           // so many bytes per column; of quants
+    std::uint32_t ahead_cols = ~0u;   // from this column on
+    std::size_t ahead_jump = 0;       // so many bytes farther, where the next panels start
 };
 
 /// A block's sums are stored, or added to the totals so far.
