@@ -164,7 +164,7 @@ void matmul_of(const Matmul& m, Type type) {
     const std::uint32_t step = gate ? 2 : 1;
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step)
         for (std::uint32_t row = 0; row < m.seq_len; ++row) {
-            float y[kLanes], up[kLanes];
+            float y[kLanes], up[kLanes] = {};
             apply_panel(m, type, panel, row, y);
             if (gate) apply_panel(m, type, panel + 1, row, up);
             finish_panel(m, panel / step, row, y, up);
