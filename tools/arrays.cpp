@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -136,13 +137,25 @@ MaskArray read_padding(const std::string& path, const AttentionSize& size) {
     return result;
 }
 
+double timed(std::uint32_t repeat, const std::function<void()>& compute) {
+    std::vector<double> seconds;
+    for (std::uint32_t i = 0; i < repeat; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        compute();
+        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + repeat / 2, seconds.end());
+    return seconds[repeat / 2];
+}
+
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
-                   std::span<const std::uint64_t> weights_shape, const Running& running) {
+                   std::span<const std::uint64_t> weights_shape, const Running& running, double seconds) {
     if (seq_first) result = swap_first_two(result);
     if (!output.empty()) write_npy(output, result.shape, result.data);
     if (!json) return;
     nlohmann::ordered_json object{{"shape", result.shape}};
     if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
+    object["seconds"] = seconds;
     object["arena_bytes"] = running.plan.arena_bytes;
     object["isa"] = running.session.isa();
     object["n_threads"] = running.plan.limits.n_threads;

@@ -1,6 +1,7 @@
 // Arrays of numbers and masks, read from .npy files for the verbs that compute with vectors.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,10 +51,13 @@ struct MaskArray {
 /// [sequence, key] or, of one sequence, [key]: true or −inf hides a key, other numbers are added.
 [[nodiscard]] MaskArray read_padding(const std::string& path, const AttentionSize& size);
 
+/// Computes a result `repeat` times; the median of the seconds it took.
+[[nodiscard]] double timed(std::uint32_t repeat, const std::function<void()>& compute);
+
 /// What attend and encode end with: the result to `output`, unless that is empty, its first two dimensions swapped back
 /// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none.
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
-                   std::span<const std::uint64_t> weights_shape, const Running& running);
+                   std::span<const std::uint64_t> weights_shape, const Running& running, double seconds);
 
 /// Writes a whole array.
 void write_npy(const std::string& path, std::span<const std::uint64_t> shape, std::span<const float> data);

@@ -26,6 +26,7 @@ struct AttendOptions {
     bool causal = false, seq_first = false, explain = false;
     std::uint32_t n_heads = 0, n_kv_heads = 0;
     float scale = 0, softcap = 0;
+    std::uint32_t repeat = 1;
     Type kv_type = Type::f32;
 };
 
@@ -265,9 +266,10 @@ void attend_arrays(AttendOptions& options) {
     std::uint64_t n_out = 1;
     for (const std::uint64_t n : job.out_shape) n_out *= n;
     result.data.resize(n_out);
+    double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
         require(set_weights(running.session, asked));
-        require(attend(running.session, job.input, result.data), opened.name);
+        seconds = timed(options.repeat, [&] { require(attend(running.session, job.input, result.data), opened.name); });
     };
     const Attended attended = attended_of(opened, job);
     if (options.view.wanted())
@@ -277,7 +279,7 @@ void attend_arrays(AttendOptions& options) {
     if (options.explain) print_steps(options, opened.model, job, result.data);
     finish_arrays(options.output, std::move(result), options.seq_first && job.batched && !options.model.empty(),
                   options.common.json, options.view.weights.empty() ? Shape{} : attended.weights_shape(options.view),
-                  running);
+                  running, seconds);
 }
 
 }  // namespace
@@ -310,6 +312,7 @@ void add_attend(CLI::App& app) {
     file("--past-value", options->past_value, "without MODEL: their values");
     file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
     add_kv(verb, options->kv_type);
+    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
     add_common(verb, options->common);
     verb.callback([options, scale] {
         if (scale->count() && options->scale == 0) throw Refusal("--scale, want a number other than 0, had 0", 2);

@@ -23,6 +23,7 @@ struct VectorOptions {
     std::string model, text, texts, source, target, memory, output;
     std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
     bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false;
+    std::uint32_t repeat = 1;
     Type kv_type = Type::f32;
 };
 
@@ -235,9 +236,10 @@ void encode_arrays(VectorOptions& options) {
     Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
     if (!rows.batched) shape.erase(shape.begin());
     FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
+    double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
         require(set_weights(running.session, asked), "--layer");
-        require(encode(running.session, job.input, result.data), opened.name);
+        seconds = timed(options.repeat, [&] { require(encode(running.session, job.input, result.data), opened.name); });
     };
     std::vector<Attended> all = attentions_of(opened, job);
     const auto chosen = std::find_if(all.begin(), all.end(), [&](const Attended& a) {
@@ -250,7 +252,7 @@ void encode_arrays(VectorOptions& options) {
     else
         pass({});
     finish_arrays(options.output, std::move(result), options.seq_first && rows.batched && !pooled, options.common.json,
-                  options.view.weights.empty() ? Shape{} : chosen->weights_shape(options.view), running);
+                  options.view.weights.empty() ? Shape{} : chosen->weights_shape(options.view), running, seconds);
 }
 
 }  // namespace
@@ -280,6 +282,7 @@ void add_encode(CLI::App& app) {
     verb.add_flag("--cross", options->cross, "its attention to the memory");
     verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
     add_kv(verb, options->kv_type);
+    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
     add_common(verb, options->common);
     verb.callback([options, text] {
         options->has_text = text->count() > 0;
