@@ -33,7 +33,6 @@ struct F16 {
 };
 
 struct Bf16 {
-    static constexpr Type kType = Type::bf16;
     using Element = std::uint16_t;
     static float load(std::uint16_t x) { return from_bf16(x); }
 };
