@@ -105,10 +105,9 @@ TEST_CASE("cli: attend refuses in one line") {
     refuses({"--query", empty, "-o", y}, 1, "elements, want 1 or more, had shape [0, 6]");
     refuses({"--query", four, "-o", y, "--n-kv-heads", "2"}, 1, "want 2 heads, had [2, 3, 6, 4]");
     refuses({"--query", x, "-o", y, "--scale", "0"}, 2, "--scale, want a number other than 0");
-    const auto model = demo_model_bytes();
-    write_text(files.path("demo.fovea"), {reinterpret_cast<const char*>(model.data()), model.size()});
-    refuses({files.path("demo.fovea"), "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap, want it");
-    check_refused({"encode", files.path("demo.fovea"), "-p", "x", "-o", y}, 1,
+    const DemoFile demo;
+    refuses({demo.path, "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap, want it");
+    check_refused({"encode", demo.path, "-p", "x", "-o", y}, 1,
                   "want an encoder or a decoder of vectors, had one for logits");
     check_refused({"encode"}, 2, "MODEL, want a Fovea file");
 }

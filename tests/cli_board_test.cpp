@@ -9,50 +9,41 @@ namespace {
 
 using nlohmann::json;
 
-struct DemoFile {
-    TemporaryFolder folder;
-    std::string path = (folder / "demo.fovea").string();
-
-    DemoFile() {
-        const auto bytes = demo_model_bytes();
-        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    }
-    [[nodiscard]] Ran plan(std::vector<std::string> options) const {
-        options.insert(options.begin(), {"plan", path});
-        return run_fovea(options);
-    }
-};
+Ran plan_of(const DemoFile& demo, std::vector<std::string> options) {
+    options.insert(options.begin(), {"plan", demo.path});
+    return run_fovea(options);
+}
 
 TEST_CASE("cli: plan says whether a board has the memory, to the byte") {
     const DemoFile demo;
-    const Ran ample = demo.plan({"--flash", "8M", "--ram", "4M"});
+    const Ran ample = plan_of(demo, {"--flash", "8M", "--ram", "4M"});
     CHECK(ample.status == 0);
     CHECK(ample.out.ends_with("\nfits\n"));
-    const json board = json::parse(demo.plan({"--flash", "1G", "--ram", "1G", "--json"}).out)["board"];
+    const json board = json::parse(plan_of(demo, {"--flash", "1G", "--ram", "1G", "--json"}).out)["board"];
     CHECK(board["fits"] == true);
     CHECK(board["flash_bytes"] == demo_model_bytes().size() + 65536);
     for (const char* option : {"--flash", "--ram"}) {
         CAPTURE(option);
         const auto bytes = board[option == std::string("--ram") ? "ram_bytes" : "flash_bytes"].get<std::uint64_t>();
-        CHECK(demo.plan({option, std::to_string(bytes)}).status == 0);
-        const Ran ran = demo.plan({option, std::to_string(bytes - 1)});
+        CHECK(plan_of(demo, {option, std::to_string(bytes)}).status == 0);
+        const Ran ran = plan_of(demo, {option, std::to_string(bytes - 1)});
         CHECK(ran.status == 1);
         CHECK(ran.err.find("does not fit: " + std::string(option == std::string("--ram") ? "RAM" : "flash")) !=
               std::string::npos);
         CHECK(ran.out.find("does not fit") != std::string::npos);
     }
-    CHECK(demo.plan({"--flash", "1M", "--ram", "1K"}).err.find("does not fit: flash") != std::string::npos);
+    CHECK(plan_of(demo, {"--flash", "1M", "--ram", "1K"}).err.find("does not fit: flash") != std::string::npos);
 }
 
 TEST_CASE("cli: the largest context that plan names fits, and one more does not") {
     const DemoFile demo;
-    const json board = json::parse(demo.plan({"--ram", "512K", "--kv", "f16", "--json"}).out)["board"];
+    const json board = json::parse(plan_of(demo, {"--ram", "512K", "--kv", "f16", "--json"}).out)["board"];
     CHECK(board["fits"] == false);
     const auto context = board["largest_context"].get<std::uint32_t>();
     for (const std::uint32_t n : {context, context + 1})
-        CHECK(demo.plan({"--ram", "512K", "--kv", "f16", "--context", std::to_string(n)}).status ==
+        CHECK(plan_of(demo, {"--ram", "512K", "--kv", "f16", "--context", std::to_string(n)}).status ==
               (n == context ? 0 : 1));
-    CHECK(demo.plan({"--ram", "9K"}).err.find("no context would") != std::string::npos);
+    CHECK(plan_of(demo, {"--ram", "9K"}).err.find("no context would") != std::string::npos);
 }
 
 TEST_CASE("cli: embed writes every byte of a file") {

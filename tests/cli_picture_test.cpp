@@ -66,11 +66,10 @@ TEST_CASE("cli: run draws prompt and answer: one layer, all layers, or into the 
 TEST_CASE("cli: logits labels what no tokenizer names by numbers, and draws each sequence") {
     const Files files;
     const std::string svg = files.path("a.svg");
-    const auto model = demo_model_bytes();
-    write_text(files.path("demo.fovea"), {reinterpret_cast<const char*>(model.data()), model.size()});
-    CHECK(output_of({"logits", files.path("demo.fovea"), "-p", "lights on", "--picture", svg}) == "");
+    const DemoFile demo;
+    CHECK(output_of({"logits", demo.path, "-p", "lights on", "--picture", svg}) == "");
     CHECK(count(read_text(svg), ">layer 0<") == 1);
-    CHECK(output_of({"logits", files.path("demo.fovea"), "-p", "lights on", "--picture", svg, "--top", "1"}) != "");
+    CHECK(output_of({"logits", demo.path, "-p", "lights on", "--picture", svg, "--top", "1"}) != "");
 }
 
 TEST_CASE("cli: attend draws positions, one panel a head, a pattern for each sequence") {

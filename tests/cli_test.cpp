@@ -15,17 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-/// The built-in model as a file of its own.
-struct DemoFile {
-    TemporaryFolder folder;
-    std::string path = (folder / "demo.fovea").string();
-
-    DemoFile() {
-        const auto bytes = demo_model_bytes();
-        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    }
-};
-
 TEST_CASE("cli: every verb has help, on standard output") {
     for (const char* verb : {"run", "convert", "inspect", "plan", "logits", "attend", "encode", "tokenize", "bench",
                              "certify", "eval", "embed"}) {

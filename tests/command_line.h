@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "convert_fixtures.h"
+#include "opened.h"
 
 namespace fovea::testing {
 
@@ -86,6 +87,17 @@ inline std::string output_of(const std::vector<std::string>& arguments) {
     CHECK(ran.status == 0);
     return ran.out;
 }
+
+/// The built-in model as a file of its own.
+struct DemoFile {
+    TemporaryFolder folder;
+    std::string path = (folder / "demo.fovea").string();
+
+    DemoFile() {
+        const auto bytes = demo_model_bytes();
+        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+};
 
 /// The path of a reference model, or nothing where it is absent: then the caller skips, which on a build server fails.
 inline std::optional<fs::path> reference_model(const char* name) {
