@@ -3,6 +3,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "refusal.h"
 #include "report.h"
 
@@ -63,18 +67,31 @@ std::vector<Token> encode_text(const OpenedModel& opened, const std::string& tex
 // An arena of a tiny model has its pages before the first token: a page's first touch takes longer than a layer there.
 constexpr std::uint64_t kTouchedBytes = 4 << 20;
 
+// A larger one is asked for in large pages, where the system gives them for the asking: attention walks over more small
+// ones than the CPU remembers.
+constexpr std::size_t kLargePage = 2 << 20;
+
+/// So many bytes for an arena; null: there is no such memory.
+std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
+    if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
+    const auto size = static_cast<std::size_t>(bytes);
+    const std::align_val_t alignment{bytes <= kTouchedBytes ? kArenaAlignment : kLargePage};
+    auto* arena = static_cast<std::byte*>(::operator new (size, alignment, std::nothrow));
+    if (arena && bytes <= kTouchedBytes) std::memset(arena, 0, size);
+#if defined(MADV_HUGEPAGE)
+    if (arena && bytes > kTouchedBytes) madvise(arena, size, MADV_HUGEPAGE);  // a wish: refused is as good as unasked
+#endif
+    return {arena, ArenaDelete{alignment}};
+}
+
 Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa) {
     Running running;
     require(make_plan(opened.model.config(), limits, running.plan), opened.name);
     const std::uint64_t bytes = running.plan.arena_bytes;
-    void* arena = nullptr;
-    if (bytes <= std::numeric_limits<std::size_t>::max() / 2)
-        arena = ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{kArenaAlignment}, std::nothrow);
-    if (!arena)
+    running.arena = take_arena(bytes);
+    if (!running.arena)
         throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
                       " bytes for the arena, had fewer (--context makes it smaller)");
-    running.arena.reset(static_cast<std::byte*>(arena));
-    if (bytes <= kTouchedBytes) std::memset(arena, 0, static_cast<std::size_t>(bytes));
     const std::span<std::byte> span{running.arena.get(), static_cast<std::size_t>(bytes)};
     require(make_session(opened.model, limits, span, running.session, isa), opened.name);
     return running;

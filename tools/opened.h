@@ -33,7 +33,8 @@ struct OpenedModel {
 [[nodiscard]] std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special);
 
 struct ArenaDelete {
-    void operator()(std::byte* arena) const noexcept { ::operator delete (arena, std::align_val_t{kArenaAlignment}); }
+    std::align_val_t alignment{kArenaAlignment};
+    void operator()(std::byte* arena) const noexcept { ::operator delete (arena, alignment); }
 };
 
 /// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.

@@ -15,7 +15,7 @@ constexpr float kExpMin = -80.0f;  // below: 0, well above where float32 underfl
 constexpr float kExpMax = 89.0f;   // e^89 > 2^128: infinity
 constexpr float kLog2E = 0x1.715476p+0f;
 constexpr float kLn2High = 0x1.62e430p-1f, kLn2Low = -0x1.05c610p-29f;
-constexpr std::uint32_t kExpBias = 126u << 23;
+constexpr float kExpRound = kRound + 126.0f;  // of a sum with it the low bits are the exponent of 2^(n − 1)
 // e^r for |r| <= ln 2 / 2
 constexpr float kExp[] = {1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558acp-5f, 0x1.12397cp-7f, 0x1.6a518cp-10f};
 

@@ -82,11 +82,11 @@ float polynomial(float x, const float (&c)[n]) {
 /// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980).
 inline float exp_f32(float x) {
     const float c = x > kExpMax ? kExpMax : x;
-    const float t = fma_f32(c, kLog2E, kRound);  // its low bits are n
-    const float n = t - kRound;
+    const float t = fma_f32(c, kLog2E, kExpRound);
+    const float n = t - kExpRound;
     const float r = fma_f32(n, -kLn2Low, fma_f32(n, -kLn2High, c));
     // First times 2^(n − 1), so that 2^128 is never needed.
-    const float y = polynomial(r, kExp) * float_of((bits(t) << 23) + kExpBias) * 2.0f;
+    const float y = polynomial(r, kExp) * float_of(bits(t) << 23) * 2.0f;
     return x < kExpMin ? 0.0f : y;
 }
 

@@ -25,8 +25,8 @@ struct Tile {
     alignas(64) float score[kRowBlock * kTile];  // [row][position]; weights after weigh
     alignas(64) float bias[kRowBlock * kTile];   // [row][position]: the masks' sum, where there are masks
     alignas(64) float l[kRowBlock * kLanes];     // [row]: sums of weights by lane
-    alignas(64) float m_new[kLanes];             // [row]: largest score so far
-    alignas(64) float decay[kLanes];             // exp(largest before this tile − m_new)
+    alignas(64) float m[kLanes];                 // [row]: largest score so far
+    alignas(64) float decay[kLanes];             // exp(largest before this tile − m)
     std::uint32_t base;                          // first position
     std::uint32_t begin, end;                    // positions that any row sees,
     std::uint32_t panel, panel_end;              // and the panels these lie in, counted from base
@@ -101,15 +101,17 @@ void score_rows_of(std::uint32_t n_rows, const Attend& a, std::uint32_t row, Til
     if constexpr (kRows > 1) score_rows_of<kRows - 1, W>(n_rows, a, row, t);
 }
 
+/// Whether all rows see the whole tile and their scores are only scaled, as most are.
+inline bool is_plain(const Attend& a, const Tile& t) {
+    bool plain = !a.masks && a.softcap == 0.0f;
+    for (std::uint32_t r = 0; r < a.n_rows; ++r) plain &= a.first[r] <= t.base && a.last[r] >= t.base + kTile;
+    return plain;
+}
+
 /// Calls body(p, add, mask) for the tile's panels; add(x) is x plus the masks' sum, mask(x, y) x in the lanes that row
-/// r sees, else y. A row that sees the whole tile, the common one, has no masks and a fixed number of panels.
+/// r sees, else y.
 template<class Body>
 FOVEA_LANES void for_panels(const Attend& a, const Tile& t, std::uint32_t r, Seen s, Body&& body) {
-    const auto nothing = [](F32x16 x) { return x; };
-    if (s.begin == 0 && s.end == kTile && !a.masks) {
-        for (std::uint32_t p = 0; p < kTilePanels; ++p) body(p, nothing, [](F32x16 x, F32x16) { return x; });
-        return;
-    }
     const F32x16 hidden = floats(splat_bits(kMinusInfinity));
     for (std::uint32_t p = t.panel; p < t.panel_end; ++p) {
         const int lane = static_cast<int>(p * kLanes);
@@ -120,7 +122,7 @@ FOVEA_LANES void for_panels(const Attend& a, const Tile& t, std::uint32_t r, See
                 p, [&](F32x16 x) { return x + bias; },
                 [&](F32x16 x, F32x16 y) { return select(lanes, select(bias == hidden, y, x), y); });
         } else {
-            body(p, nothing, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
+            body(p, [](F32x16 x) { return x; }, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
         }
     }
 }
@@ -141,11 +143,20 @@ FOVEA_LANES F32x16 score_of(const Attend& a, const float* dot, Add add, Mask mas
     return mask(add(score), floats(splat_bits(kMinusInfinity)));
 }
 
-/// Scales, caps and masks the tile's dot products and finds each row's new maximum. A row that sees nothing is given a
-/// decay of exp(0 − 0).
+/// The rows' new maxima, of which `tops` are the tile's, and what they change. Rows that see nothing, where `saw` is 0,
+/// stay as they are.
+FOVEA_LANES void raise(Tile& t, F32x16 tops, F32x16 saw) {
+    const F32x16 one = splat(1.0f), unseen = floats(splat_bits(kMinusInfinity)), m = load(t.m);
+    const Mask16 sees = saw > splat(0.0f);
+    const F32x16 m_new = select(sees, max(m, tops), m);
+    store(m_new, t.m);
+    store(select(sees, select(m == unseen, one, exp<true>(m - m_new)), one), t.decay);
+}
+
+/// Scales, caps and masks the tile's dot products and finds each row's new maximum.
 [[gnu::flatten]] inline void mask_scores(const Attend& a, Tile& t) {
     const F32x16 unseen = floats(splat_bits(kMinusInfinity));
-    F32x16 m_old = splat(0.0f), m_new = m_old;  // filled by lane: a load of floats stored one by one waits for them
+    F32x16 tops = unseen, saw = splat(0.0f);  // filled by lane: a load of floats stored one by one waits for them
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
         const Seen s = seen(a, r, t.base);
         if (s.begin >= s.end) continue;
@@ -157,29 +168,49 @@ FOVEA_LANES F32x16 score_of(const Attend& a, const float* dot, Add add, Mask mas
             top = max(top, score);
         });
         if (t.panel_end < kTilePanels) top = max(top, unseen);  // the panels left out: this matters to NaN alone
-        const float m = a.m[r], tile_m = fold_max(top);
-        a.m[r] = m > tile_m ? m : tile_m;
         const Mask16 lane = lanes_between(static_cast<int>(r), static_cast<int>(r) + 1);
-        m_old = select(lane, splat(m), m_old);
-        m_new = select(lane, splat(a.m[r]), m_new);
+        tops = select(lane, splat(fold_max(top)), tops);
+        saw = select(lane, splat(1.0f), saw);
     }
-    store(m_new, t.m_new);
-    const F32x16 decay = exp(m_old - m_new);
-    store(select(m_old == unseen, splat(1.0f), decay), t.decay);
+    raise(t, tops, saw);
+}
+
+/// The same for a plain tile.
+inline void scale_scores(const Attend& a, Tile& t) {
+    const F32x16 scale = splat(a.scale);
+    F32x16 tops = floats(splat_bits(kMinusInfinity));
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRowBlock; ++r) {
+        if (r == a.n_rows) break;
+        F32x16 top = floats(splat_bits(kMinusInfinity));
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kTilePanels; ++p) {
+            float* at = t.score + r * kTile + p * kLanes;
+            const F32x16 score = load(at) * scale;
+            store(score, at);
+            top = max(top, score);
+        }
+        tops = select(lanes_between(static_cast<int>(r), static_cast<int>(r) + 1), splat(fold_max(top)), tops);
+    }
+    raise(t, tops, splat(1.0f));
 }
 
 /// Turns scores into weights exp(score − m), zero where unseen, and adds them to l.
-[[gnu::flatten]] inline void weigh(const Attend& a, Tile& t) {
+template<bool kPlain>
+[[gnu::flatten]] void weigh(const Attend& a, Tile& t) {
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
-        const Seen s = seen(a, r, t.base);
-        const F32x16 m = splat(t.m_new[r]);
-        float* weight = t.score + r * kTile;
+        const F32x16 m = splat(t.m[r]);
         F32x16 l = load(t.l + r * kLanes) * splat(t.decay[r]);
-        for_panels(a, t, r, s, [&](std::uint32_t p, auto, auto mask) {
-            const F32x16 w = mask(exp(load(weight + p * kLanes) - m), splat(0.0f));
-            store(w, weight + p * kLanes);
+        const auto panel = [&](std::uint32_t p, auto, auto mask) {
+            float* weight = t.score + r * kTile + p * kLanes;
+            const F32x16 w = mask(exp<true>(load(weight) - m), splat(0.0f));
+            store(w, weight);
             l = l + w;
-        });
+        };
+        if constexpr (kPlain) {
+            const auto as_it_is = [](F32x16 x, F32x16) { return x; };
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kTilePanels; ++p) panel(p, 0, as_it_is);
+        } else {
+            for_panels(a, t, r, seen(a, r, t.base), panel);
+        }
         store(l, t.l + r * kLanes);
     }
 }
@@ -290,16 +321,21 @@ void add_values_seen(const Attend& a, Tile& t) {
 /// The chunk's tiles from the first position that any row sees to the last.
 template<class W>
 void attend_tiles(const Attend& a, Tile& t, std::uint32_t begin, std::uint32_t end, bool skip_zeros) {
+    store(floats(splat_bits(kMinusInfinity)), t.m);
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
-        a.m[r] = __builtin_bit_cast(float, kMinusInfinity);
         store(splat(0.0f), t.l + r * kLanes);
         for (std::uint32_t i = 0; i < a.value_stride; i += kLanes) store(splat(0.0f), a.o + r * a.value_stride + i);
     }
     for (t.base = begin / kTile * kTile; t.base < end; t.base += kTile) {
         t.narrow(begin, end);
         score_tile<W>(a, t);
-        mask_scores(a, t);
-        weigh(a, t);
+        if (is_plain(a, t)) {
+            scale_scores(a, t);
+            weigh<true>(a, t);
+        } else {
+            mask_scores(a, t);
+            weigh<false>(a, t);
+        }
         if (skip_zeros) {
             add_values_seen<W>(a, t);
             continue;
@@ -321,7 +357,10 @@ void attend(const Attend& a) noexcept {
         zeros = fma(load(a.o + i), splat(0.0f), zeros);
     if (fold_sum(zeros) != 0.0f) attend_tiles<W>(a, t, begin, end, true);
     for (std::uint32_t i = 0; i < a.n_rows * a.value_stride; i += kLanes) store(load(a.o + i) + splat(0.0f), a.o + i);
-    for (std::uint32_t r = 0; r < a.n_rows; ++r) a.l[r] = fold_sum(load(t.l + r * kLanes));
+    for (std::uint32_t r = 0; r < a.n_rows; ++r) {
+        a.m[r] = t.m[r];
+        a.l[r] = fold_sum(load(t.l + r * kLanes));
+    }
 }
 
 /// A second pass over one tile, for those who want to see the weights.

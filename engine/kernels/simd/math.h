@@ -16,13 +16,16 @@ FOVEA_LANES F32x16 polynomial(F32x16 x, const float (&c)[n]) {
 
 FOVEA_LANES F32x16 with_sign_of(F32x16 x, F32x16 y) { return floats(bits(y) | (bits(x) & splat_bits(0x80000000u))); }
 
+/// Where x is known to be at most 0 (or NaN), fewer steps come to the same bits.
+template<bool kAtMost0 = false>
 FOVEA_LANES F32x16 exp(F32x16 x) {
-    const F32x16 c = select(x > splat(kExpMax), splat(kExpMax), x);
-    const F32x16 t = fma(c, splat(kLog2E), splat(kRound));
-    const F32x16 n = t - splat(kRound);
+    const F32x16 round = splat(kAtMost0 ? kExpRound + 1.0f : kExpRound);
+    const F32x16 c = kAtMost0 ? x : select(x > splat(kExpMax), splat(kExpMax), x);
+    const F32x16 t = fma(c, splat(kLog2E), round);
+    const F32x16 n = t - round;
     const F32x16 r = fma(n, splat(-kLn2Low), fma(n, splat(-kLn2High), c));
-    const F32x16 y = polynomial(r, kExp) * floats(shift_left<23>(bits(t)) + splat_bits(kExpBias));
-    return select(x < splat(kExpMin), splat(0.0f), y * splat(2.0f));
+    const F32x16 y = polynomial(r, kExp) * floats(shift_left<23>(bits(t)));
+    return select(x < splat(kExpMin), splat(0.0f), kAtMost0 ? y : y * splat(2.0f));
 }
 
 FOVEA_LANES F32x16 tanh(F32x16 x) {
