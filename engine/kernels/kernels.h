@@ -197,6 +197,9 @@ extern const Kernels kernels_avx2;    // each defined where the build has it: FO
 extern const Kernels kernels_avxvnni;
 extern const Kernels kernels_avx512;
 extern const Kernels kernels_avx512vnni;
+extern const Kernels kernels_neon;
+extern const Kernels kernels_neon_dotprod;
+extern const Kernels kernels_neon_i8mm;
 
 /// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;

@@ -25,6 +25,15 @@ constexpr Entry kTables[] = {
 #if defined(FOVEA_HAVE_AVX2)
     {"avx2", &kernels_avx2},
 #endif
+#if defined(FOVEA_HAVE_NEON_I8MM)
+    {"neon_i8mm", &kernels_neon_i8mm},
+#endif
+#if defined(FOVEA_HAVE_NEON_DOTPROD)
+    {"neon_dotprod", &kernels_neon_dotprod},
+#endif
+#if defined(FOVEA_HAVE_NEON)
+    {"neon", &kernels_neon},
+#endif
     {"scalar", &kernels_scalar},
 };
 constexpr std::size_t kTableCount = sizeof(kTables) / sizeof(kTables[0]);

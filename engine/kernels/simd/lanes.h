@@ -12,7 +12,7 @@
 //     splat(f)            f in every lane
 //     keep(x)             x, unchanged, in registers: a compiler may otherwise load it again at each use
 //     a + b, a - b, a * b, a / b, sqrt(a)
-//     fma(a, b, c)        a·b + c, rounded once
+//     fma(a, b, c)        a·b + c, rounded once; a may be a float
 //     max(a, b)           a > b ? a : b, so b where either is NaN and b for two zeros
 //     a > b, a < b, a == b   Mask16; false where either is NaN
 //     fold_sum(a)         lane i += lane i + 8, then + 4, + 2, + 1: lane 0
@@ -50,6 +50,8 @@ struct Bfloat {
 #include "lanes_avx512.h"
 #elif defined(__AVX2__)
 #include "lanes_avx2.h"
+#elif defined(__aarch64__)
+#include "lanes_neon.h"
 #else
 #error "no lanes for this instruction set"
 #endif

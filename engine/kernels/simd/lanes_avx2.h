@@ -86,6 +86,7 @@ FOVEA_LANES F32x16 sqrt(F32x16 a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_p
 FOVEA_LANES F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }
+FOVEA_LANES F32x16 fma(float a, F32x16 b, F32x16 c) { return fma(splat(a), b, c); }
 FOVEA_LANES F32x16 max(F32x16 a, F32x16 b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
 FOVEA_LANES Mask16 operator>(F32x16 a, F32x16 b) {
     return {_mm256_cmp_ps(a.low, b.low, _CMP_GT_OQ), _mm256_cmp_ps(a.high, b.high, _CMP_GT_OQ)};

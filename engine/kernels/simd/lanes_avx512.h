@@ -65,6 +65,7 @@ FOVEA_LANES F32x16 operator*(F32x16 a, F32x16 b) { return {a.v * b.v}; }
 FOVEA_LANES F32x16 operator/(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 FOVEA_LANES F32x16 sqrt(F32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
 FOVEA_LANES F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+FOVEA_LANES F32x16 fma(float a, F32x16 b, F32x16 c) { return fma(splat(a), b, c); }
 FOVEA_LANES F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 FOVEA_LANES Mask16 operator>(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ)}; }
 FOVEA_LANES Mask16 operator<(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }

@@ -11,16 +11,17 @@ namespace {
 template<Type kWeights>
 struct Superblock {
     static constexpr Type kType = kWeights;
+    static constexpr bool kPairs = false;
     static constexpr std::size_t kPairBytes = kType == Type::q8 ? 128 : 64;
     Half scales[2][kLanes];
     std::byte quants[2][kGroup / 8][kPairBytes];
 
     FOVEA_LANES F32x16 scale(std::size_t group) const { return load(scales[group]); }
-    /// The two cells of a group's columns 8·pair to 8·pair + 7.
-    FOVEA_LANES void cells(std::size_t group, std::size_t pair, Bytes (&cell)[2]) const {
+    /// The first or second cell of a group's columns 8·pair to 8·pair + 7.
+    FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
         const std::byte* p = quants[group][pair];
-        cell[0] = kType == Type::q8 ? q8_cell(bytes(p)) : low_nibbles(bytes(p));
-        cell[1] = kType == Type::q8 ? q8_cell(bytes(p + kPairBytes - 64)) : high_nibbles(bytes(p));
+        if constexpr (kType == Type::q8) return q8_cell(bytes(p + 64 * i));
+        return i ? high_nibbles(bytes(p)) : low_nibbles(bytes(p));
     }
 };
 
@@ -28,12 +29,13 @@ struct Superblock {
 template<Type kWeights>
 struct WideSuperblock {
     static constexpr Type kType = kWeights;
+    static constexpr bool kPairs = QuantTiling::kPairs;
     float scales[2][kLanes];
     std::byte quants[2][kGroup / 8][2][64];
 
     FOVEA_LANES F32x16 scale(std::size_t group) const { return load(scales[group]); }
-    FOVEA_LANES void cells(std::size_t group, std::size_t pair, Bytes (&cell)[2]) const {
-        for (std::size_t i = 0; i < 2; ++i) cell[i] = bytes(quants[group][pair][i]);
+    FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
+        return bytes(quants[group][pair][i]);
     }
 };
 
@@ -48,8 +50,8 @@ struct QuantUnit {
             for (std::size_t group = 0; group < 2; ++group) {
                 store(from[i].scale(group), to[i].scales[group]);
                 for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
-                    Bytes cell[2];
-                    from[i].cells(group, pair, cell);
+                    Bytes cell[2] = {from[i].cell(group, pair, 0), from[i].cell(group, pair, 1)};
+                    make_pairs(cell);
                     for (std::size_t half = 0; half < 2; ++half) store(cell[half], to[i].quants[group][pair][half]);
                 }
             }
@@ -67,27 +69,24 @@ FOVEA_LANES void add_group(float* sum, const Q* const (&weight)[kPanels], std::s
                            std::size_t n_packed) {
     const std::byte* const x_scales = x + kGroup * n_packed;
     const std::byte* const starts = x_scales + (Q::kType == Type::q8 ? 4 : 8) * n_packed;
-    Bytes dot[kRows][kPanels];
+    Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum(starts + 4 * r);
     }
     FOVEA_UNROLL for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
-        Bytes cell[kPanels][2];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p]->cells(group, pair, cell[p]);
-        FOVEA_UNROLL for (std::uint32_t i = 0; i < 2; ++i, x += 4 * n_packed) {
-            asm("" : "+r"(x));  // rows are at small offsets from it; the compiler would keep a pointer for each
-            FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-                FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                    dot[r][p] = add_products<Q::kType>(dot[r][p], cell[p][i], x + 4 * r);
-                }
-            }
-        }
+        if constexpr (Q::kPairs)
+            add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
+        else
+            add_columns(dot, weight, group, pair, x, n_packed);
+        x += 8 * n_packed;
     }
     F32x16 scale[kPanels];
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p]->scale(group);
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         const F32x16 x_scale = splat(__builtin_bit_cast(float, word(x_scales + 4 * r)));
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            if constexpr (Q::kPairs)
+                if (r % 2 == 0) part(dot[r][p], dot[r + 1][p]);
             float* at = sum + (r * kPanels + p) * kLanes;
             store(fma(end_sum<Q::kType>(dot[r][p], starts + 4 * r), scale[p] * x_scale, load(at)), at);
         }

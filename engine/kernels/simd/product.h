@@ -36,7 +36,7 @@ FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weig
             if (kRows > 1 && (kRows + 1) * kPanels <= Tiling::kHeld) keep(column[p]);
         }
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-            const F32x16 x = splat(operand[col * operand_stride + r * kRowStride]);
+            const float x = operand[col * operand_stride + r * kRowStride];
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = fma(x, column[p], sum[r][p]);
         }
     }

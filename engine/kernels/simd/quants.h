@@ -1,20 +1,25 @@
 // Integer products of quantized weights, sixteen rows at a time, and the only place that knows their instructions.
 //
-//   Bytes                  64 of them: a cell (four columns of sixteen rows), or sixteen int32 sums
+//   QuantTiling            tile shapes: kRows, kSums, kStreams, kOperandBytes as in Tiling; kPairs: see make_pairs
+//   Bytes                  64 of them: a cell (four columns of sixteen rows)
 //   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
-//   four(x)                the four bytes at x, sixteen times
-//   flip(w)                bit 7 of each flipped: as an unsigned number, w + 128
 //   low_nibbles(w), high_nibbles(w)
-//   dot4(sum, u, x)        sum + the products of unsigned u with signed x by fours, exactly (VNNI)
-//   pairs(u, x)            the same products by twos, as int16, saturated
-//   widened(p)             sums of int16 by twos
-//   add16, add32(a, b)     by int16, int32
-//   magnitudes(w), turned(x, w)   |w|; x·sign(w), where w is not 0
-//   to_float(sum)          sixteen int32 as floats
+//   q8_cell(w)             q8 weights as add_products wants them
 //   store_bytes(x, p)      the lowest byte of each of sixteen words
+//   Dot                    sixteen rows' sums over a group, in whatever parts
+//   begin_sum(start)       before the first products. `start` is where a sum starts, at once or at last, if weights are
+//                          multiplied as unsigned, see Kernels::pack_q8
+//   add_columns(dot, weight, group, pair, x, n_packed)  products of two cells of each panel, eight columns, with those
+//                          columns of kRows rows, which are at x and at x + 4·n_packed
+//   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
+// With kPairs, for many rows, which go by twos (without, make_pairs does nothing):
+//   make_pairs(cell)       two cells, ready for add_pairs
+//   add_pairs<kRows>(dot, weight, group, pair, x, n_packed)  as add_columns; two Dots hold two rows' sums
+//   part(a, b)             into one row's and the other's
 #pragma once
 #include "../kernels.h"
 #include "lanes.h"
+#include "product.h"
 
 namespace fovea {
 namespace {
@@ -26,132 +31,38 @@ FOVEA_LANES int word(const std::byte* p) {
     return x;
 }
 
-#if defined(__AVX512F__)
+}  // namespace
+}  // namespace fovea
 
-/// Tile shapes, by measurement.
-struct QuantTiling {
-    static constexpr std::uint32_t kRows = 12;    // rows of an operand at once
-    static constexpr std::uint32_t kSums = 24;    // rows·panels at once: as many integer sums are in registers
-    static constexpr std::uint32_t kStreams = 8;  // panels at once with a single row
-    static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together
-};
-
-using Bytes = __m512i;
-FOVEA_LANES Bytes bytes(const std::byte* p) { return _mm512_loadu_si512(p); }
-FOVEA_LANES void store(Bytes x, std::byte* p) { _mm512_store_si512(p, x); }
-FOVEA_LANES Bytes four(const std::byte* x) { return _mm512_set1_epi32(word(x)); }
-FOVEA_LANES Bytes flip(Bytes w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
-FOVEA_LANES Bytes low_nibbles(Bytes w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
-FOVEA_LANES Bytes high_nibbles(Bytes w) { return low_nibbles(_mm512_srli_epi16(w, 4)); }
-FOVEA_LANES Bytes pairs(Bytes u, Bytes x) { return _mm512_maddubs_epi16(u, x); }
-FOVEA_LANES Bytes widened(Bytes p) { return _mm512_madd_epi16(p, _mm512_set1_epi16(1)); }
-FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return _mm512_add_epi16(a, b); }
-FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return _mm512_add_epi32(a, b); }
-FOVEA_LANES Bytes magnitudes(Bytes w) { return _mm512_abs_epi8(w); }
-FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
-    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
-}
-FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm512_cvtepi32_ps(sum)}; }
-FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
-}
-#if defined(__AVX512VNNI__)
-FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32(sum, u, x); }
-#endif
-
+#if defined(__aarch64__)
+#include "quants_neon.h"
 #else
-
-struct QuantTiling {
-    static constexpr std::uint32_t kRows = 6;
-    static constexpr std::uint32_t kSums = 6;
-    static constexpr std::uint32_t kStreams = 4;
-    static constexpr std::size_t kOperandBytes = 256 << 10;
-};
-
-struct Bytes {
-    __m256i low, high;
-};
-FOVEA_LANES __m256i half(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-FOVEA_LANES Bytes bytes(const std::byte* p) { return {half(p), half(p + 32)}; }
-FOVEA_LANES void store(Bytes x, std::byte* p) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(p), x.low);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(p + 32), x.high);
-}
-FOVEA_LANES Bytes all(__m256i x) { return {x, x}; }
-FOVEA_LANES Bytes four(const std::byte* x) { return all(_mm256_set1_epi32(word(x))); }
-FOVEA_LANES Bytes flip(Bytes w) {
-    const __m256i sign = _mm256_set1_epi8(-128);
-    return {_mm256_xor_si256(w.low, sign), _mm256_xor_si256(w.high, sign)};
-}
-FOVEA_LANES Bytes low_nibbles(Bytes w) {
-    const __m256i mask = _mm256_set1_epi8(15);
-    return {_mm256_and_si256(w.low, mask), _mm256_and_si256(w.high, mask)};
-}
-FOVEA_LANES Bytes high_nibbles(Bytes w) {
-    return low_nibbles({_mm256_srli_epi16(w.low, 4), _mm256_srli_epi16(w.high, 4)});
-}
-FOVEA_LANES Bytes pairs(Bytes u, Bytes x) {
-    return {_mm256_maddubs_epi16(u.low, x.low), _mm256_maddubs_epi16(u.high, x.high)};
-}
-FOVEA_LANES Bytes widened(Bytes p) {
-    const __m256i one = _mm256_set1_epi16(1);
-    return {_mm256_madd_epi16(p.low, one), _mm256_madd_epi16(p.high, one)};
-}
-FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return {_mm256_add_epi16(a.low, b.low), _mm256_add_epi16(a.high, b.high)}; }
-FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
-FOVEA_LANES Bytes magnitudes(Bytes w) { return {_mm256_abs_epi8(w.low), _mm256_abs_epi8(w.high)}; }
-FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
-    return {_mm256_sign_epi8(x.low, w.low), _mm256_sign_epi8(x.high, w.high)};
-}
-FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm256_cvtepi32_ps(sum.low), _mm256_cvtepi32_ps(sum.high)}; }
-FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
-    const __m256i mask = _mm256_set1_epi32(255);
-    const __m256i words = _mm256_packus_epi32(_mm256_and_si256(x.low, mask), _mm256_and_si256(x.high, mask));
-    const __m256i bytes = _mm256_packus_epi16(words, words);  // in each half lanes 0-3, 8-11 and 4-7, 12-15
-    const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(ordered));
-}
-#if defined(__AVXVNNI__)
-FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
-    return {_mm256_dpbusd_avx_epi32(sum.low, u.low, x.low), _mm256_dpbusd_avx_epi32(sum.high, u.high, x.high)};
-}
+#include "quants_x86.h"
 #endif
 
+namespace fovea {
+namespace {
+
+#if !defined(__ARM_FEATURE_MATMUL_INT8)
+FOVEA_LANES void make_pairs(Bytes (&)[2]) {}
 #endif
 
-// A row's sum over a group, from begin_sum by add_products to end_sum, is exact: |sum| <= 32·128·127 < 2^24, so that as
-// a float it is exact too. `start` is where it starts if weights are multiplied as unsigned, see Kernels::pack_q8.
-
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-
-FOVEA_LANES Bytes q8_cell(Bytes w) { return flip(w); }
-FOVEA_LANES Bytes begin_sum(const std::byte* start) { return four(start); }
-template<Type>
-FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
-    return dot4(sum, cell, four(x));
+#if !defined(__aarch64__) || defined(__ARM_FEATURE_DOTPROD)
+/// Cell by cell, so that the sums of many rows hide each other's latency.
+template<std::uint32_t kRows, class Q, std::uint32_t kPanels>
+FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q* const (&weight)[kPanels], std::size_t group,
+                             std::size_t pair, const std::byte* x, std::size_t n_packed) {
+    FOVEA_UNROLL for (std::size_t i = 0; i < 2; ++i, x += 4 * n_packed) {
+        asm("" : "+r"(x));  // rows are at small offsets from it; the compiler would keep a pointer for each
+        Bytes cell[kPanels];
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) cell[p] = weight[p]->cell(group, pair, i);
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                dot[r][p] = add_products<Q::kType>(dot[r][p], cell[p], x + 4 * r);
+            }
+        }
+    }
 }
-template<Type>
-FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte*) {
-    return to_float(sum);
-}
-
-#else
-
-FOVEA_LANES Bytes q8_cell(Bytes w) { return w; }
-FOVEA_LANES Bytes begin_sum(const std::byte*) { return Bytes{}; }
-
-/// q8: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates. q4: eight cells' pairs fit int16,
-/// 8·2·15·127 = 30480, and are widened once.
-template<Type kType>
-FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
-    if constexpr (kType == Type::q4) return add16(sum, pairs(cell, four(x)));
-    return add32(sum, widened(pairs(magnitudes(cell), turned(four(x), cell))));
-}
-template<Type kType>
-FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {
-    return to_float(kType == Type::q4 ? add32(widened(sum), four(start)) : sum);
-}
-
 #endif
 
 }  // namespace
