@@ -129,6 +129,8 @@ TEST_CASE("cli: tokens that are out of range") {
 TEST_CASE("cli: memory that is not there") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MESSAGE("skipped: sanitizers need the address space that this test takes away");
+#elif defined(FOVEA_EMULATED)
+    MESSAGE("skipped: the emulator does not limit a program's memory");
 #else
     const TemporaryFolder folder;
     const Config config = llama_config(2, 48, 6, 6, 8, 88, 1u << 20);  // 2 · 2^20 · 6 · (8 + 16) · 4 bytes of cache

@@ -12,8 +12,14 @@
 namespace fovea::testing {
 namespace {
 
-/// How many of 1,000 held-out commands are answered to the letter.
-int n_exact(const OpenedModel& opened) {
+#if defined(FOVEA_EMULATED)
+constexpr int kCommands = 100;  // the file's first: a tenth of the time, and bits that are the same as elsewhere
+#else
+constexpr int kCommands = 1000;
+#endif
+
+/// How many of kCommands held-out commands are not answered to the letter.
+int n_wrong(const OpenedModel& opened) {
     // Lines of `commands.py 1000 --test --seed 99`: command, tab, answer.
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     REQUIRE(file.good());
@@ -21,21 +27,21 @@ int n_exact(const OpenedModel& opened) {
     Generator generator(opened, running.session);
     int n_commands = 0, n = 0;
     std::string answer;
-    for (std::string line; std::getline(file, line); ++n_commands) {
+    for (std::string line; n_commands < kCommands && std::getline(file, line); ++n_commands) {
         const std::size_t tab = line.find('\t');
         REQUIRE(tab != line.npos);
         const std::string command = line.substr(0, tab) + std::string(opened.model.info().prompt_suffix);
         answer.clear();
         (void)generator.generate(encode_text(opened, command, false), {.n_new = 100},
                                  [&](std::string_view piece) { answer += piece; });
-        n += answer == line.substr(tab + 1);
+        n += answer != line.substr(tab + 1);
     }
-    CHECK(n_commands == 1000);
+    CHECK(n_commands == kCommands);
     return n;
 }
 
-TEST_CASE("demo: 1,000 held-out commands are answered as its training measured") {
-    CHECK(n_exact(open_path_or_demo("")) >= 997);  // all of 1,000, to within 3
+TEST_CASE("demo: held-out commands are answered as its training measured, all of 1,000 to within 3") {
+    CHECK(n_wrong(open_path_or_demo("")) <= 3);
 }
 
 TEST_CASE("demo: converted to q8 it answers as many, to within 3") {
@@ -45,7 +51,7 @@ TEST_CASE("demo: converted to q8 it answers as many, to within 3") {
     options.output = folder / "q8.fovea";
     options.type = Type::q8;
     convert(options);
-    CHECK(n_exact(open_path((folder / "q8.fovea").string())) >= 997);
+    CHECK(n_wrong(open_path((folder / "q8.fovea").string())) <= 3);
 }
 
 }  // namespace
