@@ -76,7 +76,8 @@ void keep_fastest(const char* root, cpu_set_t& mask) noexcept {
         cpu_set_t fast;
         CPU_ZERO(&fast);
         while (file.range(first, last))
-            for (std::uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &fast);
+            for (std::uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu)
+                CPU_SET(static_cast<int>(cpu), &fast);
         CPU_AND(&fast, &fast, &mask);
         if (CPU_COUNT(&fast)) mask = fast;
         return;
@@ -98,7 +99,7 @@ void keep_one_per_core(const char* root, cpu_set_t& mask) noexcept {
         if (!CPU_ISSET(cpu, &mask) || !read_cpu(file, cpu, "topology/thread_siblings_list")) continue;
         while (file.range(first, last))
             for (std::uint64_t sibling = first; sibling <= last && sibling < CPU_SETSIZE; ++sibling)
-                if (sibling != static_cast<std::uint64_t>(cpu)) CPU_CLR(sibling, &mask);
+                if (sibling != static_cast<std::uint64_t>(cpu)) CPU_CLR(static_cast<int>(sibling), &mask);
     }
 }
 

@@ -123,7 +123,8 @@ private:
     std::string_view take_text(std::uint64_t most, const std::string& place) {
         const auto n = take_number<std::uint64_t>(place);
         if (n > most) refuse(place + ": want at most " + std::to_string(most) + " bytes, have " + std::to_string(n));
-        return {reinterpret_cast<const char*>(take(n, place).data()), n};
+        const auto text = take(n, place);
+        return {reinterpret_cast<const char*>(text.data()), text.size()};
     }
 
     void read_header() {
@@ -324,7 +325,7 @@ void Gguf::for_each_text(std::string_view key, const std::function<void(std::str
     const std::byte* at = values_.find(key)->second.bytes.data();
     for (std::uint64_t i = 0; i < n; ++i) {  // each was found to be there when parsing
         const auto size = load<std::uint64_t>(at);
-        take({reinterpret_cast<const char*>(at) + sizeof size, size});
+        take({reinterpret_cast<const char*>(at) + sizeof size, static_cast<std::size_t>(size)});
         at += sizeof size + size;
     }
 }
