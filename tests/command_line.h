@@ -48,7 +48,8 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
         dup2(output, 1);
         dup2(error, 2);
         if (settings.memory_bytes) {
-            const rlimit limit{settings.memory_bytes, settings.memory_bytes};
+            const auto most = static_cast<rlim_t>(settings.memory_bytes);
+            const rlimit limit{most, most};
             setrlimit(RLIMIT_AS, &limit);
         }
         execv(FOVEA_CLI, argv.data());
