@@ -126,7 +126,7 @@ TEST_CASE("cli: pictures that cannot be drawn are refused in one line") {
     check_refused({"run", "--picture", svg}, 2, "want -p TEXT with them");
     const Ran ran = run_fovea({"run", "-p", "x", "-n", "1", "--picture", files.path("none/a.svg")});
     CHECK(ran.status == 1);
-    CHECK(contains(ran.err, "want a file to write"));
+    CHECK(contains(ran.err, "want a file that can be written"));
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // fovea: the command line. Results go to standard output, everything else to standard error. Exit status 0; 2 for a
 // usage error and 1 for any other, each with exactly one line on standard error.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "refusal.h"
 #include "report.h"
+#include "unfinished.h"
 #include "verbs.h"
 
 namespace fovea {
@@ -74,6 +77,23 @@ int run_command_line(int argc, char** argv) {
 
 }  // namespace
 }  // namespace fovea
+
+// No catch is reached where memory ends before main, while CLI11 makes its globals: so it is said here. A priority of
+// its own puts this before them.
+[[gnu::constructor(101)]] static void say_what_ends_us() {
+    std::set_terminate([] {
+        constexpr char kLine[] = "fovea: memory, want more than this system gives, had none left\n";
+        try {
+            if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+        } catch (const std::bad_alloc&) {
+            fovea::remove_unfinished_files();
+            std::fputs(kLine, stderr);
+            std::_Exit(1);
+        } catch (...) {
+        }
+        std::abort();
+    });
+}
 
 int main(int argc, char** argv) {
     // A buffer of our own: stdio would allocate one at the first write, in the middle of a generation.

@@ -3,25 +3,45 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "refusal.h"
 
 namespace fovea {
+namespace {
+
+std::string behind_links(const std::string& path) {
+    std::error_code error;
+    const auto target = std::filesystem::weakly_canonical(path, error);
+    return error ? path : target.string();
+}
+
+bool is_special(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+}
+
+}  // namespace
 
 OutputFile::OutputFile(const std::string& path)
-    : path_(path), temporary_(path + ".partial"), file_(temporary_, std::ios::binary) {
+    : path_(path),
+      target_(behind_links(path)),
+      in_place_(is_special(target_)),
+      temporary_(in_place_ ? target_ : target_ + ".partial"),
+      unfinished_(in_place_ ? "" : temporary_),
+      file_(temporary_, std::ios::binary) {
     if (!file_) throw Refusal(path + ": want a file that can be written, had " + std::strerror(errno));
 }
 
 OutputFile::~OutputFile() {
     if (closed_) return;
     file_.close();
-    std::remove(temporary_.c_str());
+    if (!in_place_) std::remove(temporary_.c_str());
 }
 
 void OutputFile::close() {
     file_.close();
-    if (!file_ || std::rename(temporary_.c_str(), path_.c_str()) != 0)
+    if (!file_ || (!in_place_ && std::rename(temporary_.c_str(), target_.c_str()) != 0))
         throw Refusal(path_ + ": want the whole file on the disk, had " + std::strerror(errno));
     closed_ = true;
 }

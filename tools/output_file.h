@@ -3,10 +3,13 @@
 #include <fstream>
 #include <string>
 
+#include "unfinished.h"
+
 namespace fovea {
 
 /// Written under a temporary name beside `path` until close, so that a failure leaves no half file and an older one as
-/// it was. Throws Refusal where it cannot be made or written.
+/// it was; nor does a signal that ends the process. A link stays, what it leads to changes; what is no regular file
+/// (/dev/stdout, a pipe) is written as it is. Throws Refusal where it cannot be made or written.
 class OutputFile {
 public:
     explicit OutputFile(const std::string& path);
@@ -17,7 +20,10 @@ public:
     void close();
 
 private:
-    std::string path_, temporary_;
+    std::string path_, target_;
+    bool in_place_;
+    std::string temporary_;
+    Unfinished unfinished_;
     std::ofstream file_;
     bool closed_ = false;
 };

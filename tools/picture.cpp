@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "engine/tokenizer/utf8.h"
+#include "output_file.h"
 #include "refusal.h"
 #include "svg.h"
 
@@ -169,9 +169,9 @@ void write_picture(const std::string& path, std::string_view picture) {
         std::fwrite(picture.data(), 1, picture.size(), stdout);  // whether all was written main asks
         return;
     }
-    std::ofstream file(path, std::ios::binary);
-    if (!file.write(picture.data(), static_cast<std::streamsize>(picture.size())).flush())
-        throw Refusal(path + ": want a file to write " + std::to_string(picture.size()) + " bytes to, had none");
+    OutputFile file(path);
+    file.stream().write(picture.data(), static_cast<std::streamsize>(picture.size()));
+    file.close();
 }
 
 std::string token_label(std::string_view bytes) {

@@ -16,6 +16,7 @@
 #include "convert/quantize.h"
 #include "fovea/checksum.h"
 #include "refusal.h"
+#include "unfinished.h"
 
 namespace fovea {
 namespace {
@@ -154,8 +155,8 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 /// A file beside `target` that becomes it on commit and otherwise vanishes.
 class TemporaryFile {
 public:
-    explicit TemporaryFile(const std::filesystem::path& target) : target_(target), path_(target) {
-        path_ += ".part-" + std::to_string(::getpid());
+    explicit TemporaryFile(const std::filesystem::path& target)
+        : target_(target), path_(target.string() + ".part-" + std::to_string(::getpid())), unfinished_(path_.string()) {
         fd_ = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
         if (fd_ < 0) refuse_io(path_, "create");
     }
@@ -197,6 +198,7 @@ private:
     }
 
     std::filesystem::path target_, path_;
+    Unfinished unfinished_;
     int fd_ = -1;
     bool committed_ = false;
 };

@@ -27,7 +27,7 @@ struct WriteOptions {
 
 /// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
 /// the disk. The same source gives the same bytes. Throws Refusal, or whatever source.read_rows throws; the temporary
-/// file is then gone and an older file at `path` untouched.
+/// file is then gone, as it is after a signal, and an older file at `path` untouched.
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
 
 template<class T>
