@@ -128,21 +128,26 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     if (before) restore(*before, running.session, options.session);
     Generator generator(opened, running.session);
     if (before) generator.resume(before->tokens);
+    // Before the figures, so that where this fails its refusal is all there is on standard error.
+    const auto write_files = [&] {
+        const std::span<const Token> all = generator.tokens();
+        if (!options.session.empty()) write_session_file(options.session, running.session, all);
+        show_attention(options.view, opened, running.session, all, all.size(), false);
+    };
     if (options.common.json) {
         std::string text;
         text.reserve(std::size_t{options.n_new} * max_piece_bytes(opened.tokenizer));
         const Generated made =
             generator.generate(tokens, options.generate(), [&](std::string_view piece) { text += piece; });
+        write_files();
         print_json(text, made, running, opened);
     } else {
         if (options.echo) write_piece(prompt);
         const Generated made = generator.generate(tokens, options.generate(), write_piece);
         write_piece("\n");
+        write_files();
         print_figures(stderr, made, running, opened);
     }
-    const std::span<const Token> all = generator.tokens();
-    if (!options.session.empty()) write_session_file(options.session, running.session, all);
-    show_attention(options.view, opened, running.session, all, all.size(), false);
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
