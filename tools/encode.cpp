@@ -1,7 +1,7 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include <algorithm>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "arrays.h"
@@ -64,8 +64,7 @@ Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::ui
     std::vector<std::string> texts;
     if (options.has_text) texts.push_back(options.text);
     if (!options.texts.empty()) {
-        std::ifstream file(options.texts);
-        if (!file) throw Refusal(options.texts + ": want a file of texts, a line each, had none that can be read");
+        std::istringstream file(read_text_file(options.texts));
         for (std::string line; std::getline(file, line);) texts.push_back(line);
         if (texts.empty()) throw Refusal(options.texts + ": lines, want 1 or more, had none");
     }

@@ -1,8 +1,6 @@
 // fovea eval: perplexity on a text, and the distance from another model's predictions.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,12 +23,6 @@ struct EvalOptions {
     std::uint32_t context = 0;
     Type kv_type = Type::f32;
 };
-
-std::string read_text(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw Refusal(path + ": want a readable text file, had none");
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void print(const EvalOptions& options, const OpenedModel& opened, const Evaluation& e) {
     const bool compared = !options.against.empty();
@@ -59,7 +51,7 @@ void eval(EvalOptions& options) {
     if (options.text.empty()) throw Refusal("--text, want a file, had none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
-    const std::vector<Token> tokens = encode_text(opened, read_text(options.text), false);
+    const std::vector<Token> tokens = encode_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
         throw Refusal(options.text + ": tokens, want at least 2, had " + std::to_string(tokens.size()));
     const auto start = [&](const OpenedModel& of, std::uint32_t context) {

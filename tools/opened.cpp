@@ -1,6 +1,7 @@
 #include "opened.h"
 
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #if defined(__linux__)
@@ -49,6 +50,19 @@ const Tokenizer& need_tokenizer(const OpenedModel& opened) {
     if (!opened.tokenizer.valid())
         throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without (--tokens takes ids)");
     return opened.tokenizer;
+}
+
+std::string read_text_file(const std::string& path) {
+    constexpr std::size_t kMostBytes = 64u << 20;
+    std::ifstream file(path, std::ios::binary);
+    std::string text;
+    char part[1 << 16];
+    while (text.size() <= kMostBytes && (file.read(part, sizeof part) || file.gcount()))
+        text.append(part, static_cast<std::size_t>(file.gcount()));
+    if (!file.is_open() || file.bad()) throw Refusal(path + ": want a file of text that can be read, had none");
+    if (text.size() > kMostBytes)
+        throw Refusal(path + ": text, want at most " + with_separators(kMostBytes) + " bytes, had more");
+    return text;
 }
 
 std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special) {

@@ -29,6 +29,8 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
+constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer; the largest there are have a tenth of that
+
 /// Adds the tokenizer the caller named, else the first of `beside` that is there, else none.
 void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside, const TokenizerFacts& facts,
                    ModelSource& source) {
@@ -36,7 +38,7 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     for (const fs::path& candidate : beside)
         if (path.empty() && is_there(candidate)) path = candidate;
     if (path.empty()) return;
-    const Mapping mapping = map_source(path);
+    const Mapping mapping = map_source(path, kMostTextBytes);
     const auto bytes = mapping.bytes();
     const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (path.extension() == ".json") {
@@ -55,7 +57,7 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
 void add_chat_template(const fs::path& folder, ModelSource& source) {
     std::string text;
     if (is_there(folder / "chat_template.jinja")) {
-        const Mapping mapping = map_source(folder / "chat_template.jinja");
+        const Mapping mapping = map_source(folder / "chat_template.jinja", kMostTextBytes);
         text.assign(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
     } else if (is_there(folder / "tokenizer_config.json")) {
         const Fields fields = Fields::read(folder / "tokenizer_config.json");

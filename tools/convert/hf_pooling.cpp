@@ -44,7 +44,7 @@ Pooling read_pooling(const fs::path& path) {
 }  // namespace
 
 fs::path read_sentence_modules(const fs::path& modules, Stack& stack) {
-    const Mapping mapping = map_source(modules);
+    const Mapping mapping = map_source(modules, 1u << 20);
     const auto* text = reinterpret_cast<const char*>(mapping.bytes().data());
     const nlohmann::json list = nlohmann::json::parse(text, text + mapping.bytes().size(), nullptr, false);
     const auto refuse = [&](const std::string& had) {

@@ -29,12 +29,16 @@ Mapping map_source(const std::filesystem::path& path) {
     throw Refusal(path.string() + ": want a readable file, have: " + reason);
 }
 
+Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
+    Mapping mapping = map_source(path);
+    if (mapping.bytes().size() <= most_bytes) return mapping;
+    throw Refusal(path.string() + ": want at most " + std::to_string(most_bytes) + " bytes, have " +
+                  std::to_string(mapping.bytes().size()));
+}
+
 Fields Fields::read(const std::filesystem::path& path) {
-    const Mapping mapping = map_source(path);
+    const Mapping mapping = map_source(path, kMostJsonBytes);
     const auto bytes = mapping.bytes();
-    if (bytes.size() > kMostJsonBytes)
-        throw Refusal(path.string() + ": want at most " + std::to_string(kMostJsonBytes) + " bytes of JSON, have " +
-                      std::to_string(bytes.size()));
     const char* text = reinterpret_cast<const char*>(bytes.data());
     try {
         nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());

@@ -14,6 +14,8 @@ namespace fovea {
 
 /// Maps a regular file. Throws Refusal where that fails.
 [[nodiscard]] Mapping map_source(const std::filesystem::path& path);
+/// The same for one that is read whole; it has at most `most_bytes`.
+[[nodiscard]] Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes);
 
 /// The JSON object that is one small file (4 MB at most) or part of one, and how its fields are read. A field that is
 /// null counts as not there. Throws Refusal: "FILE: FIELD: want …, have …".
