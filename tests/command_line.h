@@ -2,6 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ struct RunSettings {
     std::string out_path;            ///< where standard output goes; empty: into Ran::out
     bool open_input = false;         ///< standard input is a pipe that stays open and says nothing; else empty
     std::uint64_t memory_bytes = 0;  ///< limit of the address space; 0: none
+    std::uint64_t file_bytes = 0;    ///< after which a file is too large to be written; 0: none
+    std::vector<std::string> environment = {};  ///< NAME=VALUE, beside what there is
 };
 
 inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSettings& settings = {}) {
@@ -52,6 +55,12 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
             const rlimit limit{most, most};
             setrlimit(RLIMIT_AS, &limit);
         }
+        if (settings.file_bytes) {
+            const rlimit limit{settings.file_bytes, settings.file_bytes};
+            setrlimit(RLIMIT_FSIZE, &limit);
+            signal(SIGXFSZ, SIG_IGN);  // writing then fails, as on a full disk
+        }
+        for (const std::string& variable : settings.environment) putenv(const_cast<char*>(variable.c_str()));
         execv(FOVEA_CLI, argv.data());
         _exit(127);
     }

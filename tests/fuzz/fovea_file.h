@@ -45,8 +45,6 @@ inline void make_right(std::uint8_t* data, std::size_t size) {
 
 #ifdef FOVEA_FUZZ
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 /// One input in sixteen is left with the checksums it has. Half of the changes go to one section alone (the
 /// configuration, the tensors, the tokenizer: small beside the weights), which keeps its length.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
@@ -59,9 +57,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     if (at + sizeof section <= size) std::memcpy(&section, data + at, sizeof section);
     const bool inside = section.bytes && section.offset < size && section.bytes <= size - section.offset;
     if (seed & 1 && inside)
-        (void)LLVMFuzzerMutate(data + section.offset, section.bytes, section.bytes);
+        (void)fovea::fuzz::LLVMFuzzerMutate(data + section.offset, section.bytes, section.bytes);
     else
-        size = LLVMFuzzerMutate(data, size, max_size);
+        size = fovea::fuzz::LLVMFuzzerMutate(data, size, max_size);
     if (seed >> 1 & 15) fuzz::make_right(data, size);
     return size;
 }

@@ -7,3 +7,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::read_and_write({.source = fuzz::scratch().file("source.bin", bytes)});
     return 0;
 }
+
+#ifdef FOVEA_FUZZ
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+    return fovea::fuzz::mutate_front(data, size, max_size, seed, 64);
+}
+#endif

@@ -1,4 +1,4 @@
-// Any bytes as the file of `run --session`, of the built-in model: refused, the session as it was, or a session that
+// Any bytes as the file of `run --session`, of a tiny model: refused, the session as it was, or a session that
 // goes on safely.
 #include <cstring>
 #include <vector>
@@ -7,6 +7,7 @@
 #include "fuzz.h"
 #include "opened.h"
 #include "session_file.h"
+#include "tiny_models.h"
 
 namespace {
 
@@ -21,7 +22,7 @@ struct Ready {
     std::vector<std::byte> before;
 
     Ready(const OpenedModel& opened, Type type, const char* isa)
-        : running(start_session(opened, {.max_kv_len = 40, .max_batch = 4, .kv_type = type}, isa)),
+        : running(start_session(opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, isa)),
           logits(opened.model.config().decoder.vocab_size),
           want(logits.size()) {
         fuzz::promise(forward(running.session, kFirst, {}).ok(), "a session takes its tokens");
@@ -48,11 +49,11 @@ struct Ready {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static const OpenedModel opened = open_path_or_demo("");
+    static const fuzz::TinyOpened tiny;
     static std::vector<Ready> all = [] {
         std::vector<Ready> ready;
         for (const char* isa : isa_names())
-            for (const Type type : {Type::f32, Type::f16, Type::q8}) ready.emplace_back(opened, type, isa);
+            for (const Type type : {Type::f32, Type::f16, Type::q8}) ready.emplace_back(tiny.opened, type, isa);
         return ready;
     }();
     const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
@@ -66,13 +67,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 #ifdef FOVEA_FUZZ
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 /// Keeps the end and, but for one input in sixteen, both checksums right.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
     constexpr std::size_t kHeader = 32, kEnd = 8;
-    size = LLVMFuzzerMutate(data, size, max_size);
+    size = fovea::fuzz::LLVMFuzzerMutate(data, size, max_size);
     if (size < kHeader + kEnd || !(seed & 15)) return size;
     const auto crc_of = [&](std::size_t at, std::size_t n, std::uint32_t before) {
         return fovea::crc32c({reinterpret_cast<const std::byte*>(data) + at, n}, before);

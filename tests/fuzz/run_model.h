@@ -1,0 +1,123 @@
+// What a model that opens has to stand: planned, given exactly its plan, run, its text encoded and decoded.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "fovea/encode.h"
+#include "fovea/session.h"
+#include "fovea/tokenizer.h"
+#include "fuzz.h"
+#include "parameters.h"
+
+namespace fovea::fuzz {
+
+inline constexpr std::uint64_t kMostArena = 16 << 20, kMostParameters = 1 << 20;
+
+enum class Outcome { refused, too_large, no_session, ran };
+inline constexpr int kOutcomes = 4;
+inline constexpr const char* kOutcomeNames[] = {"refused", "too large to run here", "no session", "ran"};
+
+inline void speak(const Model& model) {
+    Tokenizer tokenizer;
+    if (!open_tokenizer(model.tokenizer_bytes(), tokenizer).ok()) return;
+    constexpr std::string_view kText = "Turn \xc3\xa9 on,\n 12 <|a|> \xff";
+    const std::uint64_t most_ids = max_tokens(tokenizer, kText.size());
+    const std::uint64_t scratch_bytes = encode_scratch_bytes(tokenizer, kText.size());
+    promise(most_ids < kMostArena && scratch_bytes < kMostArena, "a text's memory is bounded by the text");
+    std::vector<std::byte> scratch(scratch_bytes);
+    std::vector<Token> ids(most_ids);
+    std::vector<char> piece(max_piece_bytes(tokenizer));
+    std::size_t n_ids = 0;
+    if (!encode(tokenizer, kText, {true, true}, scratch, ids, n_ids).ok()) return;
+    Decoder decoder;
+    for (std::size_t i = 0; i < n_ids; ++i) (void)decode(tokenizer, decoder, ids[i], false, piece);
+    (void)finish(decoder, piece);
+}
+
+/// Rows for one stack: two sequences of ids or of vectors.
+struct Rows {
+    std::vector<Token> ids;
+    std::vector<float> vectors;
+    static constexpr std::uint32_t kLengths[] = {3, 1}, kRows = 4;
+
+    explicit Rows(const Stack& stack) {
+        if (stack.vocab_size)
+            for (std::uint32_t i = 0; i < kRows; ++i) ids.push_back(i * 7 % stack.vocab_size);
+        else
+            vectors.assign(std::size_t{kRows} * stack.d_model, 0.25f);
+    }
+    [[nodiscard]] Sequences sequences() const { return {.ids = ids, .vectors = vectors, .lengths = kLengths}; }
+};
+
+/// Whatever kind of model it is, its result; empty where it takes none of these inputs.
+inline std::vector<float> result_of(Session& session) {
+    const Config& config = session.model().config();
+    const Stack& last = config.decoder.n_layers ? config.decoder : config.encoder;
+    std::vector<float> out(config.decoder.vocab_size);
+    if (config.decoder.vocab_size) {
+        std::vector<Token> tokens(session.max_kv_len() < 5 ? 1 : 5);
+        for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<Token>(i * 7 % out.size());
+        const Status status = forward(session, tokens, out);
+        promise(status.ok() || status.code == Code::unsupported, "a session takes its tokens");
+        if (status.ok()) return out;
+    }
+    const Rows source(config.encoder), target(config.decoder);
+    const std::vector<float> memory(std::size_t{Rows::kRows} * config.decoder.d_model, 0.5f);
+    EncodeInput input;
+    if (config.encoder.n_layers) input.source = source.sequences();
+    if (config.decoder.n_layers) input.target = target.sequences();
+    if (config.decoder.n_layers && !config.encoder.n_layers && last.blocks[0].cross_attention)
+        input.memory = memory, input.memory_lengths = Rows::kLengths;
+    const std::size_t n_out = last.pooling == Pooling::none ? std::size_t{Rows::kRows} : std::size(Rows::kLengths);
+    out.resize(n_out * last.d_model);
+    if (encode(session, input, out).ok()) return out;
+
+    const Block& block = last.blocks[0];
+    const auto rows = [&](std::uint32_t width) {
+        return std::vector<float>(Rows::kRows * or_else(width, last.d_model), 0.5f);
+    };
+    const auto query = rows(block.query_width), key = rows(block.key_width), value = rows(block.value_width);
+    const std::uint64_t width = block.has_output_map ? or_else(block.output_width, last.d_model)
+                                                     : std::uint64_t{block.n_heads} * block.value_head_dim;
+    out.resize(Rows::kRows * width);
+    if (attend(session,
+               {.query = {query}, .key = {key}, .value = {value}, .n_queries = Rows::kRows, .n_keys = Rows::kRows}, out)
+            .ok())
+        return out;
+    return {};
+}
+
+/// Opens and runs a file, on every instruction set there is, and says how far that went.
+inline Outcome run_model(std::span<const std::byte> file) {
+    Model model;
+    if (!open_model(file, model).ok()) return Outcome::refused;
+    speak(model);
+    if (count_parameters(model.config()).total > kMostParameters) return Outcome::too_large;  // would run, but for long
+    // A model is for logits or for rows, and limits of the other kind are refused.
+    Limits limits{.max_batch = Rows::kRows, .max_sequences = 2};
+    Plan plan;
+    if (!make_plan(model.config(), limits, plan).ok()) {
+        limits = {.max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u, .max_batch = 4};
+        if (!make_plan(model.config(), limits, plan).ok()) return Outcome::no_session;
+    }
+    if (plan.arena_bytes > kMostArena) return Outcome::too_large;
+    AlignedBytes arena(plan.arena_bytes);
+    std::vector<float> first;
+    for (const char* isa : isa_names()) {
+        Session session;
+        promise(!make_session(model, limits, std::span(arena).first(arena.size() - 1), session, isa).ok(),
+                "a byte less than the plan is refused");
+        if (!make_session(model, limits, arena, session, isa).ok()) return Outcome::no_session;  // types no kernel has
+        const std::vector<float> out = result_of(session);
+        for (const float x : out)
+            promise(!std::isnan(x) || std::bit_cast<std::uint32_t>(x) == 0x7fc00000u, "there is one NaN");
+        if (first.empty()) first = out;
+        if (out.empty()) return Outcome::no_session;  // it takes other inputs than ours
+        promise(out.size() == first.size() && std::memcmp(out.data(), first.data(), out.size() * sizeof(float)) == 0,
+                "every instruction set computes the same bits");
+    }
+    return Outcome::ran;
+}
+
+}  // namespace fovea::fuzz

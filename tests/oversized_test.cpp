@@ -1,0 +1,101 @@
+// What is far too large is refused with one clear line, in no time: positions, batches, threads, texts, sparse files of
+// 3 TB in place of every kind of file that is read.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "command_line.h"
+#include "convert/head.h"
+#include "small_models.h"
+
+namespace fovea::testing {
+namespace {
+
+/// A file of 3 TB, all of it a hole but for `front`; false where the file system holds no such file.
+bool make_huge(const fs::path& path, const std::string& front = "") {
+    write_text(path, front);
+    std::error_code error;
+    fs::resize_file(path, std::uintmax_t{3} << 40, error);
+    return !error;
+}
+
+TEST_CASE("oversized: numbers") {
+    check_refused({"run", "-p", "x", "--context", "4294967295"}, 1,
+                  "want at most demo's 256 positions, had 4294967295");
+    check_refused({"run", "-p", "x", "--context", "4294967296"}, 2, "from 1 to 4294967295, had 4294967296");
+    check_refused({"run", "-p", "x", "--context", std::string(3000, '9')}, 2, "--context, want a whole number");
+    check_refused({"run", "-p", "x", "-n", "4294967295"}, 2, "-n, want a whole number from 0 to 4294967294");
+    check_refused({"run", "-p", "x", "-n", "4294967294"}, 1, "prompt and new tokens, want at most 256 positions");
+    check_refused({"run", "-p", "x", "--threads", "4294967295"}, 2, "from 1 to 256, had 4294967295");
+    check_refused({"plan", "--preset", "demo", "--batch", "4294967295"}, 1, "want 256 tokens together at most");
+    check_refused({"plan", "--preset", "demo", "--batch", "99999999999999999999"}, 2, "--batch, want a whole number");
+    check_refused({"bench", "--preset", "demo", "-p", "4294967295", "-n", "4294967295"}, 1,
+                  "want at most 256 positions");
+}
+
+TEST_CASE("oversized: a text of 10 MB") {
+    const TemporaryFolder folder;
+    const DemoFile demo;
+    std::string text;
+    while (text.size() < 10u << 20) text += "turn on the reading lamp, ";
+    write_text(folder / "text", text);
+    // As a prompt it can only come through the library: a command line holds no such argument.
+    const OpenedModel opened = open_path(demo.path);
+    const std::vector<Token> tokens = encode_text(opened, text, false);
+    CHECK(tokens.size() > 1u << 20);
+    Running running = start_session(opened, {}, nullptr);
+    const Status full = forward(running.session, tokens, {});
+    CHECK(full.code == Code::context_full);
+    CHECK(running.session.kv_len() == 0);
+    check_refused({"run", "-p", text.substr(0, 100'000)}, 1, "prompt and new tokens, want at most 256 positions, had ");
+}
+
+TEST_CASE("oversized: files of 3 TB") {
+    const TemporaryFolder folder;
+    const DemoFile demo;
+    const std::string out = (folder / "out").string();
+    const auto in = [&](const char* name) { return (folder / name).string(); };
+    if (!make_huge(folder / "huge")) {
+        MESSAGE("skipped: this file system holds no file of 3 TB");
+        return;
+    }
+    for (const char* verb : {"inspect", "plan", "certify"})
+        check_refused({verb, in("huge")}, 1, "huge: first bytes, want a Fovea file's, had another file's");
+    check_refused({"run", in("huge"), "-p", "x"}, 1, "huge: first bytes, want a Fovea file's");
+    check_refused({"run", "-p", "x", "--session", in("huge")}, 1, "huge: want a saved session");
+    check_refused({"attend", "--query", in("huge"), "-o", out}, 1, "huge: first bytes, want an .npy file's");
+    check_refused({"logits", demo.path, "--tokens", in("huge")}, 2, "--tokens, want a whole number");
+    check_refused({"eval", demo.path, "--text", in("huge")}, 1, "huge: text, want at most 67,108,864 bytes, had more");
+    const auto converts = [&](const std::string& source, const std::string& words) {
+        check_refused({"convert", source, "-o", out}, 1, words);
+        CHECK_FALSE(fs::exists(out));
+    };
+    converts(in("huge"), "huge: header, read as a llama2.c checkpoint: dim: want a number from 1");
+    REQUIRE(make_huge(folder / "m.gguf", std::string("GGUF\3\0\0\0", 8) + std::string(16, '\xff')));
+    converts(in("m.gguf"), "m.gguf: ");
+    fs::create_directory(folder / "m");
+    const fs::path model = golden_models() / "llama_tied";
+    fs::copy(model / "config.json", folder / "m");
+    REQUIRE(make_huge(folder / "m/model.safetensors", std::string("\0\0\0\0\0\0\0\1", 8) + "{}"));
+    converts(in("m"), "model.safetensors: ");
+    REQUIRE(make_huge(folder / "m/config.json", "{}"));
+    converts(in("m"), "config.json: want at most 4194304 bytes, have 3298534883328");
+    REQUIRE(make_huge(folder / "tokenizer.json", "{}"));
+    check_refused({"convert", model.string(), "--tokenizer", in("tokenizer.json"), "-o", out}, 1, "tokenizer.json: ");
+
+    // A model may be as large as that: one that says so opens, and its plan is made, at once.
+    Config config = llama_config(100, 1u << 15, 256, 256, 128, 1u << 17, 4096);
+    FileHead head = make_head(random_model(config, 1), {.type = Type::bf16});
+    seal(head, 0);
+    REQUIRE(head.weights_bytes > std::uint64_t{3} << 40);
+    const std::string path = in("large.fovea");
+    write_text(path, {reinterpret_cast<const char*>(head.bytes.data()), head.bytes.size()});
+    fs::resize_file(path, head.bytes.size() + head.weights_bytes - 1);
+    check_refused({"plan", path}, 1, "large.fovea: truncated: want ");
+    fs::resize_file(path, head.bytes.size() + head.weights_bytes);
+    CHECK(contains(output_of({"plan", path, "--context", "16"}), "arena"));
+}
+
+}  // namespace
+}  // namespace fovea::testing
