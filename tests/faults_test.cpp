@@ -10,7 +10,7 @@
 #include "command_line.h"
 #include "small_models.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(FOVEA_FAULTS)
+#if defined(FOVEA_FAULTS)
 
 namespace fovea::testing {
 namespace {

@@ -56,8 +56,13 @@ TEST_CASE("oversized: files of 3 TB") {
     const DemoFile demo;
     const std::string out = (folder / "out").string();
     const auto in = [&](const char* name) { return (folder / name).string(); };
-    if (!make_huge(folder / "huge")) {
-        MESSAGE("skipped: this file system holds no file of 3 TB");
+#if defined(FOVEA_EMULATED)
+    constexpr bool emulated = true;  // in an address space within another
+#else
+    constexpr bool emulated = false;
+#endif
+    if (sizeof(void*) < 8 || emulated || !make_huge(folder / "huge")) {
+        MESSAGE("skipped: this address space or file system holds no file of 3 TB");
         return;
     }
     for (const char* verb : {"inspect", "plan", "certify"})
