@@ -33,17 +33,10 @@ OutputFile::OutputFile(const std::string& path)
     if (!file_) throw Refusal(path + ": want a file that can be written, had " + std::strerror(errno));
 }
 
-OutputFile::~OutputFile() {
-    if (closed_) return;
-    file_.close();
-    if (!in_place_) std::remove(temporary_.c_str());
-}
-
 void OutputFile::close() {
     file_.close();
     if (!file_ || (!in_place_ && std::rename(temporary_.c_str(), target_.c_str()) != 0))
         throw Refusal(path_ + ": want the whole file on the disk, had " + std::strerror(errno));
-    closed_ = true;
 }
 
 }  // namespace fovea

@@ -15,7 +15,6 @@ public:
     explicit OutputFile(const std::string& path);
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
-    ~OutputFile();
     [[nodiscard]] std::ofstream& stream() noexcept { return file_; }
     void close();
 
@@ -25,7 +24,6 @@ private:
     std::string temporary_;
     Unfinished unfinished_;
     std::ofstream file_;
-    bool closed_ = false;
 };
 
 }  // namespace fovea

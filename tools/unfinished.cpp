@@ -42,6 +42,7 @@ Unfinished::Unfinished(std::string path) : path_(std::move(path)), slot_(0) {
 }
 
 Unfinished::~Unfinished() {
+    unlink(path_.c_str());
     if (slot_ < kSlots) paths[slot_] = nullptr;
 }
 

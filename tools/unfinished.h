@@ -5,8 +5,9 @@
 
 namespace fovea {
 
-/// While it lives, SIGHUP, SIGINT and SIGTERM remove the file at `path` before they end the process as they always do;
-/// a signal that the process was started to ignore stays ignored. Removes nothing itself.
+/// Removes the file at `path`, unless it has another name by then, when its scope ends; so do SIGHUP, SIGINT and
+/// SIGTERM meanwhile, before they end the process as they always do. A signal that the process was started to ignore
+/// stays ignored.
 class Unfinished {
 public:
     explicit Unfinished(std::string path);
