@@ -17,6 +17,7 @@
 #include "convert/random_model.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
+#include "listing.h"
 #include "presets.h"
 #include "report.h"
 #include "suites.h"
@@ -61,8 +62,8 @@ private:
 /// Bytes that each token reads of tensors that are used whole: all but tables that are only looked up.
 double weight_bytes(const Model& model) {
     double bytes = 0;
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i)
-        if (std::string_view(model.tensor(i).layout) != "rows") bytes += static_cast<double>(model.tensor(i).bytes);
+    for (const TensorInfo& tensor : tensors(model))
+        if (std::string_view(tensor.layout) != "rows") bytes += static_cast<double>(tensor.bytes);
     return bytes;
 }
 

@@ -36,6 +36,8 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 64);
 
 enum class SectionKind : std::uint32_t { config = 1, tensors = 2, weights = 3, tokenizer = 4, info = 5 };
+/// "weights" for SectionKind::weights; "unknown" for others.
+[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;
 inline constexpr std::uint32_t kCritical = 1;  // in flags: a reader that does not know this must refuse the file
 
 struct SectionRecord {

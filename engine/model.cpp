@@ -83,6 +83,42 @@ template<std::size_t kBytes>
     return {};
 }
 
+[[nodiscard]] Status read_config(Bytes section, Config& config) noexcept {
+    while (!section.empty()) {
+        if (section.size() < sizeof(RecordHeader))
+            return invalid("bytes of a record's header", sizeof(RecordHeader), section.size());
+        const auto header = load<RecordHeader>(section);
+        section = section.subspan(sizeof(RecordHeader));
+        if (header.bytes > section.size())
+            return invalid("bytes of a configuration record", header.bytes, section.size());
+        if (Status status = read_record(header, section.first(header.bytes), config); !status.ok()) return status;
+        const std::uint64_t padded = round_up(header.bytes, 8);
+        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
+    }
+    return check(config);
+}
+
+[[nodiscard]] Status read_info(Bytes section, ModelInfo& info) noexcept {
+    while (!section.empty()) {
+        if (section.size() < 8) return invalid("bytes of an info entry's lengths", 8, section.size());
+        const std::uint64_t key_bytes = load<std::uint32_t>(section),
+                            value_bytes = load<std::uint32_t>(section.subspan(4));
+        section = section.subspan(8);
+        if (key_bytes + value_bytes > section.size())
+            return invalid("bytes of an info entry", key_bytes + value_bytes, section.size());
+        const char* text = reinterpret_cast<const char*>(section.data());
+        const std::string_view key(text, static_cast<std::size_t>(key_bytes));
+        const std::string_view value(text + key_bytes, static_cast<std::size_t>(value_bytes));
+        if (key == "name") info.name = value;
+        if (key == "architecture") info.architecture = value;
+        if (key == "prompt_suffix") info.prompt_suffix = value;
+        if (key == "chat_template") info.chat_template = value;
+        const std::uint64_t padded = round_up(key_bytes + value_bytes, 4);
+        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
+    }
+    return {};
+}
+
 /// Shape, type and place of one tensor record by itself, whatever it is for.
 [[nodiscard]] Status check_tensor(const TensorRecord& t, std::uint64_t weights_bytes) noexcept {
     const auto bad = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
@@ -123,22 +159,14 @@ template<class Stack, class Role>
 }
 [[nodiscard]] std::uint64_t order_of(const TensorRecord& t) noexcept { return order(t.stack, t.layer, t.role); }
 
-}  // namespace
-
-Status ModelAccess::read_config(Bytes section, Config& config) noexcept {
-    while (!section.empty()) {
-        if (section.size() < sizeof(RecordHeader))
-            return invalid("bytes of a record's header", sizeof(RecordHeader), section.size());
-        const auto header = load<RecordHeader>(section);
-        section = section.subspan(sizeof(RecordHeader));
-        if (header.bytes > section.size())
-            return invalid("bytes of a configuration record", header.bytes, section.size());
-        if (Status status = read_record(header, section.first(header.bytes), config); !status.ok()) return status;
-        const std::uint64_t padded = round_up(header.bytes, 8);
-        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
-    }
-    return check(config);
+/// Whether a section, which lies in the file, has the checksum that the directory states.
+[[nodiscard]] Status check_crc(Bytes file, const SectionRecord& s) noexcept {
+    const std::uint32_t crc =
+        crc32c(file.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes)));
+    return crc == s.crc ? Status{} : Status{Code::checksum_mismatch, section_name(s.kind), s.crc, crc};
 }
+
+}  // namespace
 
 Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Model& model) noexcept {
     if (section.size() % sizeof(TensorRecord) != 0)
@@ -187,27 +215,6 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
     return status;
 }
 
-Status ModelAccess::read_info(Bytes section, ModelInfo& info) noexcept {
-    while (!section.empty()) {
-        if (section.size() < 8) return invalid("bytes of an info entry's lengths", 8, section.size());
-        const std::uint64_t key_bytes = load<std::uint32_t>(section),
-                            value_bytes = load<std::uint32_t>(section.subspan(4));
-        section = section.subspan(8);
-        if (key_bytes + value_bytes > section.size())
-            return invalid("bytes of an info entry", key_bytes + value_bytes, section.size());
-        const char* text = reinterpret_cast<const char*>(section.data());
-        const std::string_view key(text, static_cast<std::size_t>(key_bytes));
-        const std::string_view value(text + key_bytes, static_cast<std::size_t>(value_bytes));
-        if (key == "name") info.name = value;
-        if (key == "architecture") info.architecture = value;
-        if (key == "prompt_suffix") info.prompt_suffix = value;
-        if (key == "chat_template") info.chat_template = value;
-        const std::uint64_t padded = round_up(key_bytes + value_bytes, 4);
-        section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
-    }
-    return {};
-}
-
 Status ModelAccess::read_sections(Model& model) noexcept {
     Bytes known[6] = {};
     bool seen[6] = {};
@@ -233,9 +240,8 @@ Status ModelAccess::read_sections(Model& model) noexcept {
         known[s.kind] = model.bytes_.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes));
         if (s.kind == static_cast<std::uint32_t>(SectionKind::weights)) model.weights_offset_ = s.offset;
         // These are small and decide everything, so their checksums are always compared; the weights' only on request.
-        const bool small = s.kind == 1 || s.kind == 2 || s.kind == 5;
-        const std::uint32_t crc = small ? crc32c(known[s.kind]) : s.crc;
-        if (crc != s.crc) return {Code::checksum_mismatch, section_name(s.kind), s.crc, crc};
+        if (s.kind == 1 || s.kind == 2 || s.kind == 5)
+            if (Status status = check_crc(model.bytes_, s); !status.ok()) return status;
     }
     const auto section = [&](SectionKind kind) { return known[static_cast<std::uint32_t>(kind)]; };
     const char* const needed[] = {"", "config section", "tensors section", "weights section"};
@@ -298,25 +304,9 @@ Status open_model(Bytes bytes, Model& model, const OpenOptions& options) noexcep
 }
 
 Status verify_checksums(const Model& model) noexcept {
-    for (std::uint32_t i = 0; i < model.n_sections(); ++i) {
-        const SectionInfo s = model.section(i);
-        const std::uint32_t crc =
-            crc32c(model.bytes().subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes)));
-        if (crc != s.crc) return {Code::checksum_mismatch, s.kind, s.crc, crc};
-    }
+    for (const SectionRecord& s : ModelAccess::sections(model))
+        if (Status status = check_crc(model.bytes(), s); !status.ok()) return status;
     return {};
-}
-
-SectionInfo Model::section(std::uint32_t i) const noexcept {
-    const SectionRecord& s = sections_[i];
-    return {section_name(s.kind), s.offset, s.bytes, s.crc};
-}
-
-TensorInfo Model::tensor(std::uint32_t i) const noexcept {
-    const TensorRecord& t = tensors_[i];
-    static constexpr const char* kLayouts[] = {"vector", "rows", "panels"};
-    return {role_name(t.role), kLayouts[t.layout], static_cast<Type>(t.type),  t.stack == 0, t.layer,
-            t.n_rows,          t.n_cols,           weights_offset_ + t.offset, t.bytes};
 }
 
 }  // namespace fovea

@@ -5,9 +5,6 @@
 
 namespace fovea {
 
-/// "weights" for SectionKind::weights; "unknown" for others.
-[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;
-
 struct ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
     [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model& model) noexcept;
@@ -21,6 +18,10 @@ struct ModelAccess {
         return model.weights_offset_ + tensor.offset;
     }
 
+    [[nodiscard]] static std::span<const SectionRecord> sections(const Model& model) noexcept {
+        return {model.sections_, model.n_sections_};
+    }
+
     /// A model of no tensors.
     [[nodiscard]] static Model of(const Config& config) noexcept {
         Model model;
@@ -30,10 +31,8 @@ struct ModelAccess {
 
 private:
     [[nodiscard]] static Status read_sections(Model& model) noexcept;
-    [[nodiscard]] static Status read_config(std::span<const std::byte> section, Config& config) noexcept;
     [[nodiscard]] static Status read_tensors(std::span<const std::byte> section, std::uint64_t weights_bytes,
                                              Model& model) noexcept;
-    [[nodiscard]] static Status read_info(std::span<const std::byte> section, ModelInfo& info) noexcept;
 };
 
 }  // namespace fovea

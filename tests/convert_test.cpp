@@ -12,6 +12,7 @@
 #include "convert/hf_config.h"
 #include "convert/rope.h"
 #include "convert_fixtures.h"
+#include "listing.h"
 #include "npy.h"
 #include "parameters.h"
 #include "small_models.h"
@@ -50,9 +51,9 @@ TEST_CASE("convert: every kind of Hugging Face model has transformers' logits") 
         // roundings of 6, 5e-7 each. A window, activation, epsilon or rotary setting that is changed shows as 0.0009 or
         // more, most of them as more than 0.5.
         CHECK(logits_error(converted.model, entry.path() / "expected_logits.npy") < 5e-5f);
-        if (name == "mistral_window") CHECK(converted.model.tensor(0).type == Type::f16);
+        if (name == "mistral_window") CHECK(tensors(converted.model)[0].type == Type::f16);
         if (name == "qwen2_window") {
-            CHECK(converted.model.tensor(0).type == Type::bf16);
+            CHECK(tensors(converted.model)[0].type == Type::bf16);
             CHECK(converted.model.config().decoder.block(0).window == 0);
             CHECK(converted.model.config().decoder.block(1).window == 4);
         }
@@ -102,8 +103,9 @@ TEST_CASE("convert: metadata") {
         CHECK(info_value(read_source(options), "chat_template") == "{{ messages }}");
     }
     SUBCASE("a chat template among several") {
-        write_text(folder / "model/tokenizer_config.json",
-                   R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})");
+        write_text(
+            folder / "model/tokenizer_config.json",
+            R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})");
         CHECK(info_value(read_source(options), "chat_template") == "d");
     }
     SUBCASE("a chat template in a file of its own") {
@@ -252,8 +254,8 @@ TEST_CASE("convert: llama2.c's int8 checkpoints are read exactly, in groups of a
     file.append(reinterpret_cast<const char*>(&group), sizeof group);
     file.resize(256);
     file += std::string(3 * dim * sizeof(float), '\0');  // norms
-    for (const std::int32_t n : {vocab * dim, dim * dim, dim * dim, dim * dim, dim * dim, hidden * dim, dim * hidden,
-                                 hidden * dim})
+    for (const std::int32_t n :
+         {vocab * dim, dim * dim, dim * dim, dim * dim, dim * dim, hidden * dim, dim * hidden, hidden * dim})
         file += matrix(n);
     write_text(folder / "v2.bin", file);
     ConvertOptions options;
@@ -311,12 +313,12 @@ TEST_CASE("elements: float16 and bfloat16 round to nearest even and come back") 
         if (!std::isnan(f16)) REQUIRE(to_f16(f16) == half);
         if (!std::isnan(bf16)) REQUIRE(to_bf16(bf16) == half);
     }
-    CHECK(to_f16(1.0f + 0x1p-11f) == 0x3c00);           // ties go to even, down
-    CHECK(to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);       // and up
+    CHECK(to_f16(1.0f + 0x1p-11f) == 0x3c00);      // ties go to even, down
+    CHECK(to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);  // and up
     CHECK(to_f16(1.0f + 0x1.002p-11f) == 0x3c01);
-    CHECK(to_f16(0x1p-25f) == 0);                       // half of the smallest subnormal
+    CHECK(to_f16(0x1p-25f) == 0);  // half of the smallest subnormal
     CHECK(to_f16(0x1.002p-25f) == 1);
-    CHECK(to_f16(-0x1.ffep-15f) == 0x83ff + 1);         // the largest subnormals round up to a normal number
+    CHECK(to_f16(-0x1.ffep-15f) == 0x83ff + 1);  // the largest subnormals round up to a normal number
     CHECK(to_f16(65519.0f) == 0x7bff);
     CHECK(to_f16(65520.0f) == 0x7c00);
     CHECK(to_f16(-INFINITY) == 0xfc00);

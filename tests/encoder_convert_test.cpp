@@ -11,6 +11,7 @@
 #include "convert_fixtures.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "listing.h"
 #include "npy.h"
 
 using namespace fovea;
@@ -53,8 +54,7 @@ public:
 
 private:
     double at(const std::string& role, std::uint32_t layer, std::uint64_t row, std::uint64_t col) const {
-        for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-            const TensorInfo t = model.tensor(i);
+        for (const TensorInfo& t : tensors(model)) {
             if (t.role != role || t.layer != layer) continue;
             REQUIRE(t.type == Type::f32);
             REQUIRE(t.in_encoder);
@@ -196,7 +196,7 @@ TEST_CASE("convert: BERT's encoder has transformers' rows") {
         CHECK(converted.model.config().decoder.n_layers == 0);
     }
     const ConvertedEncoder masked(golden_encoder("bert_masked"), std::nullopt);
-    CHECK(masked.model.tensor(0).type == Type::f16);
+    CHECK(tensors(masked.model)[0].type == Type::f16);
     const Stack& stack = masked.model.config().encoder;
     CHECK(stack.pooling == Pooling::none);
     CHECK(!stack.normalize_pooled);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "convert/elements.h"
+#include "listing.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -155,8 +156,7 @@ TEST_CASE("quantize: which tensors of a quantized file are of which type") {
             Config config = llama_config();
             config.decoder.tied_output = tied;
             const SmallModel small(config, type);
-            for (std::uint32_t i = 0; i < small.model.n_tensors(); ++i) {
-                const TensorInfo tensor = small.model.tensor(i);
+            for (const TensorInfo& tensor : tensors(small.model)) {
                 const std::string role = tensor.role, layout = tensor.layout;
                 CAPTURE(role);
                 const Type want = layout == "vector"                              ? Type::f32

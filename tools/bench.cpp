@@ -12,6 +12,7 @@
 #include "ceilings.h"
 #include "convert/random_model.h"
 #include "convert/writer.h"
+#include "listing.h"
 #include "opened.h"
 #include "options.h"
 #include "presets.h"
@@ -84,8 +85,7 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
         work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
         work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) * element_bytes;
     }
-    for (std::uint32_t i = 0; i < opened.model.n_tensors(); ++i) {
-        const TensorInfo tensor = opened.model.tensor(i);
+    for (const TensorInfo& tensor : tensors(opened.model)) {
         if (std::string_view(tensor.layout) != "rows") work.decode_bytes += static_cast<double>(tensor.bytes);
     }
     return work;
@@ -93,8 +93,7 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
 
 /// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
 bool is_quantized(const Model& model) {
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-        const TensorInfo tensor = model.tensor(i);
+    for (const TensorInfo& tensor : tensors(model)) {
         if (std::string_view(tensor.role) == "query") return tensor.type == Type::q8 || tensor.type == Type::q4;
     }
     return false;

@@ -10,6 +10,7 @@
 #include "convert/elements.h"
 #include "convert/writer.h"
 #include "engine/kernels/kernels.h"
+#include "listing.h"
 
 namespace fovea {
 namespace {
@@ -90,8 +91,8 @@ private:
     }
 
     [[nodiscard]] TensorInfo tensor(std::string_view role) const {
-        for (std::uint32_t i = 0; i < model_.n_tensors(); ++i)
-            if (role == model_.tensor(i).role) return model_.tensor(i);
+        for (const TensorInfo& t : tensors(model_))
+            if (role == t.role) return t;
         return {};
     }
     [[nodiscard]] const float* vector(std::string_view role) const {

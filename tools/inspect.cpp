@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "convert/writer.h"
+#include "listing.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"
@@ -23,8 +24,7 @@ struct PartBytes {
 
 PartBytes count_bytes(const Model& model) {
     PartBytes bytes;
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-        const TensorInfo tensor = model.tensor(i);
+    for (const TensorInfo& tensor : tensors(model)) {
         const std::string_view role = tensor.role, layout = tensor.layout;
         std::uint64_t& part = role == "output"                 ? bytes.output
                               : role.ends_with("_embedding")   ? bytes.embedding
@@ -93,13 +93,11 @@ void print_json(const OpenedModel& opened) {
     object["parameters"] = to_json(count_parameters(config));
     object["bytes"] = to_json(count_bytes(model));
     object["sections"] = Json::array();
-    for (std::uint32_t i = 0; i < model.n_sections(); ++i) {
-        const SectionInfo s = model.section(i);
+    for (const SectionInfo& s : sections(model)) {
         object["sections"].push_back({{"kind", s.kind}, {"offset", s.offset}, {"bytes", s.bytes}, {"crc32c", s.crc}});
     }
     object["tensors"] = Json::array();
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-        const TensorInfo t = model.tensor(i);
+    for (const TensorInfo& t : tensors(model)) {
         object["tensors"].push_back({{"stack", t.in_encoder ? "encoder" : "decoder"},
                                      {"layer", t.layer},
                                      {"role", t.role},
@@ -127,8 +125,7 @@ void print_bytes(const PartBytes& bytes) {
 
 void print_sections(const Model& model) {
     std::printf("\n%-12s %16s %16s  crc-32c\n", "section", "offset", "bytes");
-    for (std::uint32_t i = 0; i < model.n_sections(); ++i) {
-        const SectionInfo s = model.section(i);
+    for (const SectionInfo& s : sections(model)) {
         std::printf("%-12s %16s %16s  %08x verified\n", s.kind, with_separators(s.offset).c_str(),
                     with_separators(s.bytes).c_str(), s.crc);
     }
@@ -137,8 +134,7 @@ void print_sections(const Model& model) {
 void print_tensors(const Model& model) {
     std::printf("\n%-5s %-26s %-7s %-5s %20s %16s %16s\n", "layer", "tensor", "layout", "type", "shape", "offset",
                 "bytes");
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-        const TensorInfo t = model.tensor(i);
+    for (const TensorInfo& t : tensors(model)) {
         const std::string shape = std::to_string(t.n_rows) + " x " + std::to_string(t.n_cols);
         const std::string role = (t.in_encoder ? "encoder " : "") + std::string(t.role);
         std::printf("%5u %-26s %-7s %-5s %20s %16s %16s\n", t.layer, role.c_str(), t.layout, type_name(t.type),

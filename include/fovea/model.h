@@ -13,26 +13,6 @@ namespace fovea {
 struct SectionRecord;  // engine/format.h
 struct TensorRecord;   // engine/format.h
 
-/// One section of the file, for those who list them.
-struct SectionInfo {
-    const char* kind = "";         ///< "config", "tensors", "weights", "tokenizer", "info" or "unknown"
-    std::uint64_t offset = 0;      ///< from the file's start
-    std::uint64_t bytes = 0;
-    std::uint32_t crc = 0;         ///< CRC-32C the file states
-};
-
-/// One tensor of the file, for those who list them.
-struct TensorInfo {
-    const char* role = "";         ///< "query", "down_bias", …; "unknown" for roles of a later version
-    const char* layout = "";       ///< "vector", "rows" or "panels"
-    Type type = Type::f32;
-    bool in_encoder = false;
-    std::uint32_t layer = 0;
-    std::uint32_t n_rows = 0, n_cols = 0;
-    std::uint64_t offset = 0;      ///< from the file's start
-    std::uint64_t bytes = 0;
-};
-
 /// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
 struct ModelInfo {
     std::string_view name;           ///< what the converter was given
@@ -48,10 +28,6 @@ public:
     [[nodiscard]] const Config& config() const noexcept { return config_; }
     [[nodiscard]] const ModelInfo& info() const noexcept { return info_; }
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    [[nodiscard]] std::uint32_t n_sections() const noexcept { return n_sections_; }
-    [[nodiscard]] std::uint32_t n_tensors() const noexcept { return n_tensors_; }
-    [[nodiscard]] SectionInfo section(std::uint32_t i) const noexcept;  ///< i < n_sections()
-    [[nodiscard]] TensorInfo tensor(std::uint32_t i) const noexcept;    ///< i < n_tensors()
     /// The tokenizer section's bytes, empty where the file has none. See fovea/tokenizer.h.
     [[nodiscard]] std::span<const std::byte> tokenizer_bytes() const noexcept { return tokenizer_; }
     /// CRC-32C over the header and the directory, which holds every section's own: one number per file content.

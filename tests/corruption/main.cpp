@@ -9,6 +9,7 @@
 #include "../fuzz/fovea_file.h"
 #include "../fuzz/run_model.h"
 #include "../fuzz/tiny_models.h"
+#include "listing.h"
 #include "session_file.h"
 
 using namespace fovea;
@@ -103,9 +104,9 @@ void damage(const char* name, const AlignedBytes& file, std::uint64_t every) {
     std::printf("%s, %zu bytes\n", name, file.size());
     Damage damage(file, every);
     damage.truncate();
-    damage.change_bytes("header and directory", 0, sizeof(FileHeader) + model.n_sections() * sizeof(SectionRecord));
-    for (std::uint32_t i = 0; i < model.n_sections(); ++i) {
-        const SectionInfo section = model.section(i);
+    const std::vector<SectionInfo> listed = sections(model);
+    damage.change_bytes("header and directory", 0, sizeof(FileHeader) + listed.size() * sizeof(SectionRecord));
+    for (const SectionInfo& section : listed) {
         const std::string kind = section.kind;
         const std::size_t begin = section.offset, end = section.offset + section.bytes;
         if (kind == "config")

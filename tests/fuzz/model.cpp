@@ -3,6 +3,7 @@
 
 #include "fovea/tokenizer.h"
 #include "fovea_file.h"
+#include "listing.h"
 #include "parameters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,8 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!open_model(bytes, model).ok()) return 0;
     (void)verify_checksums(model);
     (void)count_parameters(model.config());
-    for (std::uint32_t i = 0; i < model.n_tensors(); ++i) {
-        const TensorInfo tensor = model.tensor(i);
+    for (const TensorInfo& tensor : tensors(model)) {
         fuzz::promise(tensor.offset <= size && tensor.bytes <= size - tensor.offset, "tensors lie in the file");
     }
     Tokenizer tokenizer;

@@ -8,6 +8,7 @@
 
 #include "convert/elements.h"
 #include "fovea/model.h"
+#include "listing.h"
 #include "refusal.h"
 
 namespace fovea {
@@ -26,9 +27,8 @@ float load(const std::byte* data, Type type, std::uint64_t index) {
 
 /// The bytes of the section of that kind; empty where there is none.
 std::span<const std::byte> section_bytes(const Model& model, std::string_view kind) {
-    for (std::uint32_t i = 0; i < model.n_sections(); ++i)
-        if (const SectionInfo section = model.section(i); section.kind == kind)
-            return model.bytes().subspan(section.offset, section.bytes);
+    for (const SectionInfo& section : sections(model))
+        if (section.kind == kind) return model.bytes().subspan(section.offset, section.bytes);
     return {};
 }
 
