@@ -1,6 +1,8 @@
 #include "features.h"
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -12,11 +14,7 @@
 namespace fovea {
 namespace {
 
-constexpr bool CpuFeatures::*kFlags[] = {
-    &CpuFeatures::avx2,    &CpuFeatures::fma,  &CpuFeatures::f16c,    &CpuFeatures::avx512, &CpuFeatures::avx512vnni,
-    &CpuFeatures::avxvnni, &CpuFeatures::neon, &CpuFeatures::dotprod, &CpuFeatures::i8mm,   &CpuFeatures::mve,
-};
-static_assert(sizeof kFlags / sizeof *kFlags == sizeof(CpuFeatures), "one bool each");
+[[maybe_unused]] bool bit(unsigned long word, int i) noexcept { return (word >> i) & 1; }
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -29,8 +27,6 @@ Registers cpuid(unsigned leaf, unsigned subleaf) noexcept {
     if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
     return r;
 }
-
-bool bit(unsigned word, int i) noexcept { return (word >> i) & 1; }
 
 /// XCR0: the register state that the operating system saves when it switches threads.
 unsigned saved_state() noexcept {
@@ -59,24 +55,17 @@ CpuFeatures ask() noexcept {
 
 #elif defined(__linux__) && defined(__aarch64__)
 
-CpuFeatures ask() noexcept {
-    CpuFeatures f;
-    f.neon = true;  // every AArch64 has it
-    f.dotprod = (getauxval(AT_HWCAP) >> 20) & 1;
-    f.i8mm = (getauxval(AT_HWCAP2) >> 13) & 1;
-    return f;
+CpuFeatures ask() noexcept {  // every AArch64 has NEON
+    return {.neon = true, .dotprod = bit(getauxval(AT_HWCAP), 20), .i8mm = bit(getauxval(AT_HWCAP2), 13)};
 }
 
 #elif defined(__linux__) && defined(__arm__)
 
 CpuFeatures ask() noexcept {
-    CpuFeatures f;
-    const unsigned long capabilities = getauxval(AT_HWCAP);
+    const unsigned long has = getauxval(AT_HWCAP);
     // The kernels keep floats in VFP registers and need its fused multiply-add: NEON alone (Cortex-A8, A9) won't do.
-    f.neon = ((capabilities >> 12) & 1) && ((capabilities >> 16) & 1);
-    f.dotprod = f.neon && ((capabilities >> 24) & 1);
-    f.i8mm = f.neon && ((capabilities >> 27) & 1);
-    return f;
+    const bool neon = bit(has, 12) && bit(has, 16);
+    return {.neon = neon, .dotprod = neon && bit(has, 24), .i8mm = neon && bit(has, 27)};
 }
 
 #else
@@ -101,27 +90,29 @@ CpuFeatures ask() noexcept {
 
 #endif
 
+using Flags = std::array<bool, sizeof(CpuFeatures)>;  // those of a CpuFeatures
 constexpr std::uint32_t kAsked = 1u << 31;
-constinit std::atomic<std::uint32_t> remembered{0};  // kAsked, and bit i for kFlags[i]
+constinit std::atomic<std::uint32_t> remembered{0};  // kAsked, and bit i for flag i
 
 }  // namespace
 
 CpuFeatures detect_features() noexcept {
     std::uint32_t bits = remembered.load(std::memory_order_relaxed);
-    CpuFeatures f;
+    Flags flags{};
     if (!bits) {  // a hypervisor takes 50 us to answer the CPUIDs; two threads that both ask hear the same
-        f = ask();
+        flags = std::bit_cast<Flags>(ask());
         bits = kAsked;
-        for (int i = 0; const auto flag : kFlags) bits |= static_cast<std::uint32_t>(f.*flag) << i++;
+        for (std::size_t i = 0; i < flags.size(); ++i) bits |= std::uint32_t{flags[i]} << i;
         remembered.store(bits, std::memory_order_relaxed);
     }
-    for (int i = 0; const auto flag : kFlags) f.*flag = (bits >> i++) & 1;
-    return f;
+    for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = bit(bits, static_cast<int>(i));
+    return std::bit_cast<CpuFeatures>(flags);
 }
 
 bool covers(const CpuFeatures& have, const CpuFeatures& need) noexcept {
-    for (const auto flag : kFlags)
-        if (need.*flag && !(have.*flag)) return false;
+    const auto has = std::bit_cast<Flags>(have), needs = std::bit_cast<Flags>(need);
+    for (std::size_t i = 0; i < has.size(); ++i)
+        if (needs[i] && !has[i]) return false;
     return true;
 }
 

@@ -12,7 +12,7 @@ namespace {
 // MXCSR: every exception masked, round to nearest, neither flush-to-zero nor denormals-are-zero.
 std::uint64_t control() noexcept { return _mm_getcsr(); }
 void set_control(std::uint64_t word) noexcept { _mm_setcsr(static_cast<unsigned>(word)); }
-std::uint64_t plain(std::uint64_t) noexcept { return 0x1f80; }
+constexpr std::uint64_t kPlain = 0x1f80, kKept = 0;
 
 #elif defined(__aarch64__)
 
@@ -23,7 +23,7 @@ std::uint64_t control() noexcept {
     return word;
 }
 void set_control(std::uint64_t word) noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(word) : "memory"); }
-std::uint64_t plain(std::uint64_t) noexcept { return 0; }
+constexpr std::uint64_t kPlain = 0, kKept = 0;
 
 #elif defined(__arm__) && defined(__ARM_FP)
 
@@ -36,13 +36,11 @@ std::uint64_t control() noexcept {
 void set_control(std::uint64_t word) noexcept {
     __asm__ volatile("vmsr fpscr, %0" : : "r"(static_cast<std::uint32_t>(word)) : "memory");
 }
-std::uint64_t plain([[maybe_unused]] std::uint64_t word) noexcept {
 #if defined(__ARM_FEATURE_MVE)
-    return word & 0x70000;
+constexpr std::uint64_t kPlain = 0, kKept = 0x70000;
 #else
-    return 0;
+constexpr std::uint64_t kPlain = 0, kKept = 0;
 #endif
-}
 
 #elif defined(__riscv_flen)
 
@@ -55,20 +53,20 @@ std::uint64_t control() noexcept {
 void set_control(std::uint64_t mode) noexcept {
     __asm__ volatile("fsrm %0" : : "r"(static_cast<unsigned long>(mode)) : "memory");
 }
-std::uint64_t plain(std::uint64_t) noexcept { return 0; }
+constexpr std::uint64_t kPlain = 0, kKept = 0;
 
 #else
 
 // WebAssembly and software floating point have one environment, and it is the right one.
 std::uint64_t control() noexcept { return 0; }
 void set_control(std::uint64_t) noexcept {}
-std::uint64_t plain(std::uint64_t) noexcept { return 0; }
+constexpr std::uint64_t kPlain = 0, kKept = 0;
 
 #endif
 
 }  // namespace
 
-FloatEnv::FloatEnv() noexcept : saved_(control()) { set_control(plain(saved_)); }
+FloatEnv::FloatEnv() noexcept : saved_(control()) { set_control((saved_ & kKept) | kPlain); }
 
 FloatEnv::~FloatEnv() { set_control(saved_); }
 

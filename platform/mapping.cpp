@@ -8,15 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace fovea {
 namespace {
 
 Status failed(const char* step, int error) noexcept {
     return {Code::io_error, step, 0, static_cast<std::uint64_t>(error)};
-}
-
-void unmap(const std::byte* data, std::size_t size) noexcept {
-    if (data) munmap(const_cast<std::byte*>(data), size);
 }
 
 /// Maps what `file` is open on; leaves `file` open.
@@ -38,22 +36,19 @@ Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexce
 
 }  // namespace
 
-Mapping::Mapping(Mapping&& other) noexcept : data_(other.data_), size_(other.size_) {
-    other.data_ = nullptr;
-    other.size_ = 0;
-}
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
-    if (this == &other) return *this;
-    unmap(data_, size_);
-    data_ = other.data_;
-    size_ = other.size_;
-    other.data_ = nullptr;
-    other.size_ = 0;
+    Mapping taken(std::move(other));
+    std::swap(data_, taken.data_);  // what was here ends with `taken`
+    std::swap(size_, taken.size_);
     return *this;
 }
 
-Mapping::~Mapping() { unmap(data_, size_); }
+Mapping::~Mapping() {
+    if (data_) munmap(const_cast<std::byte*>(data_), size_);
+}
 
 Status map_file(const char* path, Mapping& mapping) noexcept {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block us
@@ -61,7 +56,7 @@ Status map_file(const char* path, Mapping& mapping) noexcept {
     Mapping fresh;
     const Status status = map_open_file(file, fresh.data_, fresh.size_);
     close(file);
-    if (status.ok()) mapping = static_cast<Mapping&&>(fresh);
+    if (status.ok()) mapping = std::move(fresh);
     return status;
 }
 

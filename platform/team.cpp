@@ -60,22 +60,6 @@ bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old) noexc
     return false;
 }
 
-/// Turns off, for its scope, OpenMP's freedom to give fewer threads than asked for (OMP_DYNAMIC).
-class FixedSize {
-public:
-    FixedSize() noexcept : dynamic_(omp_get_dynamic()) {
-        if (dynamic_) omp_set_dynamic(0);
-    }
-    ~FixedSize() {
-        if (dynamic_) omp_set_dynamic(1);
-    }
-    FixedSize(const FixedSize&) = delete;
-    FixedSize& operator=(const FixedSize&) = delete;
-
-private:
-    int dynamic_;
-};
-
 }  // namespace
 
 Team* start_team(void* place, std::uint32_t n_threads) noexcept {
@@ -94,7 +78,8 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
         work(context, 0);
         return;
     }
-    const FixedSize fixed;
+    const int dynamic = omp_get_dynamic();  // OpenMP's freedom to give fewer threads than asked for: not now
+    if (dynamic) omp_set_dynamic(0);
 #pragma omp parallel num_threads(static_cast<int>(team.n_threads))
     {
         const FloatEnv env;
@@ -102,6 +87,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
         team.n_members.store(static_cast<std::uint32_t>(omp_get_num_threads()), std::memory_order_relaxed);
         work(context, static_cast<std::uint32_t>(omp_get_thread_num()));
     }
+    if (dynamic) omp_set_dynamic(1);
 }
 
 void wait_team(Team& team) noexcept {
