@@ -12,19 +12,13 @@ namespace {
 /// Rows of heads: those of the pass's own rows, or the caller's. Only rows of the pass are ever written through `data`.
 struct HeadRows {
     float* data = nullptr;
-    std::uint64_t row_stride = 0, head_stride = 0;
-    std::uint64_t sequence_stride = 0;  // 0: sequences lie where their first row says
-
-    HeadRows() = default;
-    HeadRows(float* d, std::uint64_t row, std::uint64_t head) noexcept : data(d), row_stride(row), head_stride(head) {}
-    HeadRows(const float* d, const Strides& s) noexcept
-        : data(const_cast<float*>(d)), row_stride(s.row), head_stride(s.head), sequence_stride(s.sequence) {}
+    Strides strides;  // sequence 0: sequences lie where their first row says
 
     /// `first` is the sequence's first row among the pass's.
     [[nodiscard]] float* at(std::size_t sequence, std::uint32_t first, std::uint32_t row,
                             std::uint32_t head) const noexcept {
-        const std::uint64_t start = sequence_stride ? sequence * sequence_stride : first * row_stride;
-        return data + start + row * row_stride + head * head_stride;
+        const std::uint64_t start = strides.sequence ? sequence * strides.sequence : first * strides.row;
+        return data + start + row * strides.row + head * strides.head;
     }
 };
 
@@ -62,20 +56,19 @@ struct Attention {
         key_at = round_up(std::uint64_t{b.n_heads} * b.head_dim, kLanes);
         value_at = key_at + round_up(std::uint64_t{b.n_kv_heads} * b.head_dim, kLanes);
         if (b.bare) {
+            const auto given = [](const Heads& heads) -> HeadRows {
+                return {const_cast<float*>(heads.data.data()), heads.strides};
+            };
             const AttendInput& in = *pass.heads;
-            query = {in.query.data.data(), in.query.strides};
-            key = {in.key.data.data(), in.key.strides};
-            value = {in.value.data.data(), in.value.strides};
-            past_key = {in.past_key.data.data(), in.past_key.strides};
-            past_value = {in.past_value.data.data(), in.past_value.strides};
+            query = given(in.query), key = given(in.key), value = given(in.value);
+            past_key = given(in.past_key), past_value = given(in.past_value);
             out = {pass.out.data, in.out_strides};
         } else {
-            const Rows rows = pass.projected();
-            const Rows merged = b.has_output_map ? pass.attended() : pass.out;
-            query = {rows.data, rows.stride, b.head_dim};
-            key = {rows.data + key_at, rows.stride, b.head_dim};
-            value = {rows.data + value_at, rows.stride, b.value_head_dim};
-            out = {merged.data, merged.stride, b.value_head_dim};
+            const Rows rows = pass.projected(), merged = b.has_output_map ? pass.attended() : pass.out;
+            query = {rows.data, {0, rows.stride, b.head_dim}};
+            key = {rows.data + key_at, {0, rows.stride, b.head_dim}};
+            value = {rows.data + value_at, {0, rows.stride, b.value_head_dim}};
+            out = {merged.data, {0, merged.stride, b.value_head_dim}};
         }
         value_stride = static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
         kv_type = s.limits.kv_type;
@@ -148,16 +141,14 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
 /// A query or key head's norm and rotation, in place.
 void position_head(const Attention& a, bool is_key, std::uint32_t row, float* head) noexcept {
     const Block& b = a.block;
+    const AttentionTensors& t = a.tensors;
+    const NormWeights norm{b.query_key_norm, is_key ? t.key_norm : t.query_norm,
+                           is_key ? t.key_norm_bias : t.query_norm_bias, b.norm_epsilon};
+    a.pass.norm(norm, head, b.head_dim, head);
+    if (b.position != Position::rope) return;
     const SessionState& s = a.pass.session;
-    const Kernels& k = *s.kernels;
-    const float* weight = s.vector(is_key ? a.tensors.key_norm : a.tensors.query_norm);
-    const float* bias = s.vector(is_key ? a.tensors.key_norm_bias : a.tensors.query_norm_bias);
-    if (b.query_key_norm == Norm::rms) k.rms_norm(head, b.head_dim, weight, b.norm_epsilon, head);
-    if (b.query_key_norm == Norm::layer) k.layer_norm(head, b.head_dim, weight, bias, b.norm_epsilon, head);
-    if (b.position == Position::rope) {
-        const float* cosines = a.pass.rotation(a.layer.block, row);
-        k.rotate(head, cosines, cosines + s.map.rotation_stride, b.rotary_dim);
-    }
+    const float* cosines = a.pass.rotation(a.layer.block, row);
+    s.kernels->rotate(head, cosines, cosines + s.map.rotation_stride, b.rotary_dim);
 }
 
 /// The key or value of one position of a sequence and head; `zeros` where it is the appended zero.
@@ -306,13 +297,9 @@ void attend_chunk(const Attention& a, const Task& task, const float* query, std:
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     const Sequence& s = task.sequence;
-    const auto stride = static_cast<std::size_t>(task.grouped ? a.query.head_stride : a.query.row_stride);
-    const Kernels& k = *a.pass.session.kernels;
+    const auto stride = static_cast<std::size_t>(task.grouped ? a.query.strides.head : a.query.strides.row);
     const float* rows = a.query.at(a.number(s), s.row, task.row, task.head);
-    if (is_quantized(a.kv_type))
-        k.pack_q8(rows, stride, task.n_rows, a.block.head_dim, reinterpret_cast<std::byte*>(query));
-    else
-        k.pack(rows, stride, task.n_rows, a.block.head_dim, query);
+    a.pass.pack(a.kv_type, rows, stride, task.n_rows, a.block.head_dim, query);
 }
 
 void merge(const Attention& a, const Task& task, const State& into, const State& chunk) noexcept {
@@ -346,7 +333,7 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 }
 
 void finish(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
-    const auto stride = static_cast<std::size_t>(task.grouped ? a.out.head_stride : a.out.row_stride);
+    const auto stride = static_cast<std::size_t>(task.grouped ? a.out.strides.head : a.out.strides.row);
     a.pass.session.kernels->attend_finish(state.l, state.o, task.n_rows, a.block.value_head_dim, a.value_stride,
                                           a.out.at(a.number(task.sequence), task.sequence.row, task.row, task.head),
                                           stride);
@@ -446,46 +433,39 @@ void attend_inputs(const Attention& a, const Input (&inputs)[3]) noexcept {
 
 }  // namespace
 
-void attention(const Pass& pass, const Layer& layer, const Block& block, bool cross) noexcept {
-    const Attention a(pass, layer, block, cross);
-    const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model, merged = block.n_heads * block.value_head_dim;
-    const NormWeights norm{block.norm, a.tensors.norm, a.tensors.norm_bias, block.norm_epsilon};
-    const bool pre = block.norm_place == NormPlace::pre;
-    const Input rows{pass.hidden(), n, d_model, pre ? norm : NormWeights{}};
-    const Input memory{pass.memory, pass.n_memory, d_model, {}};
-    attend_inputs(a, {rows, cross ? memory : rows, cross ? memory : rows});
-    pass.trace(cross ? "attended memory" : "attended", pass.attended(), n, merged, pass.pos);
+void attention(const Pass& pass, const Layer& layer, const Block& b, bool cross) noexcept {
+    const Attention a(pass, layer, b, cross);
+    const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model, merged = b.n_heads * b.value_head_dim;
+    const NormWeights norm{b.norm, a.tensors.norm, a.tensors.norm_bias, b.norm_epsilon};
+    const bool pre = b.norm_place == NormPlace::pre;
+    const AttendInput* const alone = pass.heads;
+    if (alone) {
+        const auto input = [&](const Heads& heads, std::uint32_t n_rows, std::uint32_t width) {
+            width = or_else(width, d_model);
+            return Input{{const_cast<float*>(heads.data.data()), width}, n_rows, width, {}};
+        };
+        const std::uint32_t n_keys = alone->n_sequences * alone->n_keys;
+        attend_inputs(a, {input(alone->query, n, b.query_width), input(alone->key, n_keys, b.key_width),
+                          input(alone->value, n_keys, b.value_width)});
+        if (b.bare || !b.has_output_map) return;
+    } else {
+        const Input rows{pass.hidden(), n, d_model, pre ? norm : NormWeights{}};
+        const Input memory{pass.memory, pass.n_memory, d_model, {}};
+        attend_inputs(a, {rows, cross ? memory : rows, cross ? memory : rows});
+        pass.trace(cross ? "attended memory" : "attended", pass.attended(), n, merged, pass.pos);
+    }
+    const Rows out = alone ? pass.out : pass.hidden();
     const Product output{.matrix = a.tensors.output,
                          .bias = a.tensors.output_bias,
-                         .out = pass.hidden(),
-                         .n_stored = d_model,
-                         .finish = Finish::add};
-    pass.multiply({&output, 1}, pass.operand(a.tensors.output.type, pass.attended(), n, merged), n);
+                         .out = out,
+                         .n_stored = a.tensors.output.n_rows,
+                         .finish = alone ? Finish::store : Finish::add,
+                         .canonical = alone != nullptr};
+    pass.multiply({&output, 1}, pass.operand(output.matrix.type, pass.attended(), n, merged), n);
+    if (alone) return;
     pass.sync();
     if (!pre) pass.norm_rows(norm, pass.hidden());
     pass.trace(cross ? "attention to memory" : "attention", pass.hidden(), n, d_model, pass.pos);
-}
-
-void attend_alone(const Pass& pass) noexcept {
-    const Layer& layer = pass.session.layer(0);
-    const Block& b = pass.stack().blocks[0];
-    const Attention a(pass, layer, b, false);
-    const AttendInput& in = *pass.heads;
-    const std::uint32_t n = pass.seq_len, n_keys = in.n_sequences * in.n_keys, d_model = pass.stack().d_model;
-    const auto input = [&](const Heads& heads, std::uint32_t n_rows, std::uint32_t width) {
-        width = or_else(width, d_model);
-        return Input{{const_cast<float*>(heads.data.data()), width}, n_rows, width, {}};
-    };
-    attend_inputs(a, {input(in.query, n, b.query_width), input(in.key, n_keys, b.key_width),
-                      input(in.value, n_keys, b.value_width)});
-    if (b.bare || !b.has_output_map) return;
-    const Product output{.matrix = a.tensors.output,
-                         .bias = a.tensors.output_bias,
-                         .out = pass.out,
-                         .n_stored = static_cast<std::uint32_t>(pass.out.stride),
-                         .canonical = true};
-    pass.multiply({&output, 1}, pass.operand(layer.self.output.type, pass.attended(), n, b.n_heads * b.value_head_dim),
-                  n);
 }
 
 }  // namespace fovea

@@ -63,7 +63,7 @@ void embed(const Pass& pass) noexcept {
                 scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
         if (t.position_embedding) read_row(s, *t.position_embedding, pos, added);
         if (t.type_embedding) read_row(s, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
-        if (norm.kind != Norm::none) pass.norm(norm, x, x);
+        if (norm.kind != Norm::none) pass.norm(norm, x, stack.d_model, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];
             if (b.position != Position::rope) continue;

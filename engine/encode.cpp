@@ -108,14 +108,13 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
         if (in.n_past) return bad_shape("past keys of a module", 0, in.n_past);
         const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
         const std::uint64_t width = b.has_output_map ? or_else(b.output_width, stack.d_model) : merged;
-        const std::uint64_t wanted[] = {n * in.n_queries * or_else(b.query_width, stack.d_model),
-                                        n * in.n_keys * or_else(b.key_width, stack.d_model),
-                                        n * in.n_keys * or_else(b.value_width, stack.d_model),
-                                        n * in.n_queries * width};
-        const std::uint64_t had[] = {in.query.data.size(), in.key.data.size(), in.value.data.size(), out.size()};
-        constexpr const char* kNames[] = {"query elements", "key elements", "value elements", "output elements"};
-        for (int i = 0; i < 4; ++i)
-            if (had[i] != wanted[i]) return bad_shape(kNames[i], wanted[i], had[i]);
+        const Status sizes[] = {
+            bad_shape("query elements", n * in.n_queries * or_else(b.query_width, stack.d_model), in.query.data.size()),
+            bad_shape("key elements", n * in.n_keys * or_else(b.key_width, stack.d_model), in.key.data.size()),
+            bad_shape("value elements", n * in.n_keys * or_else(b.value_width, stack.d_model), in.value.data.size()),
+            bad_shape("output elements", n * in.n_queries * width, out.size())};
+        for (const Status& size : sizes)
+            if (size.had != size.wanted) return size;
         return {};
     }
     const Status checks[] = {
@@ -204,24 +203,25 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
     auto* sequences = reinterpret_cast<Sequence*>(s.arena + s.map.sequences);
     const auto at_step = static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes));
     for (std::uint32_t i = 0; i < n; ++i) {
-        Sequence& q = sequences[i];
-        q.row = i * input.n_queries;
-        q.n_rows = input.n_queries;
-        q.source = i * input.n_keys;
-        q.n_source = input.n_keys;
-        q.pos = input.n_past;
-        q.at = i * at_step;
-        q.n_keys = input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
-        q.diagonal = static_cast<std::int32_t>(input.kv_lengths.empty() ? input.n_past : q.n_keys - input.n_queries);
+        const std::uint32_t n_keys =
+            input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
+        sequences[i] = {
+            .row = i * input.n_queries,
+            .n_rows = input.n_queries,
+            .source = i * input.n_keys,
+            .n_source = input.n_keys,
+            .pos = input.n_past,
+            .n_keys = n_keys,
+            .at = i * at_step,
+            .diagonal = static_cast<std::int32_t>(input.kv_lengths.empty() ? input.n_past : n_keys - input.n_queries)};
     }
-    PassInput pass;
-    pass.index = last_stack(config);
-    pass.heads = &input;
-    pass.self = {sequences, static_cast<std::size_t>(n)};
-    pass.self_masks = &input.masks;
-    pass.seq_len = static_cast<std::uint32_t>(n * input.n_queries);
     const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-    pass.out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged};
+    const PassInput pass{.index = last_stack(config),
+                         .out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged},
+                         .seq_len = static_cast<std::uint32_t>(n * input.n_queries),
+                         .self = {sequences, static_cast<std::size_t>(n)},
+                         .self_masks = &input.masks,
+                         .heads = &input};
     const StackTensors& t = s.stacks[static_cast<int>(pass.index)];
     return run(s, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
 }

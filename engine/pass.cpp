@@ -7,33 +7,35 @@
 
 namespace fovea {
 
-void Pass::norm(const NormWeights& norm, const float* x, float* y) const noexcept {
-    const std::uint32_t n = stack().d_model;
+void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
+    const Kernels& k = *session.kernels;
     const float* weight = session.vector(norm.weight);
     switch (norm.kind) {
-        case Norm::rms: return session.kernels->rms_norm(x, n, weight, norm.epsilon, y);
-        case Norm::layer: return session.kernels->layer_norm(x, n, weight, session.vector(norm.bias), norm.epsilon, y);
+        case Norm::rms: return k.rms_norm(x, n, weight, norm.epsilon, y);
+        case Norm::layer: return k.layer_norm(x, n, weight, session.vector(norm.bias), norm.epsilon, y);
         case Norm::none: break;
     }
     if (x != y) std::memcpy(y, x, n * sizeof(float));
 }
 
+void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                void* packed) const noexcept {
+    const auto x_stride = static_cast<std::size_t>(stride);
+    if (is_quantized(type))
+        session.kernels->pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
+    else
+        session.kernels->pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+}
+
 const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                           const NormWeights& weights) const noexcept {
     const bool normed = weights.kind != Norm::none;
-    const auto pack = [&](const float* x, std::uint64_t row_stride, std::uint32_t n, std::byte* packed) {
-        const auto stride = static_cast<std::size_t>(row_stride);
-        if (is_quantized(type))
-            session.kernels->pack_q8(x, stride, n, width, packed);
-        else
-            session.kernels->pack(x, stride, n, width, reinterpret_cast<float*>(packed));
-    };
     if (n_rows == 1) {
-        if (normed) norm(weights, rows[0], scratch());
+        if (normed) norm(weights, rows[0], width, scratch());
         const float* row = normed ? scratch() : rows[0];
         if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
-        auto* packed = reinterpret_cast<std::byte*>(scratch() + session.map.hidden_stride);
-        pack(row, 0, 1, packed);
+        float* packed = scratch() + session.map.hidden_stride;
+        pack(type, row, 0, 1, width, packed);
         return packed;
     }
     std::byte* operand = session.arena + session.map.operand;
@@ -45,11 +47,11 @@ const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std
         std::uint64_t stride = rows.stride;
         if (normed) {
             for (std::uint32_t i = 0; i < n; ++i)
-                norm(weights, rows[first + i], scratch() + i * session.map.hidden_stride);
+                norm(weights, rows[first + i], width, scratch() + i * session.map.hidden_stride);
             source = scratch();
             stride = session.map.hidden_stride;
         }
-        pack(source, stride, n, operand + operand_bytes(type, first, width));
+        pack(type, source, stride, n, width, operand + operand_bytes(type, first, width));
     }
     sync();
     return operand;
@@ -92,7 +94,7 @@ void Pass::multiply(std::span<const Product> products, const void* operand, std:
 void Pass::norm_rows(const NormWeights& weights, const Rows& rows) const noexcept {
     if (weights.kind == Norm::none) return;
     const Share mine = share(seq_len);
-    for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], rows[row]);
+    for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], stack().d_model, rows[row]);
     sync();
 }
 
@@ -183,7 +185,7 @@ void store_vectors(const Pass& pass) noexcept {
 
 void run_pass(Pass& pass) noexcept {
     const SessionState& s = pass.session;
-    if (pass.heads) return attend_alone(pass);
+    if (pass.heads) return attention(pass, s.layer(0), pass.stack().blocks[0], false);
     const std::uint32_t d_model = pass.stack().d_model;
     embed(pass);
     pass.sync();

@@ -33,19 +33,19 @@ struct NormWeights {
 
 /// What a pass computes with; the same for every member.
 struct PassInput {
-    StackIndex index = StackIndex::decoder;  // of the stack
-    std::span<const Token> tokens, types;   // [seq_len], or vectors
-    const float* vectors = nullptr;         // [seq_len][d_model]
-    std::span<float> logits = {};           // empty, [vocab_size] or [seq_len, vocab_size]
-    Rows out;                               // encode: what is left of each row, or of each sequence where the stack pools
-    std::uint32_t pos = 0;                  // absolute position of the first row
-    std::uint32_t seq_len = 0;              // rows
-    std::span<const Sequence> self, cross;  // the rows as sequences, beside themselves and beside the memory
-    Rows memory;
-    std::uint32_t n_memory = 0;             // its rows
-    const Masks* self_masks = nullptr;      // null: none
+    StackIndex index = StackIndex::decoder;          // of the stack
+    std::span<const Token> tokens = {}, types = {};  // [seq_len], or vectors
+    const float* vectors = nullptr;                  // [seq_len][d_model]
+    std::span<float> logits = {};                    // empty, [vocab_size] or [seq_len, vocab_size]
+    Rows out = {};              // encode: what is left of each row, or of each sequence where the stack pools
+    std::uint32_t pos = 0;      // absolute position of the first row
+    std::uint32_t seq_len = 0;  // rows
+    std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
+    Rows memory = {};
+    std::uint32_t n_memory = 0;         // its rows
+    const Masks* self_masks = nullptr;  // null: none
     const Masks* cross_masks = nullptr;
-    const AttendInput* heads = nullptr;     // a lone attention's inputs
+    const AttendInput* heads = nullptr;  // a lone attention's inputs
 };
 
 struct Pass : PassInput {
@@ -69,19 +69,12 @@ struct Pass : PassInput {
     }
 
     [[nodiscard]] const Stack& stack() const noexcept { return stack_of(session.model.config(), index); }
-    [[nodiscard]] const StackTensors& tensors() const noexcept {
-        return session.stacks[static_cast<int>(index)];
-    }
-    [[nodiscard]] Rows hidden() const noexcept {
-        return {session.floats(session.map.hidden), session.map.hidden_stride};
-    }
-    [[nodiscard]] Rows projected() const noexcept {
-        return {session.floats(session.map.projected), session.map.projected_stride};
-    }
-    [[nodiscard]] Rows attended() const noexcept {
-        return {session.floats(session.map.attended), session.map.attended_stride};
-    }
-    [[nodiscard]] Rows inner() const noexcept { return {session.floats(session.map.inner), session.map.inner_stride}; }
+    [[nodiscard]] const StackTensors& tensors() const noexcept { return session.stacks[static_cast<int>(index)]; }
+    [[nodiscard]] Rows rows(Stretch at, std::uint64_t stride) const noexcept { return {session.floats(at), stride}; }
+    [[nodiscard]] Rows hidden() const noexcept { return rows(session.map.hidden, session.map.hidden_stride); }
+    [[nodiscard]] Rows projected() const noexcept { return rows(session.map.projected, session.map.projected_stride); }
+    [[nodiscard]] Rows attended() const noexcept { return rows(session.map.attended, session.map.attended_stride); }
+    [[nodiscard]] Rows inner() const noexcept { return rows(session.map.inner, session.map.inner_stride); }
     /// This member's own scratch_stride floats.
     [[nodiscard]] float* scratch() const noexcept {
         return session.floats(session.map.scratch) + member * session.map.scratch_stride;
@@ -92,8 +85,12 @@ struct Pass : PassInput {
                (std::uint64_t{block} * session.limits.max_batch + row) * 2 * session.map.rotation_stride;
     }
 
-    /// y = norm(x) over d_model elements; a copy where there is no norm.
-    void norm(const NormWeights& norm, const float* x, float* y) const noexcept;
+    /// y = norm(x) over n elements; a copy where there is no norm.
+    void norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept;
+
+    /// Up to kRowBlock rows as the operand of products with what is stored as `type`: see Kernels::pack and pack_q8.
+    void pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n_rows, std::uint32_t n_cols,
+              void* packed) const noexcept;
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
     /// each member makes its own, so nothing waits; for more they share the work and meet. Valid until the next call.
@@ -115,13 +112,12 @@ struct Pass : PassInput {
                std::uint32_t first) const noexcept;
 };
 
-void embed(const Pass& pass) noexcept;                         // embedding.cpp
-void run_block(const Pass& pass, const Layer& layer) noexcept; // block.cpp
-/// Attention of the rows to themselves or, with `cross`, to the memory, added to the residual stream.
+void embed(const Pass& pass) noexcept;                          // embedding.cpp
+void run_block(const Pass& pass, const Layer& layer) noexcept;  // block.cpp
+/// Attention of the rows to themselves or, with `cross`, to the memory, added to the residual stream; or pass.heads
+/// through a lone attention, to pass.out.
 void attention(const Pass& pass, const Layer& layer, const Block& block, bool cross) noexcept;  // attention.cpp
-/// pass.heads through a lone attention, to pass.out.
-void attend_alone(const Pass& pass) noexcept;  // attention.cpp
-void run_pass(Pass& pass) noexcept;            // pass.cpp
+void run_pass(Pass& pass) noexcept;                                                             // pass.cpp
 
 /// Runs `input` on the session's team, or on this thread where `macs` multiplications are too few to wake it.
 /// Errors: cancelled.

@@ -93,17 +93,12 @@ void work(void* context, std::uint32_t member) noexcept {
 /// At most max_batch tokens through all layers.
 [[nodiscard]] Status forward_piece(SessionState& s, std::span<const Token> tokens, std::span<float> logits) noexcept {
     const auto n = static_cast<std::uint32_t>(tokens.size());
-    Sequence all{};
-    all.n_rows = all.n_source = n;
-    all.pos = s.kv_len;
-    all.n_keys = s.kv_len + n;
-    all.diagonal = static_cast<std::int32_t>(s.kv_len);
-    PassInput input;
-    input.tokens = tokens;
-    input.logits = logits;
-    input.pos = s.kv_len;
-    input.seq_len = n;
-    input.self = {&all, 1};
+    const Sequence all{.n_rows = n,
+                       .n_source = n,
+                       .pos = s.kv_len,
+                       .n_keys = s.kv_len + n,
+                       .diagonal = static_cast<std::int32_t>(s.kv_len)};
+    const PassInput input{.tokens = tokens, .logits = logits, .pos = s.kv_len, .seq_len = n, .self = {&all, 1}};
     const Status status = run(s, input, s.stacks[static_cast<int>(StackIndex::decoder)].macs_per_row * n);
     if (status.ok()) s.kv_len += n;
     return status;

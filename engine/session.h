@@ -22,7 +22,8 @@ struct Matrix {
 /// A vector in the file, by its offset from the file's start; 0 where the model has none.
 using VectorOffset = std::uint64_t;
 
-/// One attention's tensors. Offsets rather than pointers, so that a plan has the same bytes on 32-bit and 64-bit machines.
+/// One attention's tensors. Offsets rather than pointers, so that a plan has the same bytes on 32-bit and 64-bit
+/// machines.
 struct AttentionTensors {
     Matrix query, key, value, output;
     VectorOffset query_bias = 0, key_bias = 0, value_bias = 0, output_bias = 0;
@@ -56,12 +57,12 @@ struct StackTensors {
 
 /// One sequence as an attention sees it: where its rows are, and its keys and values.
 struct Sequence {
-    std::uint32_t row, n_rows;      // queries, among the pass's rows
-    std::uint32_t source, n_source; // the rows that new keys and values come from
-    std::uint32_t pos;              // keys and values before those
-    std::uint32_t n_keys;           // positions that may be seen; appended ones are not counted
-    std::uint32_t at;               // where its caches start, in positions: a multiple of 16
-    std::int32_t diagonal;          // with a causal mask query i sees the positions below diagonal + i + 1
+    std::uint32_t row = 0, n_rows = 0;       // queries, among the pass's rows
+    std::uint32_t source = 0, n_source = 0;  // the rows that new keys and values come from
+    std::uint32_t pos = 0;                   // keys and values before those
+    std::uint32_t n_keys = 0;                // positions that may be seen; appended ones are not counted
+    std::uint32_t at = 0;                    // where its caches start, in positions: a multiple of 16
+    std::int32_t diagonal = 0;               // with a causal mask query i sees the positions below diagonal + i + 1
 };
 
 inline constexpr std::uint64_t kSessionStateBytes = 3584;
@@ -74,7 +75,7 @@ struct SessionState {
     const Kernels* kernels = nullptr;
     Team* team = nullptr;
     Trace trace;
-    AttentionWeights asked;  // see set_weights
+    AttentionWeights asked;                     // see set_weights
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
     bool cancelled = false;                     // what member 0 saw of it
     std::uint32_t kv_len = 0;
@@ -83,9 +84,7 @@ struct SessionState {
     [[nodiscard]] Layer& layer(std::uint32_t i) const noexcept {
         return reinterpret_cast<Layer*>(arena + map.layers)[i];
     }
-    [[nodiscard]] float* floats(Stretch offset) const noexcept {
-        return reinterpret_cast<float*>(arena + offset);
-    }
+    [[nodiscard]] float* floats(Stretch offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }
     [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {
         return model.bytes().data() + offset;
     }
