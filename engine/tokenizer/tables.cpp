@@ -88,6 +88,26 @@ Status check_tables(const Tables& t) noexcept {
     return {};
 }
 
+bool is_unused(const TokenizerEntry& entry) noexcept { return entry.id == kNoId; }
+bool is_unused(const TokenizerMerge& merge) noexcept { return merge.left == kNoId; }
+
+/// The wanted one of a hash table's entries, or null.
+template<class Entry>
+const Entry* look_up(std::span<const Entry> table, std::uint32_t per_bucket, std::uint32_t hash,
+                     auto is_wanted) noexcept {
+    const auto n_buckets = static_cast<std::uint32_t>(table.size() / per_bucket);
+    if (n_buckets == 0) return nullptr;
+    std::uint32_t bucket = first_bucket(hash, n_buckets);
+    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
+        for (const Entry& entry : table.subspan(std::size_t{bucket} * per_bucket, per_bucket)) {
+            if (is_unused(entry)) return nullptr;
+            if (is_wanted(entry)) return &entry;
+        }
+        bucket = bucket + 1 == n_buckets ? 0 : bucket + 1;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 Status read_tables(std::span<const std::byte> section, Tables& tables) noexcept {
@@ -128,32 +148,15 @@ std::string_view Tables::spelling(const AddedToken& added) const noexcept {
 }
 
 Token Tables::find(std::string_view bytes, std::uint32_t hash) const noexcept {
-    const auto n_buckets = static_cast<std::uint32_t>(vocabulary.size() / kEntryBucket);
-    if (n_buckets == 0) return kNoId;
-    std::uint32_t bucket = first_bucket(hash, n_buckets);
-    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
-        for (const TokenizerEntry& entry : vocabulary.subspan(std::size_t{bucket} * kEntryBucket, kEntryBucket)) {
-            if (entry.id == kNoId) return kNoId;
-            if (entry.hash == hash && token(entry.id) == bytes) return entry.id;
-        }
-        bucket = bucket + 1 == n_buckets ? 0 : bucket + 1;
-    }
-    return kNoId;
+    const TokenizerEntry* found = look_up(vocabulary, kEntryBucket, hash, [&](const TokenizerEntry& entry) {
+        return entry.hash == hash && token(entry.id) == bytes;
+    });
+    return found ? found->id : kNoId;
 }
 
 const TokenizerMerge* Tables::merge(Token left, Token right) const noexcept {
-    const auto n_buckets = static_cast<std::uint32_t>(merges.size() / kMergeBucket);
-    if (n_buckets == 0) return nullptr;
-    std::uint32_t bucket = first_bucket(hash_pair(left, right), n_buckets);
-    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe) {
-        const TokenizerMerge* place = merges.data() + std::size_t{bucket} * kMergeBucket;
-        for (std::uint32_t i = 0; i < kMergeBucket; ++i) {
-            if (place[i].left == left && place[i].right == right) return place + i;
-            if (place[i].left == kNoId) return nullptr;
-        }
-        bucket = bucket + 1 == n_buckets ? 0 : bucket + 1;
-    }
-    return nullptr;
+    return look_up(merges, kMergeBucket, hash_pair(left, right),
+                   [&](const TokenizerMerge& place) { return place.left == left && place.right == right; });
 }
 
 Tables TokenizerReader::tables(const Tokenizer& tokenizer) noexcept {

@@ -1,16 +1,12 @@
 #include "fovea/tokenizer.h"
 
+#include <algorithm>
+
 #include "engine/tokenizer/tables.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {
 namespace {
-
-bool contains(std::span<const std::uint32_t> ids, Token id) noexcept {
-    for (const std::uint32_t other : ids)
-        if (other == id) return true;
-    return false;
-}
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
@@ -50,7 +46,10 @@ bool Tokenizer::adds_bos() const noexcept {
     return tables.header && !tables.prefix_ids.empty() && tables.prefix_ids[0] == tables.header->bos;
 }
 
-bool Tokenizer::ends_text(Token id) const noexcept { return contains(TokenizerReader::tables(*this).end_ids, id); }
+bool Tokenizer::ends_text(Token id) const noexcept {
+    const std::span<const std::uint32_t> ids = TokenizerReader::tables(*this).end_ids;
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 bool Tokenizer::is_special(Token id) const noexcept {
     return TokenizerReader::tables(*this).has_bit(id, kSpecialToken);
