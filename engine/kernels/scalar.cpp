@@ -44,13 +44,16 @@ struct Quants {
 
 // ---- sums ----------------------------------------------------------------------------------------------------------
 
-/// What 16 sums, one per lane, come to: the upper half onto the lower half until one is left.
+float sum_of(float a, float b) { return a + b; }
+
+/// What 16 lanes come to, their sum unless said otherwise: the upper half onto the lower half until one is left.
+template<float (*join)(float, float) = sum_of>
 float fold(const float (&lanes)[kLanes]) {
-    float sum[kLanes];
-    for (std::uint32_t i = 0; i < kLanes; ++i) sum[i] = lanes[i];
+    float x[kLanes];
+    for (std::uint32_t i = 0; i < kLanes; ++i) x[i] = lanes[i];
     for (std::uint32_t half = kLanes / 2; half > 0; half /= 2)
-        for (std::uint32_t i = 0; i < half; ++i) sum[i] = sum[i] + sum[i + half];
-    return sum[0];
+        for (std::uint32_t i = 0; i < half; ++i) x[i] = join(x[i], x[i + half]);
+    return x[0];
 }
 
 /// f(0) to f(15), spelled out: compilers for small cores keep in registers only what no loop indexes.
@@ -158,7 +161,7 @@ void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t row, const
     }
 }
 
-void matmul_of(const Matmul& m, Type type) {
+void matmul(const Matmul& m, Type type) {
     const bool gate = m.finish == Finish::gate;
     const std::uint32_t step = gate ? 2 : 1;
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step)
@@ -214,33 +217,27 @@ void pack_q8(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::ui
 
 // ---- norms ---------------------------------------------------------------------------------------------------------
 
-/// 1 / sqrt(sum/n + epsilon).
-float inverse_root(float sum, std::uint32_t n, float epsilon) {
-    return 1.0f / __builtin_sqrtf(sum * (1.0f / static_cast<float>(n)) + epsilon);
+/// What both norms do with the distances from a mean.
+void norm(const float* x, std::uint32_t n, float mean, const float* weight, const float* bias, float epsilon,
+          float* y) {
+    float squares[kLanes] = {};
+    for (std::uint32_t i = 0; i < n; ++i) squares[i % kLanes] = fma_f32(x[i] - mean, x[i] - mean, squares[i % kLanes]);
+    const float inverse = 1.0f / __builtin_sqrtf(fold(squares) * (1.0f / static_cast<float>(n)) + epsilon);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const float normal = (x[i] - mean) * inverse;
+        y[i] = bias ? fma_f32(normal, weight[i], bias[i]) : normal * weight[i];
+    }
 }
 
 void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept {
-    float squares[kLanes] = {};
-    for (std::uint32_t i = 0; i < n; ++i) squares[i % kLanes] = fma_f32(x[i], x[i], squares[i % kLanes]);
-    const float inverse = inverse_root(fold(squares), n, epsilon);
-    for (std::uint32_t i = 0; i < n; ++i) y[i] = x[i] * inverse * weight[i];
+    norm(x, n, 0.0f, weight, nullptr, epsilon, y);
 }
 
 void layer_norm(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
                 float* y) noexcept {
     float sums[kLanes] = {};
     for (std::uint32_t i = 0; i < n; ++i) sums[i % kLanes] = sums[i % kLanes] + x[i];
-    const float mean = fold(sums) * (1.0f / static_cast<float>(n));
-    float squares[kLanes] = {};
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const float d = x[i] - mean;
-        squares[i % kLanes] = fma_f32(d, d, squares[i % kLanes]);
-    }
-    const float inverse = inverse_root(fold(squares), n, epsilon);
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const float normal = (x[i] - mean) * inverse;
-        y[i] = bias ? fma_f32(normal, weight[i], bias[i]) : normal * weight[i];
-    }
+    norm(x, n, fold(sums) * (1.0f / static_cast<float>(n)), weight, bias, epsilon, y);
 }
 
 // ---- positions -----------------------------------------------------------------------------------------------------
@@ -321,9 +318,7 @@ float raise(float m, const float (&score)[kTile]) {
     float top[kLanes];
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) top[lane] = score[lane];
     for (std::uint32_t i = kLanes; i < kTile; ++i) top[i % kLanes] = max_of(top[i % kLanes], score[i]);
-    for (std::uint32_t half = kLanes / 2; half > 0; half /= 2)
-        for (std::uint32_t i = 0; i < half; ++i) top[i] = max_of(top[i], top[i + half]);
-    return max_of(m, top[0]);
+    return max_of(m, fold<max_of>(top));
 }
 
 /// o[i] = fma(p, value[i], o[i]) for the value of one position.
@@ -362,7 +357,7 @@ void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s,
     }
 }
 
-void attend_of(const Attend& a, Type type) {
+void attend(const Attend& a, Type type) {
     for (std::uint32_t row = 0; row < a.n_rows; ++row) {
         float l[kLanes] = {};
         float* o = a.o + row * std::size_t{a.value_stride};
@@ -379,7 +374,7 @@ void attend_of(const Attend& a, Type type) {
     }
 }
 
-void attend_weights_of(const Attend& a, Type type, std::uint32_t tile, float* weights) {
+void attend_weights(const Attend& a, std::uint32_t tile, float* weights, Type type) {
     for (std::uint32_t row = 0; row < a.n_rows; ++row) {
         Scores s;
         score_tile(a, type, row, tile * kTile, s);
@@ -420,13 +415,10 @@ void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::ui
 
 // ---- one value at a time -------------------------------------------------------------------------------------------
 
-template<float (*function)(float)>
+template<auto function>
 void each(const float* x, std::size_t n, float* y) noexcept {
     for (std::size_t i = 0; i < n; ++i) y[i] = canonical(function(x[i]));
 }
-
-float sine(float x) { return sin_f32(x, 0); }
-float cosine(float x) { return sin_f32(x, 1); }
 
 void softcap(float* x, std::size_t n, float cap) noexcept {
     for (std::size_t i = 0; i < n; ++i) x[i] = canonical(softcap_f32(x[i], cap));
@@ -434,17 +426,10 @@ void softcap(float* x, std::size_t n, float cap) noexcept {
 
 // ---- the table -----------------------------------------------------------------------------------------------------
 
-template<Type type>
-void matmul(const Matmul& m) noexcept {
-    matmul_of(m, type);
-}
-template<Type type>
-void attend(const Attend& a) noexcept {
-    attend_of(a, type);
-}
-template<Type type>
-void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
-    attend_weights_of(a, type, tile, weights);
+/// A kernel for operands of one type.
+template<auto kernel, Type type, class... Arguments>
+void of(Arguments... arguments) noexcept {
+    kernel(arguments..., type);
 }
 
 }  // namespace
@@ -452,7 +437,8 @@ void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcep
 constinit const Kernels kernels_scalar = {
     .isa = "scalar",
     .needs = {},
-    .matmul = {matmul<Type::f32>, matmul<Type::f16>, matmul<Type::bf16>, matmul<Type::q8>, matmul<Type::q4>},
+    .matmul = {of<matmul, Type::f32>, of<matmul, Type::f16>, of<matmul, Type::bf16>, of<matmul, Type::q8>,
+               of<matmul, Type::q4>},
     .pack = pack,
     .pack_q8 = pack_q8,
     .rms_norm = rms_norm,
@@ -461,13 +447,13 @@ constinit const Kernels kernels_scalar = {
     .rotate = rotate,
     .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
     .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
-    .attend = {attend<Type::f32>, attend<Type::f16>, nullptr, attend<Type::q8>, nullptr},
-    .attend_weights = {attend_weights<Type::f32>, attend_weights<Type::f16>, nullptr, attend_weights<Type::q8>,
-                       nullptr},
+    .attend = {of<attend, Type::f32>, of<attend, Type::f16>, nullptr, of<attend, Type::q8>, nullptr},
+    .attend_weights = {of<attend_weights, Type::f32>, of<attend_weights, Type::f16>, nullptr,
+                       of<attend_weights, Type::q8>, nullptr},
     .attend_merge = attend_merge,
     .attend_finish = attend_finish,
-    .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<sine>, each<cosine>, each<gelu_f32>,
-              each<gelu_tanh_f32>, each<silu_f32>},
+    .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
+              each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
     .softcap = softcap,
 };
 
