@@ -1,4 +1,5 @@
 // The C interface: one arena that holds, before the engine's own, what a C++ caller keeps beside it.
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -158,13 +159,11 @@ fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t
 int fovea_ends_text(const fovea_session* session, uint32_t token) { return session->tokenizer.ends_text(token); }
 
 size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity) {
-    Decoder own{.n_held = decoder->n_held, .started = decoder->started != 0};
-    std::memcpy(own.held, decoder->held, sizeof own.held);
+    decoder->started = decoder->started != 0;
+    auto own = std::bit_cast<Decoder>(*decoder);
     const std::size_t n = token == FOVEA_NO_TOKEN
                               ? finish(own, {out, capacity}).size()
                               : decode(session->tokenizer, own, token, false, {out, capacity}).size();
-    std::memcpy(decoder->held, own.held, sizeof own.held);
-    decoder->n_held = own.n_held;
-    decoder->started = own.started;
+    *decoder = std::bit_cast<fovea_decoder>(own);
     return n;
 }

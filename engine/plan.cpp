@@ -8,6 +8,8 @@ namespace fovea {
 namespace {
 
 [[nodiscard]] std::uint64_t at_least(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a : b; }
+/// x becomes the largest of itself and the others.
+void raise(std::uint64_t& x, auto... others) noexcept { ((x = at_least(x, others)), ...); }
 // 2^22 rows of every kind: no size overflows, and a sequence's positions fit where the kernels count them.
 constexpr std::uint32_t kMaxRows = 1u << 22;
 
@@ -84,8 +86,8 @@ struct Widest {
     bool rotated = false;
 };
 void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
-    map.hidden_stride = at_least(map.hidden_stride, pad(s.d_model));
-    widest.operand = at_least(widest.operand, s.d_model);
+    raise(map.hidden_stride, pad(s.d_model));
+    raise(widest.operand, s.d_model);
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
         const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
@@ -93,18 +95,16 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
             pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
         const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
         if (!b.bare) {
-            map.projected_stride = at_least(map.projected_stride, queries + key_values);
-            map.attended_stride = at_least(map.attended_stride, pad(merged));
+            raise(map.projected_stride, queries + key_values);
+            raise(map.attended_stride, pad(merged));
         }
-        map.inner_stride = at_least(map.inner_stride, pad(b.d_ff));
-        for (const std::uint64_t width : {merged, std::uint64_t{b.d_ff}, std::uint64_t{b.query_width},
-                                          std::uint64_t{b.key_width}, std::uint64_t{b.value_width}})
-            widest.operand = at_least(widest.operand, width);
-        if (b.position == Position::rope) map.rotation_stride = at_least(map.rotation_stride, pad(b.rotary_dim));
+        raise(map.inner_stride, pad(b.d_ff));
+        raise(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
+        if (b.position == Position::rope) raise(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
-        widest.n_heads = at_least(widest.n_heads, b.n_heads);
-        widest.head_dim = at_least(widest.head_dim, b.head_dim);
-        widest.value_stride = at_least(widest.value_stride, pad(b.value_head_dim));
+        raise(widest.n_heads, b.n_heads);
+        raise(widest.head_dim, b.head_dim);
+        raise(widest.value_stride, pad(b.value_head_dim));
     }
 }
 
@@ -154,7 +154,7 @@ Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& p
         if (!s->n_layers) continue;
         widen(*s, map, widest);
         n_layers += s->n_layers;
-        n_blocks = at_least(n_blocks, s->n_blocks);
+        raise(n_blocks, s->n_blocks);
         for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
             const std::uint64_t k = key_cache_bytes(s->block(layer), map, limits.kv_type);
             const std::uint64_t v = value_cache_bytes(s->block(layer), map, limits.kv_type);

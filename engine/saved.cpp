@@ -71,18 +71,16 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
 
 /// Whether a cache with that header belongs into `s`, and has room there.
 [[nodiscard]] Status check_header(const SessionState& s, const SavedHeader& had) noexcept {
-    const SavedHeader want(s, 0);
     if (kind_of(s.model.config()) != Kind::decode) return {Code::unsupported, "a cache of this model", 0, 0};
-    if (had.magic != want.magic)
-        return {Code::session_mismatch, "as a saved session's first eight bytes", want.magic, had.magic};
-    if (had.version != want.version)
-        return {Code::version_unsupported, "as a saved session's version", want.version, had.version};
-    if (had.numerics_version != want.numerics_version)
-        return {Code::session_mismatch, "as its numerics version", want.numerics_version, had.numerics_version};
-    if (had.fingerprint != want.fingerprint)
-        return {Code::session_mismatch, "as its model's fingerprint", want.fingerprint, had.fingerprint};
-    if (had.kv_type != want.kv_type)
-        return {Code::session_mismatch, "as the number of its cache's type", want.kv_type, had.kv_type};
+    const SavedHeader want(s, 0);
+    const Status differences[] = {
+        {Code::session_mismatch, "as a saved session's first eight bytes", want.magic, had.magic},
+        {Code::version_unsupported, "as a saved session's version", want.version, had.version},
+        {Code::session_mismatch, "as its numerics version", want.numerics_version, had.numerics_version},
+        {Code::session_mismatch, "as its model's fingerprint", want.fingerprint, had.fingerprint},
+        {Code::session_mismatch, "as the number of its cache's type", want.kv_type, had.kv_type}};
+    for (const Status& d : differences)
+        if (d.had != d.wanted) return d;
     if (had.kv_len > s.limits.max_kv_len) return {Code::context_full, "positions", had.kv_len, s.limits.max_kv_len};
     return {};
 }

@@ -64,7 +64,8 @@ struct KernelText {
         for (std::uint64_t first, last; number(first);) {
             last = first;
             if (*at == '-') number(last);
-            for (std::uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) CPU_SET(static_cast<int>(cpu), &set);
+            for (std::uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu)
+                CPU_SET(static_cast<int>(cpu), &set);
         }
         return set;
     }

@@ -9,10 +9,12 @@
 //     fovea_forward(s, tokens, n);
 //     fovea_sample(s, NULL, 0, &token);
 //
-// For models that give logits. There is no global state and no heap. Threads: one session is used by one thread at a
-// time and, where n_threads is above 1, always by the thread that made it; functions without a session may be called by
-// any thread at any time; any number of sessions share a file. Pointers are to valid memory unless NULL is said to do;
-// a call that fails changes nothing but what its comment names. Structs start with their size as the caller knows it.
+// For models that give logits. A function does what the C++ one of its name does and refuses what that refuses, with
+// the same code: see model.h, session.h, tokenizer.h and sampler.h. There is no global state and no heap. Threads: one
+// session is used by one thread at a time and, where n_threads is above 1, always by the thread that made it; functions
+// without a session may be called by any thread at any time; any number of sessions share a file. Pointers are to valid
+// memory unless NULL is said to do; a call that fails changes nothing but what its comment names. Structs start with
+// their size as the caller knows it: FOVEA_BAD_ARGUMENT where it is not.
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
 #include <stddef.h>
@@ -44,8 +46,7 @@ typedef struct {
     uint64_t wanted, had;
 } fovea_status;
 
-/// Writes one line such as "arena too small: want 1843200 arena bytes, have 1048576" and a closing zero into `line`,
-/// cut off at `capacity` bytes, which is at least 1; 160 hold any. Returns its length.
+/// Writes a line and a closing zero, cut off at `capacity` >= 1 bytes; 160 hold any. Returns its length.
 size_t fovea_describe(fovea_status status, char* line, size_t capacity);
 
 enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
@@ -74,43 +75,37 @@ typedef struct {
     size_t prompt_suffix_bytes;  ///< often 0
 } fovea_plan;
 
-/// `file` is a whole Fovea file, 64-byte aligned, in any memory; it may hold any bytes at all.
-/// Errors: those of open_model, open_tokenizer and make_plan in the C++ headers, for struct_size FOVEA_BAD_ARGUMENT;
-/// FOVEA_UNSUPPORTED where the model gives no logits.
+/// `file` is a whole Fovea file, 64-byte aligned, in any memory; it may hold any bytes at all. Errors: those of
+/// open_model, open_tokenizer and make_plan; FOVEA_UNSUPPORTED where the model gives no logits.
 fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan);
 
-/// FOVEA_CHECKSUM_MISMATCH where a byte of the file is not what was written; reads all of it. Errors also of
-/// open_model.
+/// As open_model with verify_checksums: reads all of the file.
 fovea_status fovea_verify(const void* file, size_t file_bytes);
 
 /// Lives in the caller's arena; to end it, forget it.
 typedef struct fovea_session fovea_session;
 
 /// Makes a session at `arena`, 64-byte aligned, with all the memory it will ever use, and starts its threads. The file
-/// and the arena must outlive it. Errors: those of fovea_make_plan; FOVEA_ARENA_TOO_SMALL, FOVEA_MISALIGNED,
-/// FOVEA_ISA_UNAVAILABLE, FOVEA_THREADS_UNAVAILABLE.
+/// and the arena must outlive it. Errors: those of fovea_make_plan and make_session.
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
                                 size_t arena_bytes, fovea_session** session);
 
 /// Writes the ids of `text`, any bytes, and their number. With `read_special` a "<|name|>" in it is that special token.
-/// Errors, *n_tokens 0: FOVEA_BUFFER_TOO_SMALL (a text above max_text_bytes, or too few tokens), FOVEA_SECTION_MISSING
-/// (a file without a tokenizer), FOVEA_SECTION_INVALID, FOVEA_BAD_ARGUMENT.
+/// Errors, *n_tokens 0: those of encode; a text above max_text_bytes is FOVEA_BUFFER_TOO_SMALL.
 fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int read_special,
                           uint32_t* tokens, size_t capacity, size_t* n_tokens);
 
-/// Appends tokens [n_tokens] and computes the logits that follow the last. In no bit does the result depend on how
-/// tokens are split into calls, on threads or on the instruction set.
-/// Errors: FOVEA_BAD_SHAPE (no tokens), FOVEA_CONTEXT_FULL, FOVEA_TOKEN_OUT_OF_RANGE.
+/// Appends tokens [n_tokens] and computes the logits that follow the last.
 fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens);
 
 /// [vocab_size] float32, unnormalised, of the last fovea_forward; zeros before the first.
 const float* fovea_logits(const fovea_session* session);
 
-/// How many positions there are; back to an earlier number of them: FOVEA_BAD_ARGUMENT above the present one.
+/// How many positions there are; back to an earlier number of them.
 uint32_t fovea_kv_len(const fovea_session* session);
 fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
 
-/// How fovea_sample chooses; zeros choose what is in brackets. All fields as in fovea/sampler.h.
+/// How fovea_sample chooses; zeros choose what is in brackets.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_sampler)
     uint32_t top_k;        ///< [all]
@@ -121,11 +116,10 @@ typedef struct {
     uint64_t seed;         ///< one seed gives one text, on every machine
 } fovea_sampler;
 
-/// The session's sampler from here on; until the first call, the most likely token. Errors: FOVEA_BAD_ARGUMENT.
+/// The session's sampler from here on; until the first call, the most likely token.
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler);
 
 /// Chooses the next token from the logits; recent [n_recent] is what repeat_penalty applies to, NULL for none.
-/// Errors: FOVEA_BAD_ARGUMENT (a NaN among the logits).
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token);
 
 /// Whether the model ends its text with this token.
