@@ -122,7 +122,8 @@ FOVEA_LANES void for_panels(const Attend& a, const Tile& t, std::uint32_t r, See
                 p, [&](F32x16 x) { return x + bias; },
                 [&](F32x16 x, F32x16 y) { return select(lanes, select(bias == hidden, y, x), y); });
         } else {
-            body(p, [](F32x16 x) { return x; }, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
+            body(
+                p, [](F32x16 x) { return x; }, [&](F32x16 x, F32x16 y) { return select(lanes, x, y); });
         }
     }
 }
