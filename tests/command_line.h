@@ -56,7 +56,8 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
             setrlimit(RLIMIT_AS, &limit);
         }
         if (settings.file_bytes) {
-            const rlimit limit{settings.file_bytes, settings.file_bytes};
+            const auto most = static_cast<rlim_t>(settings.file_bytes);
+            const rlimit limit{most, most};
             setrlimit(RLIMIT_FSIZE, &limit);
             signal(SIGXFSZ, SIG_IGN);  // writing then fails, as on a full disk
         }

@@ -41,8 +41,10 @@ std::string kernel_flags() {
 TEST_CASE("features: what the CPU says is what the kernel says") {
     const std::string flags = kernel_flags();
     if (flags.empty()) return;
-    const auto has = [&](const char* flag) { return flags.find(std::string(" ") + flag + ' ') != std::string::npos; };
-    const CpuFeatures f = detect_features();
+    [[maybe_unused]] const auto has = [&](const char* flag) {
+        return flags.find(std::string(" ") + flag + ' ') != std::string::npos;
+    };
+    [[maybe_unused]] const CpuFeatures f = detect_features();
 #if defined(__x86_64__)
     CHECK(f.avx2 == has("avx2"));
     CHECK(f.fma == has("fma"));
