@@ -36,8 +36,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 64);
 
 enum class SectionKind : std::uint32_t { config = 1, tensors = 2, weights = 3, tokenizer = 4, info = 5 };
-/// "weights" for SectionKind::weights; "unknown" for others.
-[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;
+[[nodiscard]] const char* section_name(std::uint32_t kind) noexcept;  // as above; "unknown" for others
 inline constexpr std::uint32_t kCritical = 1;  // in flags: a reader that does not know this must refuse the file
 
 struct SectionRecord {
@@ -394,8 +393,7 @@ enum class StepKind : std::uint8_t {
     added_tokens = 1,  // takes out added tokens: mode 0 those matched in the text as given, 1 in the normalized one
     normal_form,       // Unicode's: mode 0 form C, 1 form D without nonspacing marks
     replace,           // every `from` becomes `to`
-    prepend,           // puts `to` first: mode 0 always, 1 unless the piece starts with it, 2 likewise and only where
-                       // the piece starts the text
+    prepend,           // puts `to` first: mode 0 always, 1 unless the piece starts with it, 2 so at a text's start
     words,             // contractions, letters, numbers, punctuation, space: mode WordFlag bits; `limit`
     digits,            // numbers apart from the rest: mode 0 in runs, 1 one by one
     split_before,      // a piece starts at every `from`
