@@ -127,7 +127,7 @@ TEST_CASE("cli: tokens that are out of range") {
 }
 
 TEST_CASE("cli: memory that is not there") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FOVEA_SANITIZED)
     MESSAGE("skipped: sanitizers need the address space that this test takes away");
 #elif defined(FOVEA_EMULATED)
     MESSAGE("skipped: the emulator does not limit a program's memory");

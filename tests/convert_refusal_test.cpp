@@ -193,8 +193,8 @@ TEST_CASE("refusals: safetensors") {
     check_has(edited([](auto& f) { f.data.resize(f.data.size() - 1); }), {"tensor ", "bytes within the"});
     check_has(edited([](auto& f) {
                   Json extra = tensor(f, kQuery);
-                  extra["shape"] = {0, 3};
-                  extra["data_offsets"] = {0, 0};
+                  extra["shape"] = Json::array({0, 3});  // clang 14 leaks a bare list in a template
+                  extra["data_offsets"] = Json::array({0, 0});
                   f.header["model.layers.0.self_attn.q_norm.weight"] = extra;
               }), {"q_norm", "want only tensors that the configuration calls for"});
     check_has(edited([](auto& f) {

@@ -10,6 +10,9 @@
 
 #include "kernels/kernels.h"
 
+/// For the leak sanitizer: Clang's OpenMP keeps what it knows of threads to the end of the process.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libomp"; }
+
 int main(int argc, char** argv) {
     std::size_t n = 0;
     const fovea::Kernels* const* tables = fovea::usable_kernels(n);

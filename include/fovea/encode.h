@@ -29,8 +29,8 @@ struct Mask {
 /// What one attention sees: both masks, and with `causal` query i the keys up to past + i. A mask must have elements for
 /// every sequence, head and query that its strides tell apart: lengths are the caller's promise.
 struct Masks {
-    Mask attention;  ///< [query, key], [sequence, head, query, key] or between
-    Mask padding;    ///< [sequence, key]
+    Mask attention = {};  ///< [query, key], [sequence, head, query, key] or between
+    Mask padding = {};    ///< [sequence, key]
     bool causal = false;
 };
 
