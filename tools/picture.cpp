@@ -128,7 +128,7 @@ std::string pattern_text(const Pattern& pattern) {
         }
     }
     out += "keys:";
-    for (std::size_t k = 0; k < keys.size(); ++k) out += " " + std::to_string(k) + "=" + keys[k];
+    for (std::size_t k = 0; k < keys.size(); ++k) out.append(" ").append(std::to_string(k)).append("=").append(keys[k]);
     return out + "\n";
 }
 

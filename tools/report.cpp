@@ -159,7 +159,7 @@ void require(const Status& status, const std::string& subject) {
 
 std::string with_separators(std::uint64_t number) {
     std::string digits = std::to_string(number);
-    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
     return digits;
 }
 
