@@ -30,6 +30,9 @@ Status map_open_file(int file, const std::byte*& data, std::size_t& size) noexce
     // Private, so that pages are shared with every other reader; no MAP_POPULATE: opening must not read the weights.
     void* place = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (place == MAP_FAILED) return failed("map", errno);
+#if defined(MADV_HUGEPAGE)
+    (void)madvise(place, size, MADV_HUGEPAGE);  // what is still to be read is kept in large pages: a hint
+#endif
     data = static_cast<const std::byte*>(place);
     return {};
 }
