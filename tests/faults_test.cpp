@@ -147,7 +147,7 @@ TEST_CASE("faults: signals during convert leave the old file whole, and those th
             if (entry.path() != out) fs::remove(entry.path());
     };
     for (const char signal : {'k', 'i', 't'})
-        for (const std::string call : {"write:1", "write:2", "write:20", "fsync:1", "rename:1"}) at(call, signal);
+        for (const std::string call : {"write:1", "write:2", "fsync:1", "rename:1"}) at(call, signal);
     (void)output_of(convert);
     CHECK_FALSE(tensors(Converted(out).model).empty());
 
