@@ -3,4 +3,4 @@
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(triple aarch64-linux-gnu)
 set(qemu qemu-aarch64)
-include(${CMAKE_CURRENT_LIST_DIR}/linux_arm.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/linux.cmake)

@@ -55,18 +55,30 @@ void embed(const EmbedOptions& options) {
     const std::span<const std::byte> bytes = opened.model.bytes();
     const std::string &begin = options.symbol, end = begin + "_end";
     OutputFile file(options.output);
-    file.stream() << "/* " << with_separators(bytes.size()) << " bytes, a Fovea model, for the GNU assembler on any"
-                  << " little-endian ELF target. In C:\n"
+    file.stream() << "/* " << with_separators(bytes.size())
+                  << " bytes, a Fovea model, for a C compiler's assembler: GNU"
+                  << " or Clang, any little-endian ELF target or\n"
+                  << " * WebAssembly. In C:\n"
                   << " *     extern const unsigned char " << begin << "[], " << end << "[];\n"
                   << " */\n"
+                  << "#ifdef __wasm__\n"
+                  << "    .section .rodata." << begin << ", \"\", @\n"
+                  << "    .type " << begin << ", @object\n"
+                  << "    .type " << end << ", @object\n"
+                  << "#else\n"
+                  << "    .section .note.GNU-stack, \"\", %progbits\n"
                   << "    .section .rodata." << begin << ", \"a\", %progbits\n"
-                  << "    .balign 64\n"
-                  << "    .globl " << begin << ", " << end << "\n"
                   << "    .type " << begin << ", %object\n"
+                  << "    .type " << end << ", %object\n"
+                  << "#endif\n"
+                  << "    .balign 64\n"
+                  << "    .globl " << begin << "\n"
+                  << "    .globl " << end << "\n"
                   << "    .size " << begin << ", " << bytes.size() << "\n"
+                  << "    .size " << end << ", 1\n"
                   << begin << ":\n";
     write_bytes(file.stream(), bytes);
-    file.stream() << end << ":\n    .byte 0\n    .section .note.GNU-stack, \"\", %progbits\n";
+    file.stream() << end << ":\n    .byte 0\n";
     file.close();
     if (options.common.json)
         std::printf("%s\n", nlohmann::ordered_json{{"file", options.output}, {"symbol", begin}, {"bytes", bytes.size()}}

@@ -21,7 +21,7 @@ function(fovea_isa target name)
   endif()
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     # A sanitizer's checks make minutes of these unrolled loops' compilation. Reading or writing too far is what the
-    # guard pages around every buffer of the kernel tests find, and scalar.cpp, the same contract, is instrumented.
+    # guard pages around every buffer of the kernel tests find, and scalar.h, the same contract, is instrumented.
     target_compile_options(${object} PRIVATE -fno-sanitize=all)
   endif()
   target_compile_definitions(${object} PRIVATE xsimd=xsimd_${name})
