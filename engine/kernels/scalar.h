@@ -1,5 +1,6 @@
 // The kernels in plain loops: what runs where there is nothing better, and the specification of those that are.
 // Contracts: kernels.h. A vector table may skip or reorder only what cannot change a bit of what is stored here.
+#pragma once
 #include <utility>
 
 #include "../half.h"
@@ -98,7 +99,7 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
         dot_group(panel, col, x, c.row, dots);
         const std::byte* scales = panel.scales(col);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-            const float scale = from_f16(load<std::uint16_t>(scales + lane * 2)) * x.scale(c.row);
+            const float scale = F16::load(load<std::uint16_t>(scales + lane * 2)) * x.scale(c.row);
             sum[lane] = fma_f32(static_cast<float>(dots[lane]), scale, sum[lane]);
         }
     }
@@ -432,29 +433,30 @@ void of(Arguments... arguments) noexcept {
     kernel(arguments..., type);
 }
 
+constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
+    return {
+        .isa = isa,
+        .needs = needs,
+        .matmul = {of<matmul, Type::f32>, of<matmul, Type::f16>, of<matmul, Type::bf16>, of<matmul, Type::q8>,
+                   of<matmul, Type::q4>},
+        .pack = pack,
+        .pack_q8 = pack_q8,
+        .rms_norm = rms_norm,
+        .layer_norm = layer_norm,
+        .rope_table = rope_table,
+        .rotate = rotate,
+        .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
+        .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
+        .attend = {of<attend, Type::f32>, of<attend, Type::f16>, nullptr, of<attend, Type::q8>, nullptr},
+        .attend_weights = {of<attend_weights, Type::f32>, of<attend_weights, Type::f16>, nullptr,
+                           of<attend_weights, Type::q8>, nullptr},
+        .attend_merge = attend_merge,
+        .attend_finish = attend_finish,
+        .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
+                  each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
+        .softcap = softcap,
+    };
+}
+
 }  // namespace
-
-constinit const Kernels kernels_scalar = {
-    .isa = "scalar",
-    .needs = {},
-    .matmul = {of<matmul, Type::f32>, of<matmul, Type::f16>, of<matmul, Type::bf16>, of<matmul, Type::q8>,
-               of<matmul, Type::q4>},
-    .pack = pack,
-    .pack_q8 = pack_q8,
-    .rms_norm = rms_norm,
-    .layer_norm = layer_norm,
-    .rope_table = rope_table,
-    .rotate = rotate,
-    .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
-    .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
-    .attend = {of<attend, Type::f32>, of<attend, Type::f16>, nullptr, of<attend, Type::q8>, nullptr},
-    .attend_weights = {of<attend_weights, Type::f32>, of<attend_weights, Type::f16>, nullptr,
-                       of<attend_weights, Type::q8>, nullptr},
-    .attend_merge = attend_merge,
-    .attend_finish = attend_finish,
-    .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
-              each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
-    .softcap = softcap,
-};
-
 }  // namespace fovea

@@ -1,0 +1,3 @@
+#include "scalar.h"
+
+constinit const fovea::Kernels fovea::kernels_scalar = fovea::make_table("scalar", {});
