@@ -6,6 +6,7 @@
 
 #if defined(FOVEA_OPENMP)
 #include <omp.h>
+#include <pthread.h>
 #include <time.h>
 
 #include <atomic>
@@ -60,15 +61,35 @@ bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old) noexc
     return false;
 }
 
+/// Makes as many threads as `wanted` says, each the next, so that all are there at once; what is left of it was refused.
+void* make_threads(void* wanted) noexcept {
+    auto& n = *static_cast<std::uint32_t*>(wanted);
+    pthread_t next{};
+    if (n == 0) return nullptr;
+    --n;
+    if (pthread_create(&next, nullptr, make_threads, wanted) == 0)
+        pthread_join(next, nullptr);
+    else
+        ++n;
+    return nullptr;
+}
+
 }  // namespace
 
 Team* start_team(void* place, std::uint32_t n_threads) noexcept {
+    static thread_local std::uint32_t n_kept = 1;  // what OpenMP keeps for this thread since an earlier team
     Team* team = new (place) Team;
     team->n_threads = n_threads;
     if (n_threads == 1) return team;
+    // Where it gets no thread OpenMP ends the process, so it is asked for what is known to be there.
+    std::uint32_t n_new = n_threads > n_kept ? n_threads - n_kept : 0;
+    make_threads(&n_new);
+    if (n_new) return nullptr;
+    n_kept = n_threads;
     team->may_spin = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
     // The first region makes the threads; every later one of this size finds them made.
-    run_team(*team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, team);
+    run_team(
+        *team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, team);
     return team_size(*team) == n_threads ? team : nullptr;
 }
 
@@ -80,7 +101,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     }
     const int dynamic = omp_get_dynamic();  // OpenMP's freedom to give fewer threads than asked for: not now
     if (dynamic) omp_set_dynamic(0);
-#pragma omp parallel num_threads(static_cast<int>(team.n_threads))
+#pragma omp parallel num_threads(static_cast <int>(team.n_threads))
     {
         const FloatEnv env;
         // Every member stores the same number, so that none has to wait for another's.

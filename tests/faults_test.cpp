@@ -44,7 +44,8 @@ struct Command {
     const char* name;
     Arguments arguments;
     fs::path output;
-    bool openmp_speaks = false;  ///< OpenMP's runtime ends the process with a line of its own where it gets no thread
+    /// OpenMP's runtime ends the process with a line of its own where it gets no thread though there was one just before.
+    bool openmp_speaks = false;
 };
 
 struct Counts {
@@ -127,6 +128,16 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
                 std::printf("%s: %zu faults of %s, %zu refused\n", command.name, counts.n_faults, name.c_str(),
                             counts.n_refused);
         }
+    }
+}
+
+TEST_CASE("faults: where no more threads can be made, a session says so before OpenMP finds out") {
+    for (const std::string fault : {"pthread_create:1+", "pthread_create:2+", "pthread_create:2"}) {
+        const Faulted f = run_faulted({"run", "-p", "lights off", "-n", "2", "--threads", "3"}, fault);
+        CAPTURE(fault);
+        CHECK(f.reached);
+        CHECK(f.ran.status == 1);
+        CHECK(f.ran.err == "fovea: demo: threads unavailable: want 3 threads, have 1\n");
     }
 }
 
