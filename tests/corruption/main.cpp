@@ -4,7 +4,6 @@
 //   fovea_corruption --seeds FOLDER   only writes what fuzzing starts from
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "../fuzz/fovea_file.h"
 #include "../fuzz/run_model.h"
@@ -116,29 +115,29 @@ void damage(const char* name, const AlignedBytes& file, std::uint64_t every) {
     }
 }
 
-/// For fuzzing to start from: models in FOLDER/run and FOLDER/model, saved sessions in FOLDER/session.
+void write_bytes_to(const std::filesystem::path& path, const AlignedBytes& bytes) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// For fuzzing to start from, what tests/fuzz/seeds.cmake does not copy: models and saved sessions.
 void write_seeds(const std::filesystem::path& folder) {
-    for (const Tiny& tiny : tiny_models()) {
-        const AlignedBytes file = file_of(tiny);
-        for (const char* target : {"run", "model"})
-            std::ofstream(folder / target / tiny.name, std::ios::binary)
-                .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    for (const Tiny& tiny : tiny_models())
+        for (const char* target : {"large/run", "large/model"})
+            write_bytes_to(folder / target / tiny.name, file_of(tiny));
+    int n = 0;
+    for (const Tiny& tiny : tinier_models()) {
+        const std::string name = std::to_string(n++);
+        for (const char* target : {"small/run", "small/model"}) write_bytes_to(folder / target / name, file_of(tiny));
     }
     const TinyOpened tiny;
     const Token tokens[] = {1, 7, 2, 5, 9, 3};
     for (const Type type : {Type::f32, Type::f16, Type::q8}) {
-        Running running = start_session(tiny.opened, {.kv_type = type}, nullptr);
-        require(forward(running.session, tokens, {}), "tokens");
-        write_session_file(folder / "session" / type_name(type), running.session, tokens);
+        Running running = start_session(tiny.opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, nullptr);
+        require(forward(running.session, std::span(tokens).first(4), {}), "tokens");
+        require(forward(running.session, std::span(tokens).last(2), {}), "tokens");
+        write_session_file(folder / "small/session" / type_name(type), running.session, tokens);
     }
-    // A byte chooses the tokenizer and its options; the text follows.
-    std::ifstream golden(FOVEA_GOLDEN_DIR "/tokenizer_texts.json");
-    unsigned n = 0;
-    for (const auto& texts : nlohmann::json::parse(golden))
-        for (const auto& text : texts)
-            if (text.is_string() && n++ % 8 == 0)
-                std::ofstream(folder / "tokenize" / std::to_string(n), std::ios::binary)
-                    << static_cast<char>(n / 8) << text.get<std::string>();
 }
 
 }  // namespace

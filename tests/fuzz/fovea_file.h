@@ -1,6 +1,7 @@
 // Fovea files as fuzz input: a mutator that keeps checksums right, so that what lies behind them is reached.
 #pragma once
 #include <cstring>
+#include <new>
 
 #include "engine/format.h"
 #include "fovea/checksum.h"
@@ -8,11 +9,24 @@
 
 namespace fovea::fuzz {
 
-/// A copy that open_model accepts: at a multiple of 64.
-inline AlignedBytes aligned(const std::uint8_t* data, std::size_t size) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(data);
-    return AlignedBytes(bytes, bytes + size);
-}
+/// A copy that open_model accepts: at a multiple of 64, and not a byte longer. A vector would copy byte by byte here.
+class Aligned {
+public:
+    Aligned(const std::uint8_t* data, std::size_t size)
+        : bytes_(static_cast<std::byte*>(::operator new(size, kAlignment))), size_(size) {
+        if (size) std::memcpy(bytes_, data, size);
+    }
+    Aligned(const Aligned&) = delete;
+    Aligned& operator=(const Aligned&) = delete;
+    ~Aligned() { ::operator delete(bytes_, kAlignment); }
+    operator std::span<const std::byte>() const { return {bytes_, size_}; }
+
+private:
+    static constexpr std::align_val_t kAlignment{64};
+
+    std::byte* bytes_;
+    std::size_t size_;
+};
 
 /// Makes length and checksums those of the bytes, as far as the directory can be followed.
 inline void make_right(std::uint8_t* data, std::size_t size) {

@@ -11,7 +11,10 @@
 #include <fstream>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "convert/convert.h"
@@ -48,39 +51,51 @@ private:
     std::size_t size_;
 };
 
-/// A folder of this process alone, gone with it.
+/// A folder of this process alone, gone with it, with one file that is rewritten in place: making a file, or a mapping of
+/// what is on a disk, takes longer than most inputs do.
 class Scratch {
 public:
-    Scratch() : path_(std::filesystem::temp_directory_path() / ("fovea-fuzz-" + std::to_string(getpid()))) {
-        std::filesystem::create_directories(path_);
+    explicit Scratch(const std::string& name)
+        : folder_(std::filesystem::temp_directory_path() / ("fovea-fuzz-" + std::to_string(getpid()))),
+          path_(folder_ / name) {
+        std::filesystem::create_directories(folder_);
+        descriptor_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
     ~Scratch() {
+        close(descriptor_);
         std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
+        std::filesystem::remove_all(folder_, ignored);
     }
-    std::filesystem::path file(const std::string& name, std::string_view bytes) const {
-        const std::filesystem::path path = path_ / name;
-        std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        return path;
+    const std::filesystem::path& holding(const std::uint8_t* data, std::size_t size) const {
+        const bool held = ftruncate(descriptor_, static_cast<off_t>(size)) == 0 &&
+                          pwrite(descriptor_, data, size, 0) == static_cast<ssize_t>(size);
+        promise(held, "the input is in a file");
+        return path_;
     }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
 private:
-    std::filesystem::path path_;
+    std::filesystem::path folder_, path_;
+    int descriptor_ = -1;
 };
 
-inline const Scratch& scratch() {
-    static const Scratch folder;
-    return folder;
+/// Which kind of source an input is part of: that of the first name, of pairs of a name and a kind, that is in the bytes.
+inline std::string kind_of(const std::uint8_t* data, std::size_t size,
+                           std::initializer_list<std::pair<std::string_view, const char*>> kinds) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    for (const auto& [name, kind] : kinds)
+        if (text.find(name) != text.npos) return kind;
+    return "llama";
 }
+
+inline constexpr std::uint64_t kMostWritten = 1 << 17;  // parameters
 
 /// Reads a source and, unless it asks for a large model, writes it in memory: every tensor is then read.
 inline void read_and_write(const ConvertOptions& options) {
     try {
         const ModelSource source = read_source(options);
-        if (count_parameters(source.config).total < 1u << 18) (void)write_bytes(source, {.type = source.type});
+        if (count_parameters(source.config).total < kMostWritten) (void)write_bytes(source, {.type = source.type});
     } catch (const Refusal&) {  // what a hostile file should get
     }
 }

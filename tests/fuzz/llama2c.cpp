@@ -3,8 +3,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
-    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-    fuzz::read_and_write({.source = fuzz::scratch().file("source.bin", bytes)});
+    static const fuzz::Scratch scratch("source.bin");
+    fuzz::read_and_write({.source = scratch.holding(data, size)});
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
-    const AlignedBytes bytes = fuzz::aligned(data, size);
+    const fuzz::Aligned bytes(data, size);
     Model model;
     if (!open_model(bytes, model).ok()) return 0;
     (void)verify_checksums(model);

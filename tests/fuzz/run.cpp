@@ -3,6 +3,6 @@
 #include "run_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    (void)fovea::fuzz::run_model(fovea::fuzz::aligned(data, size));
+    (void)fovea::fuzz::run_model(fovea::fuzz::Aligned(data, size), {.arena_bytes = 1 << 19, .parameters = 1 << 15});
     return 0;
 }

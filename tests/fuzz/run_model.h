@@ -12,7 +12,10 @@
 
 namespace fovea::fuzz {
 
-inline constexpr std::uint64_t kMostArena = 16 << 20, kMostParameters = 1 << 20;
+/// What is run; anything larger would run too, but for long.
+struct Most {
+    std::uint64_t arena_bytes = 16 << 20, parameters = 1 << 20;
+};
 
 enum class Outcome { refused, too_large, no_session, ran };
 inline constexpr int kOutcomes = 4;
@@ -24,7 +27,8 @@ inline void speak(const Model& model) {
     constexpr std::string_view kText = "Turn \xc3\xa9 on,\n 12 <|a|> \xff";
     const std::uint64_t most_ids = max_tokens(tokenizer, kText.size());
     const std::uint64_t scratch_bytes = encode_scratch_bytes(tokenizer, kText.size());
-    promise(most_ids < kMostArena && scratch_bytes < kMostArena, "a text's memory is bounded by the text");
+    constexpr std::uint64_t kMost = 16 << 20;
+    promise(most_ids < kMost && scratch_bytes < kMost, "a text's memory is bounded by the text");
     std::vector<std::byte> scratch(scratch_bytes);
     std::vector<Token> ids(most_ids);
     std::vector<char> piece(max_piece_bytes(tokenizer));
@@ -89,11 +93,11 @@ inline std::vector<float> result_of(Session& session) {
 }
 
 /// Opens and runs a file, on every instruction set there is, and says how far that went.
-inline Outcome run_model(std::span<const std::byte> file) {
+inline Outcome run_model(std::span<const std::byte> file, const Most& most = {}) {
     Model model;
     if (!open_model(file, model).ok()) return Outcome::refused;
     speak(model);
-    if (count_parameters(model.config()).total > kMostParameters) return Outcome::too_large;  // would run, but for long
+    if (count_parameters(model.config()).total > most.parameters) return Outcome::too_large;
     // A model is for logits or for rows, and limits of the other kind are refused.
     Limits limits{.max_batch = Rows::kRows, .max_sequences = 2};
     Plan plan;
@@ -101,7 +105,7 @@ inline Outcome run_model(std::span<const std::byte> file) {
         limits = {.max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u, .max_batch = 4};
         if (!make_plan(model.config(), limits, plan).ok()) return Outcome::no_session;
     }
-    if (plan.arena_bytes > kMostArena) return Outcome::too_large;
+    if (plan.arena_bytes > most.arena_bytes) return Outcome::too_large;
     AlignedBytes arena(plan.arena_bytes);
     std::vector<float> first;
     for (const char* isa : isa_names()) {

@@ -1,4 +1,4 @@
-// Safetensors files, beside a configuration of a small Llama: a Refusal, or a model that can be written.
+// Safetensors files, beside a configuration that goes with one of their names: a Refusal, or a model that can be written.
 #include <cstring>
 #include <vector>
 
@@ -6,9 +6,18 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
-    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-    fuzz::read_and_write({.source = fuzz::scratch().file("model.safetensors", bytes),
-                          .config = FOVEA_GOLDEN_DIR "/models/llama_tied/config.json"});
+    static const fuzz::Scratch scratch("model.safetensors");
+    const std::string kind = fuzz::kind_of(data, size,
+                                           {{"wte", "gpt2"},
+                                            {"LayerNorm", "bert"},
+                                            {"q_norm", "qwen3"},
+                                            {"linear1", "transformer"},
+                                            {"in_proj", "multihead"},
+                                            {"q_proj.bias", "qwen2"},
+                                            {"layers", "llama"},
+                                            {"q_proj", "attention"}});
+    fuzz::read_and_write({.source = scratch.holding(data, size),
+                          .config = std::string(FOVEA_GOLDEN_DIR "/../fuzz/small/config_json/") + kind});
     return 0;
 }
 

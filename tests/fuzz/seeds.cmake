@@ -1,14 +1,17 @@
-# Small valid inputs for each fuzz target, made from the golden files.
-#   -D CLI=the command line -D TINY=the program that makes tiny models -D GOLDEN=tests/golden -D OUT=folder
+# Valid inputs for each fuzz target: small ones, which a search starts from, in OUT/small/TARGET; and the golden files, too
+# large to be searched from but with something of everything, in OUT/large/TARGET.
+#   -D CLI=the command line -D TINY=the program that makes tiny models -D GOLDEN=tests/golden -D SMALL=tests/fuzz/small
+#   -D OUT=folder
 cmake_minimum_required(VERSION 3.22)
 
 function(seed target file name)
-  configure_file(${file} ${OUT}/${target}/${name} COPYONLY)
+  configure_file(${file} ${OUT}/large/${target}/${name} COPYONLY)
 endfunction()
 
 file(REMOVE_RECURSE ${OUT})
+file(COPY ${SMALL}/ DESTINATION ${OUT}/small)
 foreach(folder config_json gguf llama2c model npy run safetensors sampler session tokenize tokenizer_json)
-  file(MAKE_DIRECTORY ${OUT}/${folder})
+  file(MAKE_DIRECTORY ${OUT}/small/${folder} ${OUT}/large/${folder})
 endforeach()
 
 execute_process(COMMAND ${TINY} --seeds ${OUT} COMMAND_ERROR_IS_FATAL ANY)
@@ -20,10 +23,10 @@ foreach(model IN LISTS models)
     seed(safetensors ${model}/model.safetensors ${name})
   endif()
   foreach(type f32 q8 q4)
-    execute_process(COMMAND ${CLI} convert ${model} --type ${type} -o ${OUT}/run/${name}_${type} ERROR_QUIET
+    execute_process(COMMAND ${CLI} convert ${model} --type ${type} -o ${OUT}/large/run/${name}_${type} ERROR_QUIET
                     COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
-  seed(model ${OUT}/run/${name}_f32 ${name})
+  seed(model ${OUT}/large/run/${name}_f32 ${name})
 endforeach()
 file(GLOB ggufs ${GOLDEN}/gguf/*.gguf)
 foreach(gguf IN LISTS ggufs)
@@ -48,3 +51,4 @@ foreach(tokenizer IN LISTS tokenizers)
   endif()
 endforeach()
 seed(sampler ${GOLDEN}/gguf/llama_linear_logits.npy logits)
+file(COPY ${OUT}/large/sampler/logits DESTINATION ${OUT}/small/sampler)

@@ -16,19 +16,22 @@
 namespace fovea::fuzz {
 
 /// A few hundred bytes of weights, so that nearly all of the file is structure.
-inline Config tiny(Config config) {
+inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
     for (Stack* stack : {&config.encoder, &config.decoder}) {
         if (!stack->n_layers) continue;
         stack->n_layers = 1;
         stack->d_model = 8;
-        if (stack->vocab_size) stack->vocab_size = 300;
+        if (stack->vocab_size) stack->vocab_size = vocab_size;
         if (stack->max_positions) stack->max_positions = 12;
-        Block& block = stack->blocks[0];
-        block.n_heads = 2;
-        block.n_kv_heads = block.n_kv_heads > 1 ? 2 : 1;
-        block.head_dim = block.value_head_dim = 4;
-        block.rotary_dim = block.rotary_dim ? 4 : 0;
-        block.d_ff = 8;
+        if (stack->n_blocks > 1) stack->layer_blocks = stack->layer_blocks.first(stack->n_layers = stack->n_blocks);
+        for (std::uint32_t i = 0; i < stack->n_blocks; ++i) {
+            Block& block = stack->blocks[i];
+            block.n_heads = 2;
+            block.n_kv_heads = block.n_kv_heads > 1 ? 2 : 1;
+            block.head_dim = block.value_head_dim = 4;
+            block.rotary_dim = block.rotary_dim ? 4 : 0;
+            block.d_ff = 8;
+        }
     }
     return config;
 }
@@ -37,22 +40,53 @@ struct Tiny {
     const char* name;
     Config config;
     Type type;
-    const char* tokenizer;
+    const char* tokenizer;  // a file beside tests/golden/tokenizer_*.json, or null
 };
 
 /// One of each kind.
 inline std::vector<Tiny> tiny_models() {
     using namespace testing;
-    return {{"llama_f32", tiny(llama_config()), Type::f32, "metaspace"},
-            {"gpt2_f16", tiny(gpt2_config()), Type::f16, "gpt2"},
-            {"bert_f32", tiny(bert_config()), Type::f32, "bert"},
+    return {{"llama_f32", tiny(llama_config()), Type::f32, "tokenizer_metaspace.json"},
+            {"gpt2_f16", tiny(gpt2_config()), Type::f16, "tokenizer_gpt2.json"},
+            {"bert_f32", tiny(bert_config()), Type::f32, "tokenizer_bert.json"},
             {"encoder_decoder_f32", tiny(both_config(NormPlace::pre)), Type::f32, nullptr}};
+}
+
+/// One of every shape there is, in a few kilobytes each.
+inline std::vector<Tiny> tinier_models() {
+    using namespace testing;
+    constexpr std::uint32_t kVocabSize = 20;
+    std::vector<Tiny> all;
+    const auto add = [&](const Config& config, const char* tokenizer) {
+        constexpr Type kTypes[] = {Type::f32, Type::q8, Type::f16, Type::q4, Type::bf16};
+        all.push_back({"tinier", tiny(config, kVocabSize), kTypes[all.size() % std::size(kTypes)], tokenizer});
+    };
+    for (const NamedConfig& decoder : decoder_configs()) add(decoder.config, nullptr);
+    add(llama_config(), "../fuzz/small/tokenizer_json/metaspace");
+    add(gpt2_config(), "../fuzz/small/tokenizer_json/llama3");
+    add(bert_config(), "../fuzz/small/tokenizer_json/bert");
+    for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+        Config config = both_config(place);
+        add(config, nullptr);
+        config.decoder = {};
+        config.encoder.blocks[0].bias_kv = config.encoder.blocks[0].zero_attn = true;
+        config.encoder.pooling = place == NormPlace::pre ? Pooling::mean : Pooling::none;
+        add(config, nullptr);
+    }
+    Config attention = both_config(NormPlace::pre);  // a lone one
+    attention.decoder = {};
+    attention.encoder.final_norm = attention.encoder.blocks[0].norm = Norm::none;
+    attention.encoder.final_norm_bias = attention.encoder.blocks[0].norm_bias = false;
+    attention.encoder.blocks[0].up_bias = attention.encoder.blocks[0].down_bias = false;
+    add(attention, nullptr);
+    all.back().config.encoder.blocks[0].d_ff = 0;
+    return all;
 }
 
 inline AlignedBytes file_of(const Tiny& tiny) {
     ModelSource source = random_model(tiny.config, 1);
     if (tiny.tokenizer) {
-        const std::string path = std::string(FOVEA_GOLDEN_DIR "/tokenizer_") + tiny.tokenizer + ".json";
+        const std::string path = std::string(FOVEA_GOLDEN_DIR "/") + tiny.tokenizer;
         std::ifstream file(path, std::ios::binary);
         const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
         source.tokenizer = tokenizer_section_from_json(json, path, {.vocab_size = 100000, .bos = {}, .eos = {}});

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::byte> section;
     try {
         section = tokenizer_section_from_json({reinterpret_cast<const char*>(data), size}, "tokenizer.json",
-                                              {.vocab_size = 1000, .bos = {}, .eos = {}});
+                                              {.vocab_size = 2000, .bos = {}, .eos = {}});
     } catch (const Refusal&) {
         return 0;
     }

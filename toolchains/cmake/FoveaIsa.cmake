@@ -4,6 +4,9 @@
 # a CPU without AVX-512 would then run AVX-512 code. So every such file is compiled apart (no unity build, no LTO), with
 # xsimd's namespace renamed after the instruction set; the test "isa_symbols" checks what each object exports.
 function(fovea_isa target name)
+  if(FOVEA_ONLY_ISAS AND NOT name IN_LIST FOVEA_ONLY_ISAS)
+    return()
+  endif()
   fovea_find(xsimd)
   set(object ${target}_${name})
   add_library(${object} OBJECT ${PROJECT_SOURCE_DIR}/engine/kernels/isa/${name}.cpp)

@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+"""Writes small/TARGET/NAME: sources of every kind in a few hundred to a few thousand bytes, for fuzzing to start from.
+
+A fuzzer runs thousands of inputs a second only where they are small. Vocabularies are those of ../golden with nearly all
+tokens left out; weights are zeros, for no parser looks at them. Needs nothing but Python.
+
+    python3 make_small.py
+"""
+import json
+import pathlib
+import shutil
+import struct
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+D_MODEL, D_FF, N_HEADS, N_KV_HEADS, HEAD_DIM, VOCAB_SIZE, MAX_POSITIONS = 8, 8, 2, 1, 4, 8, 8
+
+
+def write(target, name, data):
+    folder = HERE / "small" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# ---- tokenizers ----------------------------------------------------------------------------------------------------
+
+
+def shrunk_tokenizer(path, n_tokens, n_merges):
+    """The first tokens that are one character, those a few merges make, and the added ones, under new ids."""
+    parts = json.loads(path.read_text())
+    model = parts["model"]
+    if model["type"] == "BPE":
+        model["merges"] = model["merges"][:n_merges]
+        words = {word for pair in model["merges"] for word in (*pair, "".join(pair))}
+    else:
+        words = set(list(model["vocab"])[-n_tokens:])
+    kept = [token for token in model["vocab"] if len(token) == 1][:n_tokens]
+    kept += [f"<0x{byte:02X}>" for byte in range(0, 256, 16) if f"<0x{byte:02X}>" in model["vocab"]]
+    named = {token["content"] for token in parts["added_tokens"]} | {model.get("unk_token")}
+    kept = [token for token in model["vocab"] if token in named or token in words or token in kept]
+    model["vocab"] = {token: i for i, token in enumerate(kept)}
+    last = len(kept)
+    for token in parts["added_tokens"]:
+        token["id"] = model["vocab"].get(token["content"], last)
+        last += token["id"] == last
+    ids = {token["content"]: token["id"] for token in parts["added_tokens"]}
+    post = parts.get("post_processor") or {}
+    for special in post.get("special_tokens", {}).values():
+        special["ids"] = [ids[token] for token in special["tokens"]]
+    for end in ("sep", "cls"):
+        if end in post:
+            post[end][1] = ids[post[end][0]]
+    return parts
+
+
+def make_tokenizers():
+    for name in ("gpt2", "llama3", "qwen2", "smollm", "roberta", "llama2", "mistral", "metaspace", "gaps", "bert",
+                 "bert_accents", "bert_cased"):
+        write("tokenizer_json", name, compact(shrunk_tokenizer(GOLDEN / f"tokenizer_{name}.json", 24, 8)))
+    texts = json.loads((GOLDEN / "tokenizer_texts.json").read_text())
+    lines = sorted({text[:64] for group in texts.values() for text in group if isinstance(text, str)})
+    for i, text in enumerate(lines[::max(1, len(lines) // 64)]):
+        write("tokenize", f"text{i}", bytes([i * 37 % 256]) + text.encode("utf-8", "surrogatepass"))
+
+
+# ---- Hugging Face --------------------------------------------------------------------------------------------------
+
+WIDTH, KV_WIDTH = N_HEADS * HEAD_DIM, N_KV_HEADS * HEAD_DIM
+
+
+def llama_tensors(biased=False, normed=False, tied=True):
+    layer = {"input_layernorm.weight": [D_MODEL], "self_attn.q_proj.weight": [WIDTH, D_MODEL],
+             "self_attn.k_proj.weight": [KV_WIDTH, D_MODEL], "self_attn.v_proj.weight": [KV_WIDTH, D_MODEL],
+             "self_attn.o_proj.weight": [D_MODEL, WIDTH], "post_attention_layernorm.weight": [D_MODEL],
+             "mlp.gate_proj.weight": [D_FF, D_MODEL], "mlp.up_proj.weight": [D_FF, D_MODEL],
+             "mlp.down_proj.weight": [D_MODEL, D_FF]}
+    if biased:
+        layer |= {"self_attn.q_proj.bias": [WIDTH], "self_attn.k_proj.bias": [KV_WIDTH],
+                  "self_attn.v_proj.bias": [KV_WIDTH]}
+    if normed:
+        layer |= {"self_attn.q_norm.weight": [HEAD_DIM], "self_attn.k_norm.weight": [HEAD_DIM]}
+    tensors = {"model.embed_tokens.weight": [VOCAB_SIZE, D_MODEL], "model.norm.weight": [D_MODEL]}
+    if not tied:
+        tensors["lm_head.weight"] = [VOCAB_SIZE, D_MODEL]
+    return tensors | {"model.layers.0." + name: shape for name, shape in layer.items()}
+
+
+def gpt2_tensors():
+    layer = {}
+    for part, shape in {"ln_1": [D_MODEL], "ln_2": [D_MODEL], "attn.c_attn": [D_MODEL, 3 * D_MODEL],
+                        "attn.c_proj": [D_MODEL, D_MODEL], "mlp.c_fc": [D_MODEL, D_FF],
+                        "mlp.c_proj": [D_FF, D_MODEL]}.items():
+        layer |= {f"transformer.h.0.{part}.weight": shape, f"transformer.h.0.{part}.bias": shape[-1:]}
+    return layer | {"transformer.wte.weight": [VOCAB_SIZE, D_MODEL], "transformer.wpe.weight": [MAX_POSITIONS, D_MODEL],
+                    "transformer.ln_f.weight": [D_MODEL], "transformer.ln_f.bias": [D_MODEL]}
+
+
+def bert_tensors():
+    tensors = {"embeddings.word_embeddings.weight": [VOCAB_SIZE, D_MODEL],
+               "embeddings.position_embeddings.weight": [MAX_POSITIONS, D_MODEL],
+               "embeddings.token_type_embeddings.weight": [2, D_MODEL],
+               "pooler.dense.weight": [D_MODEL, D_MODEL], "pooler.dense.bias": [D_MODEL]}
+    for norm in ("embeddings", "encoder.layer.0.attention.output", "encoder.layer.0.output"):
+        tensors |= {f"{norm}.LayerNorm.{kind}": [D_MODEL] for kind in ("weight", "bias")}
+    for part, shape in {"attention.self.query": [D_MODEL, D_MODEL], "attention.self.key": [D_MODEL, D_MODEL],
+                        "attention.self.value": [D_MODEL, D_MODEL], "attention.output.dense": [D_MODEL, D_MODEL],
+                        "intermediate.dense": [D_FF, D_MODEL], "output.dense": [D_MODEL, D_FF]}.items():
+        tensors |= {f"encoder.layer.0.{part}.weight": shape, f"encoder.layer.0.{part}.bias": shape[:1]}
+    return tensors
+
+
+def torch_tensors():
+    return {"in_proj_weight": [3 * D_MODEL, D_MODEL], "in_proj_bias": [3 * D_MODEL],
+            "out_proj.weight": [D_MODEL, D_MODEL], "out_proj.bias": [D_MODEL]}
+
+
+def attention_tensors():
+    shapes = {"q_proj": [WIDTH, D_MODEL], "k_proj": [KV_WIDTH, D_MODEL], "v_proj": [KV_WIDTH, D_MODEL],
+              "o_proj": [D_MODEL, WIDTH]}
+    return {f"{name}.weight": shape for name, shape in shapes.items()}
+
+
+def stack_tensors(stack, n_attentions):
+    tensors = {}
+    for kind in ("weight", "bias"):
+        vector = kind == "bias"
+        for i in range(n_attentions):
+            prefix = f"{stack}layers.0." + ("self_attn." if i == 0 else "multihead_attn.")
+            tensors |= {f"{prefix}in_proj_{kind}": [3 * D_MODEL] if vector else [3 * D_MODEL, D_MODEL],
+                        f"{prefix}out_proj.{kind}": [D_MODEL] if vector else [D_MODEL, D_MODEL]}
+        tensors |= {f"{stack}layers.0.norm{i + 1}.{kind}": [D_MODEL] for i in range(n_attentions + 1)}
+        tensors |= {f"{stack}layers.0.linear1.{kind}": [D_FF] if vector else [D_FF, D_MODEL],
+                    f"{stack}layers.0.linear2.{kind}": [D_MODEL] if vector else [D_MODEL, D_FF],
+                    f"{stack}norm.{kind}": [D_MODEL]}
+    return tensors
+
+
+def safetensors(tensors, dtype):
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape in sorted(tensors.items()):
+        n_bytes = {"F32": 4, "F16": 2, "BF16": 2}[dtype]
+        for n in shape:
+            n_bytes *= n
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + n_bytes]}
+        at += n_bytes
+    text = compact(header)
+    text += " " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text.encode() + bytes(at)
+
+
+def make_hugging_face():
+    llama = dict(model_type="llama", hidden_size=D_MODEL, intermediate_size=D_FF, num_hidden_layers=1,
+                 num_attention_heads=N_HEADS, num_key_value_heads=N_KV_HEADS, head_dim=HEAD_DIM, hidden_act="silu",
+                 max_position_embeddings=MAX_POSITIONS, rms_norm_eps=1e-5, vocab_size=VOCAB_SIZE,
+                 tie_word_embeddings=True, rope_theta=1e4, bos_token_id=1, eos_token_id=[2, 3])
+    stack = dict(d_model=D_MODEL, nhead=N_HEADS, dim_feedforward=D_FF, num_layers=1)
+    # A configuration, and tensors that go with it or none where it differs from another in a few fields.
+    models = {
+        "llama": (llama, llama_tensors()),
+        "gpt2": (dict(model_type="gpt2", n_embd=D_MODEL, n_head=N_HEADS, n_inner=D_FF, n_layer=1, vocab_size=VOCAB_SIZE,
+                      n_positions=MAX_POSITIONS, layer_norm_epsilon=1e-5, activation_function="gelu_new"),
+                 gpt2_tensors()),
+        "bert": (dict(model_type="bert", hidden_size=D_MODEL, intermediate_size=D_FF, num_hidden_layers=1,
+                      num_attention_heads=N_HEADS, max_position_embeddings=MAX_POSITIONS, vocab_size=VOCAB_SIZE,
+                      type_vocab_size=2, layer_norm_eps=1e-12, hidden_act="gelu"), bert_tensors()),
+        "multihead": (dict(model_type="torch.nn.MultiheadAttention", embed_dim=D_MODEL, num_heads=N_HEADS),
+                      torch_tensors()),
+        "attention": (dict(model_type="attention", d_model=D_MODEL, n_heads=N_HEADS, n_kv_heads=N_KV_HEADS,
+                           head_dim=HEAD_DIM, bias=False, causal=True, softmax_scale=0.5, score_softcap=30.0),
+                      attention_tensors()),
+        "transformer": (dict(stack, model_type="torch.nn.Transformer", num_encoder_layers=1, num_decoder_layers=1),
+                        stack_tensors("encoder.", 1) | stack_tensors("decoder.", 2)),
+        "qwen3": (dict(llama, model_type="qwen3", tie_word_embeddings=False), llama_tensors(normed=True, tied=False)),
+        "qwen2": (dict(llama, model_type="qwen2", use_sliding_window=True, sliding_window=4, max_window_layers=0),
+                  llama_tensors(biased=True)),
+        "mistral": (dict(llama, model_type="mistral", sliding_window=4), None),
+        "encoder": (dict(stack, model_type="torch.nn.TransformerEncoder", activation="gelu", norm_first=True), None),
+        "decoder": (dict(stack, model_type="torch.nn.TransformerDecoder"), None),
+    }
+    scalings = {"linear": {}, "dynamic": {}, "yarn": dict(original_max_position_embeddings=4, attention_factor=1.0),
+                "llama3": dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=4)}
+    for kind, more in scalings.items():
+        models[kind] = (dict(llama, rope_scaling=dict(rope_type=kind, factor=2.0, **more)), None)
+    for name, (config, tensors) in models.items():
+        write("config_json", name, compact(config))
+        if tensors:
+            write("safetensors", name + ".safetensors", safetensors(tensors, "F32" if name == "bert" else "F16"))
+
+
+# ---- arrays --------------------------------------------------------------------------------------------------------
+
+
+def make_arrays():
+    for type_ in ("b1", "i1", "u1", "i2", "u2", "f2", "i4", "u4", "f4", "i8", "u8", "f8"):
+        shape = {"i4": "(3,)", "f8": "()", "u2": "(2, 0, 4)", "f4": "(2, 3)"}.get(type_, "(2, 1)")
+        n = {"i4": 3, "f8": 1, "u2": 0, "f4": 6}.get(type_, 2)
+        header = f"{{'descr': '{'|' if type_[1] == '1' else '<'}{type_}', 'fortran_order': False, 'shape': {shape}, }}"
+        long = type_ == "f2"  # version 2 has a longer length
+        front = b"\x93NUMPY" + (b"\2\0" if long else b"\1\0")
+        header += " " * (-(len(header) + 1 + len(front) + (4 if long else 2)) % 64) + "\n"
+        write("npy", type_, front + struct.pack("<I" if long else "<H", len(header)) + header.encode() +
+              bytes(n * int(type_[1])))
+
+
+# ---- GGUF ----------------------------------------------------------------------------------------------------------
+
+U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
+
+
+def gguf_text(text):
+    return struct.pack("<Q", len(text.encode())) + text.encode()
+
+
+def gguf_value(value):
+    if isinstance(value, list):
+        kind, _ = gguf_value(value[0])
+        return ARRAY, struct.pack("<IQ", kind, len(value)) + b"".join(gguf_value(item)[1] for item in value)
+    if isinstance(value, bool):
+        return BOOL, struct.pack("<?", value)
+    if isinstance(value, str):
+        return STRING, gguf_text(value)
+    if isinstance(value, float):
+        return F32, struct.pack("<f", value)
+    return (U32, struct.pack("<I", value)) if value >= 0 else (I32, struct.pack("<i", value))
+
+
+def gguf(values, tensors):
+    """`tensors`: a name to (shape, type, bytes)."""
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(values))
+    for key, value in values.items():
+        kind, data = gguf_value(value)
+        head += gguf_text(key) + struct.pack("<I", kind) + data
+    at = 0
+    for name, (shape, type_, n_bytes) in tensors.items():
+        head += gguf_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), type_, at)
+        at += -(-n_bytes // 32) * 32
+    return head + bytes(-len(head) % 32) + bytes(at)
+
+
+def gguf_tensors(shapes, type_, d_model):
+    """Matrices of one type, vectors in float32."""
+    block = {0: (1, 4), 1: (1, 2), 30: (1, 2), 8: (32, 34), 2: (32, 18)}
+    tensors = {}
+    for name, shape in shapes.items():
+        shape = [d_model if n == D_MODEL else n for n in shape]
+        kind = type_ if len(shape) == 2 and shape[-1] % block[type_][0] == 0 else 0
+        n_elements = shape[0] * (shape[1] if len(shape) == 2 else 1)
+        tensors[name + ("" if name.endswith(".bias") else ".weight")] = (
+            shape, kind, n_elements // block[kind][0] * block[kind][1])
+    return tensors
+
+
+def gguf_settings(architecture, d_model):
+    settings = {"block_count": 1, "context_length": MAX_POSITIONS, "embedding_length": d_model,
+                "feed_forward_length": d_model, "attention.head_count": N_HEADS}
+    if architecture in ("llama", "qwen2", "qwen3"):
+        settings |= {"attention.head_count_kv": N_KV_HEADS, "attention.layer_norm_rms_epsilon": 1e-5,
+                     "attention.key_length": d_model // 2, "attention.value_length": d_model // 2,
+                     "rope.dimension_count": d_model // 2, "rope.freq_base": 1e4}
+    else:
+        settings["attention.layer_norm_epsilon"] = 1e-5
+    if architecture == "bert":
+        settings |= {"attention.causal": False, "pooling_type": 1}
+    values = {"general.architecture": architecture, "general.name": "small"}
+    return values | {f"{architecture}.{key}": value for key, value in settings.items()}
+
+
+def vocabulary(name):
+    """Settings of a GGUF file's tokenizer, of the small tokenizer.json of that name."""
+    parts = json.loads((HERE / "small" / "tokenizer_json" / name).read_text())
+    tokens = list(parts["model"]["vocab"]) + [token["content"] for token in parts["added_tokens"]]
+    tokens = list(dict.fromkeys(tokens))
+    special = {token["content"] for token in parts["added_tokens"]}
+    values = {"tokens": tokens, "token_type": [3 if token in special else 1 for token in tokens]}
+    if name == "bert":
+        stored = [token if token in special else token[2:] if token.startswith("##") else "▁" + token for token in tokens]
+        values |= {"model": "bert", "tokens": stored, "bos_token_id": tokens.index("[CLS]"),
+                   "seperator_token_id": tokens.index("[SEP]"), "unknown_token_id": tokens.index("[UNK]")}
+    elif name == "metaspace":
+        values |= {"model": "llama", "scores": [-float(i) for i in range(len(tokens))], "add_bos_token": True,
+                   "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0}
+        values["token_type"] = [6 if token.startswith("<0x") else 2 if token == "<unk>" else 3 if token in special else 1
+                                for token in tokens]
+    else:
+        values |= {"model": "gpt2", "pre": {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2"}[name],
+                   "merges": [" ".join(pair) for pair in parts["model"]["merges"]], "eos_token_id": len(tokens) - 1}
+    # token_type is a list of signed numbers
+    return {"tokenizer.ggml." + key: value for key, value in values.items()}, len(tokens)
+
+
+def signed(data, key):
+    """The list under `key` as signed numbers, which Python's own do not tell."""
+    at = data.index(key) + len(key) + 4
+    return data[:at] + struct.pack("<I", I32) + data[at + 4:]
+
+
+def make_gguf():
+    w, k = D_MODEL, D_MODEL // 2
+    llama = {"token_embd": [VOCAB_SIZE, w], "output_norm": [w], "blk.0.attn_norm": [w], "blk.0.ffn_norm": [w],
+             "blk.0.attn_q": [w, w], "blk.0.attn_k": [k, w], "blk.0.attn_v": [k, w], "blk.0.attn_output": [w, w],
+             "blk.0.ffn_gate": [w, w], "blk.0.ffn_up": [w, w], "blk.0.ffn_down": [w, w]}
+    norms = {"output_norm.bias": [w], "blk.0.attn_norm.bias": [w], "blk.0.ffn_norm.bias": [w]}
+    gpt2 = {name: shape for name, shape in llama.items() if not name.endswith(("_q", "_k", "_v", "gate"))}
+    gpt2 |= norms | {"position_embd": [MAX_POSITIONS, w], "blk.0.attn_qkv": [3 * w, w], "blk.0.attn_qkv.bias": [3 * w],
+                     "blk.0.attn_output.bias": [w], "blk.0.ffn_up.bias": [w], "blk.0.ffn_down.bias": [w]}
+    bert = {"token_embd": [VOCAB_SIZE, w], "position_embd": [MAX_POSITIONS, w], "token_types": [2, w],
+            "token_embd_norm": [w], "token_embd_norm.bias": [w]}
+    for part, shape in {"attn_q": [w, w], "attn_k": [w, w], "attn_v": [w, w], "attn_output": [w, w],
+                        "attn_output_norm": [w], "ffn_up": [w, w], "ffn_down": [w, w], "layer_output_norm": [w]}.items():
+        bert |= {f"blk.0.{part}": shape, f"blk.0.{part}.bias": [w]}
+    biased = {f"blk.0.attn_{x}.bias": [w if x == "q" else k] for x in "qkv"}
+    normed = {f"blk.0.attn_{x}_norm": [k] for x in "qk"}
+    scaled = {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 2.0,
+              "llama.rope.scaling.original_context_length": 4}
+    files = {"llama": (llama, 1, w, "llama3", {}), "llama_yarn": (llama, 30, w, None, scaled),
+             "llama_linear": (llama, 0, w, "metaspace", {"llama.rope.scaling.factor": 2.0}),
+             "llama_q8": (llama, 8, 32, None, {}), "llama_q4": (llama, 2, 32, None, {}),
+             "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),
+             "gpt2": (gpt2, 1, w, "gpt2", {}), "bert": (bert, 1, w, "bert", {})}
+    for name, (shapes, type_, d_model, tokens, more) in files.items():
+        shapes = dict(shapes)
+        values = gguf_settings(name.split("_")[0], d_model) | more
+        if d_model != D_MODEL:
+            shapes = {part: [d_model // 2 if n == k and "attn" in part else n for n in shape]
+                      for part, shape in shapes.items()}
+            shapes["token_embd"] = [VOCAB_SIZE + 1, d_model]  # not taken for a width
+        if tokens:
+            more, n_tokens = vocabulary(tokens)
+            values |= more
+            shapes["token_embd"] = [n_tokens + (n_tokens == D_MODEL), D_MODEL]
+        data = gguf(values, gguf_tensors(shapes, type_, d_model))
+        write("gguf", name, signed(data, b"tokenizer.ggml.token_type") if tokens else data)
+
+
+if __name__ == "__main__":
+    shutil.rmtree(HERE / "small", ignore_errors=True)
+    make_tokenizers()
+    make_hugging_face()
+    make_arrays()
+    make_gguf()
+    for checkpoint in GOLDEN.glob("llama2c_*.bin"):
+        write("llama2c", checkpoint.stem, checkpoint.read_bytes())
