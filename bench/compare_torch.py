@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Speed beside PyTorch: attention modules, plain attention, and a sentence encoder, in alternating pairs.
 
-Needs torch and safetensors, and transformers for --sentences. PyTorch runs in this process (inference mode, its own
+Needs torch and safetensors, and transformers for --sentences, which ONNX Runtime joins where it and onnx are installed.
+PyTorch runs in this process (inference mode, its own
 choice of kernels), Fovea's command line as a child that computes --repeat times and tells the median. Both get the same
 inputs and number of threads; ratios are of the two medians of a pair, above 1 where Fovea is faster. Results are
 compared too: a line ends with the largest difference.
@@ -46,7 +47,7 @@ def median_seconds(call, budget):
     return statistics.median(seconds), n
 
 
-def compare(options, name, theirs, want, folder, arguments):
+def compare(options, name, theirs, want, folder, arguments, peer="torch"):
     """`theirs` computes what `fovea arguments` does; `want` are PyTorch's numbers."""
     out = folder / "out.npy"
     ratios, ours_us, theirs_us = [], [], []
@@ -61,7 +62,7 @@ def compare(options, name, theirs, want, folder, arguments):
         ratios.append(theirs_us[-1] / ours_us[-1])
     difference = numpy.abs(numpy.load(out) - want).max()
     low, middle, high = statistics.quantiles(ratios, n=4)
-    print(f"{name:<34} fovea {statistics.median(ours_us):10.1f} us  torch {statistics.median(theirs_us):10.1f} us  "
+    print(f"{name:<34} fovea {statistics.median(ours_us):10.1f} us  {peer} {statistics.median(theirs_us):10.1f} us  "
           f"ratio {middle:5.2f} ({low:.2f} to {high:.2f})  difference {difference:.1e}", flush=True)
 
 
@@ -99,13 +100,40 @@ def compare_plain(options, folder):
                  *(["--causal"] if causal else [])])
 
 
+def onnx_runtime(model, example, file, threads):
+    """The model as ONNX Runtime runs it: a callable from a batch to its last hidden states; None where it is missing."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    names = list(example)
+    axes = {name: {0: "batch", 1: "seq"} for name in [*names, "hidden"]}
+    torch.onnx.export(OnnxForm(model, names), tuple(example[n] for n in names), str(file),
+                      input_names=names, output_names=["hidden"], dynamic_axes=axes, dynamo=False)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
+    return lambda batch: torch.from_numpy(session.run(None, {n: batch[n].numpy() for n in names})[0])
+
+
+class OnnxForm(torch.nn.Module):
+    """Inputs by position and one tensor out, which is what the exporter takes."""
+
+    def __init__(self, model, names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        return self.model(**dict(zip(self.names, inputs))).last_hidden_state
+
+
 def compare_sentences(options, folder):
     from transformers import AutoModel, AutoTokenizer
     tokenizer = AutoTokenizer.from_pretrained(options.sentences)
-    model = AutoModel.from_pretrained(options.sentences).eval()
+    model = AutoModel.from_pretrained(options.sentences, attn_implementation="sdpa").eval()
     texts = pathlib.Path(options.texts).read_text().splitlines()
 
-    def theirs():
+    def vectors(hidden_states):
         """As sentence-transformers does it: batches of 32, longest texts first, padded to the longest of each."""
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         result = [None] * len(texts)
@@ -113,14 +141,23 @@ def compare_sentences(options, folder):
             part = order[begin:begin + 32]
             batch = tokenizer([texts[i] for i in part], padding=True, truncation=True, return_tensors="pt")
             mask = batch["attention_mask"].unsqueeze(-1)
-            rows = (model(**batch).last_hidden_state * mask).sum(1) / mask.sum(1)
+            rows = (hidden_states(batch) * mask).sum(1) / mask.sum(1)
             for i, row in zip(part, torch.nn.functional.normalize(rows)):
                 result[i] = row
         return torch.stack(result)
+    peers = {"torch": lambda batch: model(**batch).last_hidden_state}
+    plain = AutoModel.from_pretrained(options.sentences, attn_implementation="eager").eval()
+    runtime = onnx_runtime(plain, dict(tokenizer(["one text", "two"], padding=True, return_tensors="pt")),
+                           folder / "m.onnx", options.threads)
+    if runtime:
+        peers["onnxruntime"] = runtime
     for kind in options.types:
         fovea(options, "convert", options.sentences, "-o", folder / "m.fovea", "--type", kind)
-        compare(options, f"{len(texts)} texts, {kind}", theirs, theirs().numpy(), folder,
-                ["encode", folder / "m.fovea", "--texts", options.texts])
+        for peer, hidden_states in peers.items():
+            def theirs():
+                return vectors(hidden_states)
+            compare(options, f"{len(texts)} texts, {kind}", theirs, theirs().numpy(), folder,
+                    ["encode", folder / "m.fovea", "--texts", options.texts], peer)
 
 
 def main():
