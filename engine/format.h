@@ -8,6 +8,7 @@
 // Versions: a reader refuses a newer major version. It skips sections, configuration records and tensor roles it does
 // not know unless their critical bit is set. A record may be longer than the reader's struct if the rest is zero.
 #pragma once
+// clang-format off
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +20,7 @@ namespace fovea {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr std::uint8_t kMagic[8] = {'F', 'o', 'v', 'e', 'a', '\r', '\n', 0x1a};
-inline constexpr std::uint16_t kFormatMajor = 1;
-inline constexpr std::uint16_t kFormatMinor = 0;
+inline constexpr std::uint16_t kFormatMajor = 1, kFormatMinor = 0;
 inline constexpr std::uint64_t kSectionAlignment = 64;
 inline constexpr std::uint64_t kWeightsAlignment = 65536;  // whole pages when mapped; flash images may use 64
 

@@ -21,10 +21,13 @@ int main(int argc, char** argv) {
     const fovea::Limits limits{.max_kv_len = 64};
     fovea::Plan plan;  // the exact size, before any memory is taken
     if (auto s = fovea::make_plan(model.config(), limits, plan); !s.ok()) return fail(s);
-    struct alignas(fovea::kArenaAlignment) Line { std::byte bytes[fovea::kArenaAlignment]; };
+    struct alignas(fovea::kArenaAlignment) Line {
+        std::byte bytes[fovea::kArenaAlignment];
+    };
     std::vector<Line> arena(plan.arena_bytes / sizeof(Line));
     fovea::Session session;
-    if (auto s = fovea::make_session(model, limits, std::as_writable_bytes(std::span(arena)), session); !s.ok()) return fail(s);
+    if (auto s = fovea::make_session(model, limits, std::as_writable_bytes(std::span(arena)), session); !s.ok())
+        return fail(s);
 
     std::vector<float> logits(model.config().decoder.vocab_size);
     const fovea::Token prompt[] = {0, 1, 2};  // ids; fovea/tokenizer.h makes them from text

@@ -6,7 +6,7 @@ namespace fovea {
 /// One flag per feature that a kernel table may need; false means "not needed" there and "not there" here.
 struct CpuFeatures {
     bool avx2 = false, fma = false, f16c = false;
-    bool avx512 = false;      // F, BW, DQ, VL and the operating system's zmm state
+    bool avx512 = false;  // F, BW, DQ, VL and the operating system's zmm state
     bool avx512vnni = false;
     bool avxvnni = false;
     bool neon = false, dotprod = false, i8mm = false;

@@ -82,7 +82,8 @@ TEST_CASE("refusals: config.json") {
     check_has(with("quantization_config", Json::object({{"bits", 4}})), {"quantization_config: want none"});
     check_has(with("tie_word_embeddings", "yes"), {"tie_word_embeddings: want true or false"});
     check_has(with("rope_theta", -1.0), {"rope_theta: want a number"});
-    check_has(with("rope_scaling", Json{{"type", "longrope"}}), {"rope_scaling: type: want default, linear", "longrope"});
+    check_has(with("rope_scaling", Json{{"type", "longrope"}}),
+              {"rope_scaling: type: want default, linear", "longrope"});
     check_has(with("rope_scaling", Json{{"rope_type", "linear"}}), {"rope_scaling: factor", "have nothing"});
     check_has(with("rope_scaling", Json{{"rope_type", "linear"}, {"factor", 0}}), {"factor", "have 0"});
     check_has(with("rope_scaling", Json{{"full_attention", Json::object()}}), {"full_attention", "for all layers"});
@@ -166,16 +167,24 @@ TEST_CASE("refusals: files that are not what they should be") {
         shape[1] = 3;
         write_text(spoiled.folder() / "m.bin", {reinterpret_cast<const char*>(shape), 8});
         check_has(spoiled.line("m.bin"), {"want a header of 256 bytes, have 8"});
-        write_text(spoiled.folder() / "m.bin", std::string(reinterpret_cast<const char*>(shape), 40) + std::string(300, 0));
+        write_text(spoiled.folder() / "m.bin",
+                   std::string(reinterpret_cast<const char*>(shape), 40) + std::string(300, 0));
         check_has(spoiled.line("m.bin"), {"version 0, 1 or 2, have version 3"});
     }
 }
 
 TEST_CASE("refusals: safetensors") {
-    const auto edited = [](const std::function<void(SafetensorsText&)>& edit) { return Spoiled().tensors(edit).line(); };
-    check_has(edited([](auto& f) { f.header.erase(kQuery); }), {"model.safetensors: tensor ", kQuery, "[32, 32]", "have none"});
-    check_has(edited([](auto& f) { f.header["extra"] = tensor(f, kQuery), f.header.erase(kQuery); }), {kQuery, "have none"});
-    check_has(edited([](auto& f) { tensor(f, kQuery)["shape"] = {16, 64}; }), {kQuery, "want shape [32, 32], have [16, 64]"});
+    const auto edited = [](const std::function<void(SafetensorsText&)>& edit) {
+        return Spoiled().tensors(edit).line();
+    };
+    check_has(edited([](auto& f) { f.header.erase(kQuery); }),
+              {"model.safetensors: tensor ", kQuery, "[32, 32]", "have none"});
+    check_has(edited([](auto& f) { f.header["extra"] = tensor(f, kQuery), f.header.erase(kQuery); }),
+              {kQuery, "have none"});
+    check_has(edited([](auto& f) {
+                  tensor(f, kQuery)["shape"] = {16, 64};
+              }),
+              {kQuery, "want shape [32, 32], have [16, 64]"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["shape"] = {32, 31}; }), {kQuery, "want 3968 bytes", "have 4096"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["dtype"] = "I32"; }), {kQuery, "want F32, F16 or BF16, have I32"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["dtype"] = "F4_X"; }), {kQuery, "have F4_X"});
@@ -183,11 +192,16 @@ TEST_CASE("refusals: safetensors") {
     check_has(edited([](auto& f) { tensor(f, kQuery).erase("shape"); }), {kQuery, "shape: want a list"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["shape"] = {1ull << 33, 1ull << 33}; }), {"shape", "below 2^64"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["shape"] = {-1, 4}; }), {kQuery, "whole numbers"});
-    check_has(edited([](auto& f) { tensor(f, kQuery)["data_offsets"] = {0, 1ull << 62}; }), {kQuery, "bytes within the"});
+    check_has(edited([](auto& f) {
+                  tensor(f, kQuery)["data_offsets"] = {0, 1ull << 62};
+              }),
+              {kQuery, "bytes within the"});
     check_has(edited([](auto& f) { tensor(f, kQuery)["data_offsets"] = {8, 4}; }), {kQuery, "have 8 to 4"});
     check_has(edited([](auto& f) {
-                  tensor(f, kQuery)["data_offsets"] = tensor(f, "model.layers.0.self_attn.q_proj.weight")["data_offsets"];
-              }), {"do not overlap"});
+                  tensor(f, kQuery)["data_offsets"] =
+                      tensor(f, "model.layers.0.self_attn.q_proj.weight")["data_offsets"];
+              }),
+              {"do not overlap"});
     check_has(edited([](auto& f) { f.header["a"] = 5; }), {"header: want an object of objects"});
     check_has(edited([](auto& f) { f.header = Json::array(); }), {"header: want an object of objects"});
     check_has(edited([](auto& f) { f.data.resize(f.data.size() - 1); }), {"tensor ", "bytes within the"});
@@ -196,10 +210,9 @@ TEST_CASE("refusals: safetensors") {
                   extra["shape"] = Json::array({0, 3});  // clang 14 leaks a bare list in a template
                   extra["data_offsets"] = Json::array({0, 0});
                   f.header["model.layers.0.self_attn.q_norm.weight"] = extra;
-              }), {"q_norm", "want only tensors that the configuration calls for"});
-    check_has(edited([](auto& f) {
-                  f.header["two\nlines"] = tensor(f, kQuery);
-              }), {"do not overlap"});
+              }),
+              {"q_norm", "want only tensors that the configuration calls for"});
+    check_has(edited([](auto& f) { f.header["two\nlines"] = tensor(f, kQuery); }), {"do not overlap"});
 }
 
 TEST_CASE("refusals: safetensors headers that lie about their size, or are no JSON") {
@@ -224,7 +237,8 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     const std::uint64_t n = deep.size();
     std::memcpy(nested.data(), &n, sizeof n);
     check_has(line_of(nested + deep), {"header: want"});
-    std::string twice = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
+    std::string twice =
+        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
     const std::uint64_t twice_bytes = twice.size();
     std::memcpy(nested.data(), &twice_bytes, sizeof twice_bytes);
     check_has(line_of(nested + twice + std::string(8, '\0')), {"tensor a: want it once, have it twice"});
@@ -273,7 +287,8 @@ TEST_CASE("refusals: no byte of a safetensors file or config.json makes more tha
         for (int n = 0; n < 2; ++n) changed[random() % within] = "0123456789{}[]\",:-e\xff\0"[random() % 21];
         write_text(folder / (in_config ? "model/config.json" : "model/model.safetensors"), changed);
         n_refused += !refusal_of([&] { static_cast<void>(read_source(options)); }).empty();
-        write_text(folder / (in_config ? "model/config.json" : "model/model.safetensors"), in_config ? config : weights);
+        write_text(folder / (in_config ? "model/config.json" : "model/model.safetensors"),
+                   in_config ? config : weights);
     }
     CHECK(n_refused > 200);
 }

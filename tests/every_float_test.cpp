@@ -18,8 +18,9 @@ namespace {
 
 /// Both zeros, subnormals, powers of two, what is next to them, infinities, NaN, and random bits.
 std::vector<float> grid(std::size_t n, std::uint32_t seed) {
-    std::vector<float> x{0.0f, 0x1p-149f, 0x1.fffffcp-127f, 0x1p-126f, 1.0f, 0x1.fffffep-1f, 0x1.fffffep127f, kInfinity,
-                         kNanFloat, std::bit_cast<float>(0xffd23456u)};
+    std::vector<float> x{
+        0.0f,           0x1p-149f,       0x1.fffffcp-127f, 0x1p-126f, 1.0f,
+        0x1.fffffep-1f, 0x1.fffffep127f, kInfinity,        kNanFloat, std::bit_cast<float>(0xffd23456u)};
     for (int power = -140; power <= 127 && x.size() < n / 3; power += 13) x.push_back(std::ldexp(1.0f, power));
     for (std::size_t i = 0, signs = x.size(); i < signs; ++i) x.push_back(-x[i]);
     std::mt19937 random(seed);
@@ -197,7 +198,6 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
         }
     // Angles from positions and frequencies.
     for (const std::uint32_t pos : {0u, 1u, 3u, 511u, 65535u, (1u << 22) - 1})
-        compare(4 * a.size(), false, [&](const Kernels& k, float* out) {
-            k.rope_table(pos, a.data(), n_a, 1.5f, out, out + 2 * a.size());
-        });
+        compare(4 * a.size(), false,
+                [&](const Kernels& k, float* out) { k.rope_table(pos, a.data(), n_a, 1.5f, out, out + 2 * a.size()); });
 }

@@ -12,9 +12,10 @@
 namespace fovea::testing {
 
 /// A Llama-shaped decoder: RMSNorm, rotary positions, gated SiLU.
-[[nodiscard]] inline Config llama_config(std::uint32_t n_layers = 2, std::uint32_t d_model = 48, std::uint32_t n_heads = 6,
-                                         std::uint32_t n_kv_heads = 2, std::uint32_t head_dim = 8,
-                                         std::uint32_t d_ff = 88, std::uint32_t max_positions = 160) {
+[[nodiscard]] inline Config llama_config(std::uint32_t n_layers = 2, std::uint32_t d_model = 48,
+                                         std::uint32_t n_heads = 6, std::uint32_t n_kv_heads = 2,
+                                         std::uint32_t head_dim = 8, std::uint32_t d_ff = 88,
+                                         std::uint32_t max_positions = 160) {
     Config config;
     Stack& s = config.decoder;
     s.n_layers = n_layers;

@@ -102,7 +102,8 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, wa
     check_refused(llama2, "/decoder", {{"type", "ByteFallback"}}, {"decoder", "made a space"});
     check_refused(llama2, "/decoder/decoders/3/start", 2, {"decoder.decoders[3]", "start 0 or 1"});
     check_refused(llama2, "/pre_tokenizer", {{"type", "ByteLevel"}}, {"pre_tokenizer", "ByteLevel or Split where"});
-    check_refused(llama2, "/normalizer/normalizers/0/prepend", "thirteen bytes", {"normalizers[0].prepend", "12 bytes"});
+    check_refused(llama2, "/normalizer/normalizers/0/prepend", "thirteen bytes",
+                  {"normalizers[0].prepend", "12 bytes"});
     const char* const bert = "tokenizer_bert.json";
     check_refused(bert, "/model/type", "BPE", {"model.type", "WordPiece", "BPE"});
     check_refused(gpt2, "/model/type", "WordPiece", {"model.type", "BPE", "WordPiece"});

@@ -242,7 +242,8 @@ TEST_CASE("a vocab.txt gives the section of the tokenizer.json that says the sam
 }
 
 TEST_CASE("roles of ids: start, end, special") {
-    const OpenedTokenizer llama(golden_text("tokenizer_llama3.json"), {.vocab_size = 2000, .bos = {}, .eos = {1204, 3}});
+    const OpenedTokenizer llama(golden_text("tokenizer_llama3.json"),
+                                {.vocab_size = 2000, .bos = {}, .eos = {1204, 3}});
     CHECK(llama.tokenizer().bos() == 1203);
     CHECK(llama.tokenizer().adds_bos());
     CHECK(llama.tokenizer().ends_text(1204));
@@ -252,8 +253,8 @@ TEST_CASE("roles of ids: start, end, special") {
     CHECK(!llama.tokenizer().is_special(3));
     CHECK(!llama.tokenizer().is_special(5000));
     CHECK(llama.tokenizer().vocab_size() == 1205);
-    CHECK(llama.encode("<s>", {}) == std::vector<Token>{1203, llama.encode("<s>", {})[1], llama.encode("<s>", {})[2],
-                                                       llama.encode("<s>", {})[3]});
+    CHECK(llama.encode("<s>", {}) ==
+          std::vector<Token>{1203, llama.encode("<s>", {})[1], llama.encode("<s>", {})[2], llama.encode("<s>", {})[3]});
     CHECK(llama.encode("<s>", {.parse_special = true}) == std::vector<Token>{1203, 1203});
     const OpenedTokenizer qwen(golden_text("tokenizer_qwen2.json"), {.vocab_size = 2000, .bos = Token{5}, .eos = {}});
     CHECK(qwen.tokenizer().bos() == 5);
@@ -288,6 +289,7 @@ TEST_CASE("stories260K's tokenizer.bin gives the reference text and its ids") {
     CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 511}), Refusal);
     CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "t", {.vocab_size = 513}), Refusal);
     for (std::size_t n = 0; n < bytes.size(); n += 7)
-        CHECK_THROWS_AS(tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes).first(n)), "t", {.vocab_size = 512}),
-                        Refusal);
+        CHECK_THROWS_AS(
+            tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes).first(n)), "t", {.vocab_size = 512}),
+            Refusal);
 }

@@ -53,8 +53,12 @@ std::uint64_t element_index(const TensorRecord& r, std::uint64_t row, std::uint6
 
 void check_tensor(std::span<const std::byte> bytes, std::uint64_t weights, const TensorRecord& r,
                   const ModelSource& source) {
-    const TensorSpec spec{static_cast<Role>(r.role), static_cast<StackIndex>(r.stack), r.layer,
-                          static_cast<Layout>(r.layout), r.n_rows, r.n_cols};
+    const TensorSpec spec{static_cast<Role>(r.role),
+                          static_cast<StackIndex>(r.stack),
+                          r.layer,
+                          static_cast<Layout>(r.layout),
+                          r.n_rows,
+                          r.n_cols};
     std::vector<float> want(std::uint64_t{r.n_rows} * r.n_cols);
     source.read_rows(spec, 0, r.n_rows, want.data());
     const auto type = static_cast<Type>(r.type);
@@ -105,10 +109,10 @@ TEST_CASE("writer: a file on disk is the one in memory, and replaces an older on
     write_text(folder / "m.fovea", "older");
     std::uint64_t last = 0, total = 0;
     write_file(source, folder / "m.fovea", {.type = Type::f16, .progress = [&](std::uint64_t done, std::uint64_t all) {
-                   CHECK(done > last);
-                   last = done;
-                   total = all;
-               }});
+                                                CHECK(done > last);
+                                                last = done;
+                                                total = all;
+                                            }});
     CHECK(last == total);
     const AlignedBytes bytes = write_bytes(source, {.type = Type::f16});
     const std::string on_disk = read_text(folder / "m.fovea");

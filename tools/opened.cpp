@@ -90,7 +90,7 @@ std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
     const auto size = static_cast<std::size_t>(bytes);
     const std::align_val_t alignment{bytes <= kTouchedBytes ? kArenaAlignment : kLargePage};
-    auto* arena = static_cast<std::byte*>(::operator new (size, alignment, std::nothrow));
+    auto* arena = static_cast<std::byte*>(::operator new(size, alignment, std::nothrow));
     if (arena && bytes <= kTouchedBytes) std::memset(arena, 0, size);
 #if defined(MADV_HUGEPAGE)
     if (arena && bytes > kTouchedBytes) madvise(arena, size, MADV_HUGEPAGE);  // a wish: refused is as good as unasked

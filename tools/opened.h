@@ -36,7 +36,7 @@ struct OpenedModel {
 
 struct ArenaDelete {
     std::align_val_t alignment{kArenaAlignment};
-    void operator()(std::byte* arena) const noexcept { ::operator delete (arena, alignment); }
+    void operator()(std::byte* arena) const noexcept { ::operator delete(arena, alignment); }
 };
 
 /// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.

@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fovea/config.h"
-#include "../format.h"
 #include "../../platform/features.h"
+#include "../format.h"
+#include "fovea/config.h"
 
 namespace fovea {
 
@@ -57,26 +57,26 @@ enum class Finish : std::uint8_t {
 
 /// out[seq_len, ·] = finish(x · Wᵀ) for panels [panel_begin, panel_end) of W.
 struct Matmul {
-    const std::byte* panels;       // panel 0; 64-byte aligned
-    std::size_t panel_stride;      // bytes
-    std::uint32_t n_rows;          // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
+    const std::byte* panels;   // panel 0; 64-byte aligned
+    std::size_t panel_stride;  // bytes
+    std::uint32_t n_rows;      // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const void* operand;           // packed rows: see pack; for q8 and q4 pack_q8
+    const void* operand;                   // packed rows: see pack; for q8 and q4 pack_q8
     std::uint32_t seq_len;
-    const float* bias;             // [panels·16] or null
-    float* out;                    // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
-    std::size_t out_stride;        // elements; any, rows need not be aligned
+    const float* bias;       // [panels·16] or null
+    float* out;              // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
+    std::size_t out_stride;  // elements; any, rows need not be aligned
     Finish finish;
     Activation activation;
-    bool canonical;                // store NaN as 0x7fc00000
+    bool canonical;  // store NaN as 0x7fc00000
 };
 
 /// What one mask says to one query row of the positions below `end`: those from n_keys on are hidden, others where `hidden`
 /// is not 0 or `added` is −inf; `added` is added to the score. Either pointer may be null.
 struct MaskRow {
-    const std::uint8_t* hidden;    // [n_keys]
-    const float* added;            // [n_keys]
+    const std::uint8_t* hidden;  // [n_keys]
+    const float* added;          // [n_keys]
     std::uint32_t n_keys, end;
 };
 inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, and a causal one beside appended keys
@@ -91,29 +91,29 @@ inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, 
 /// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
 /// a negative zero. Of a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
 struct Attend {
-    const float* query;            // [head_dim][n_rows]; q8: packed by pack_q8
-    std::uint32_t n_rows;          // 1 to kRowBlock
+    const float* query;    // [head_dim][n_rows]; q8: packed by pack_q8
+    std::uint32_t n_rows;  // 1 to kRowBlock
     std::uint32_t head_dim, value_head_dim;
-    const std::byte* keys;         // this head's panels of 16 positions, each like a matrix's, see panel_bytes
-    const std::byte* values;       // this head's panels of 16 positions, see value_panel_bytes
-    std::uint32_t value_stride;    // elements, value_head_dim rounded up to 16; the padding holds zeros
-    const std::uint32_t* first;    // [n_rows]
-    const std::uint32_t* last;     // [n_rows]
-    const MaskRow* masks;          // [n_rows][kMasks]; null: nothing is hidden
-    float scale;                   // multiplies a dot product
-    float softcap;                 // 0: unused
+    const std::byte* keys;       // this head's panels of 16 positions, each like a matrix's, see panel_bytes
+    const std::byte* values;     // this head's panels of 16 positions, see value_panel_bytes
+    std::uint32_t value_stride;  // elements, value_head_dim rounded up to 16; the padding holds zeros
+    const std::uint32_t* first;  // [n_rows]
+    const std::uint32_t* last;   // [n_rows]
+    const MaskRow* masks;        // [n_rows][kMasks]; null: nothing is hidden
+    float scale;                 // multiplies a dot product
+    float softcap;               // 0: unused
     std::uint32_t chunk;
-    float* m;                      // out [n_rows]: largest score, −inf where nothing was seen
-    float* l;                      // out [n_rows]: sum of exp(score − m)
-    float* o;                      // out [n_rows][value_stride]: unnormalised weighted sum
+    float* m;  // out [n_rows]: largest score, −inf where nothing was seen
+    float* l;  // out [n_rows]: sum of exp(score − m)
+    float* o;  // out [n_rows][value_stride]: unnormalised weighted sum
 };
 
 /// Running state (m, l, o) of n_rows rows; merge folds one chunk's state in, finish turns it into attention's output.
 struct AttendMerge {
     std::uint32_t n_rows;
     std::uint32_t value_stride;
-    float* m; float* l; float* o;                                     // in and out: [n_rows], [n_rows], [n_rows][value_stride]
-    const float* chunk_m; const float* chunk_l; const float* chunk_o; // the next chunk to the right
+    float *m, *l, *o;                          // in and out: [n_rows], [n_rows], [n_rows][value_stride]
+    const float *chunk_m, *chunk_l, *chunk_o;  // the next chunk to the right
 };
 
 enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos, gelu, gelu_tanh, silu };
@@ -130,7 +130,8 @@ struct Kernels {
 
     /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding, so that block b
     /// of an operand starts at b·kRowBlock·n_cols.
-    void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept;
+    void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                 float* packed) noexcept;
 
     /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns: amax = largest magnitude; infinite
     /// or NaN: quants 0, scale NaN; below 2^-100: quants and scale 0; else scale = amax/127, quant = x·(127/amax)
@@ -162,7 +163,8 @@ struct Kernels {
     /// Indexed by Type (f32, f16, q8; null for others). Writes one position's key head [head_dim] into lane
     /// pos mod 16 of its panel, canonical; lane 0 first sets the other lanes to zero. q8: groups as pack_q8 makes them,
     /// their scales rounded to f16.
-    void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane, std::byte* panel) noexcept;
+    void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane,
+                                  std::byte* panel) noexcept;
 
     /// The same for its value head [value_head_dim], with zeros after it; only q8 clears, and that the scales alone.
     void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t lane,
@@ -193,7 +195,7 @@ struct Kernels {
 };
 
 extern const Kernels kernels_scalar;
-extern const Kernels kernels_avx2;    // each defined where the build has it: FOVEA_HAVE_AVX2, ...
+extern const Kernels kernels_avx2;  // each defined where the build has it: FOVEA_HAVE_AVX2, ...
 extern const Kernels kernels_avxvnni;
 extern const Kernels kernels_avx512;
 extern const Kernels kernels_avx512vnni;

@@ -93,7 +93,9 @@ struct Tables {
 struct TokenizerReader {
     [[nodiscard]] static Tables tables(const Tokenizer& tokenizer) noexcept;
     static void set(Tokenizer& tokenizer, std::span<const std::byte> section) noexcept;
-    [[nodiscard]] static const TokenizerHeader* header(const Tokenizer& tokenizer) noexcept { return tokenizer.header_; }
+    [[nodiscard]] static const TokenizerHeader* header(const Tokenizer& tokenizer) noexcept {
+        return tokenizer.header_;
+    }
 };
 
 }  // namespace fovea

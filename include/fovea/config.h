@@ -26,37 +26,37 @@ enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3 };
 
 /// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.
 struct Block {
-    std::uint32_t n_heads = 0;        ///< query heads; 0: the block has no attention
-    std::uint32_t n_kv_heads = 0;     ///< key-value heads; divides n_heads (Ainslie et al. 2023)
-    std::uint32_t head_dim = 0;       ///< width of a query or key head
-    std::uint32_t value_head_dim = 0; ///< width of a value head; below head_dim: a low-rank value map
-    std::uint32_t query_width = 0;    ///< input width of the query projection
-    std::uint32_t key_width = 0;      ///< input width of the key projection
-    std::uint32_t value_width = 0;    ///< input width of the value projection
-    std::uint32_t output_width = 0;   ///< rows of the output map
-    std::uint32_t d_ff = 0;           ///< hidden width of the feed-forward part; 0: the block has none
-    std::uint32_t window = 0;         ///< a query sees this many positions, itself included; 0: no limit
-    std::uint32_t rotary_dim = 0;     ///< leading dims of each head that are rotated (Position::rope)
-    std::uint32_t relative_buckets = 0;      ///< Position::relative (Raffel et al. 2020)
+    std::uint32_t n_heads = 0;           ///< query heads; 0: the block has no attention
+    std::uint32_t n_kv_heads = 0;        ///< key-value heads; divides n_heads (Ainslie et al. 2023)
+    std::uint32_t head_dim = 0;          ///< width of a query or key head
+    std::uint32_t value_head_dim = 0;    ///< width of a value head; below head_dim: a low-rank value map
+    std::uint32_t query_width = 0;       ///< input width of the query projection
+    std::uint32_t key_width = 0;         ///< input width of the key projection
+    std::uint32_t value_width = 0;       ///< input width of the value projection
+    std::uint32_t output_width = 0;      ///< rows of the output map
+    std::uint32_t d_ff = 0;              ///< hidden width of the feed-forward part; 0: the block has none
+    std::uint32_t window = 0;            ///< a query sees this many positions, itself included; 0: no limit
+    std::uint32_t rotary_dim = 0;        ///< leading dims of each head that are rotated (Position::rope)
+    std::uint32_t relative_buckets = 0;  ///< Position::relative (Raffel et al. 2020)
     std::uint32_t relative_max_distance = 0;
     float norm_epsilon = 1e-5f;
-    float softmax_scale = 0.0f;       ///< multiplies scores; 0: 1/sqrt(head_dim)
-    float score_softcap = 0.0f;       ///< scores become c·tanh(score/c); 0: unused
-    float rope_scale = 1.0f;          ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
+    float softmax_scale = 0.0f;  ///< multiplies scores; 0: 1/sqrt(head_dim)
+    float score_softcap = 0.0f;  ///< scores become c·tanh(score/c); 0: unused
+    float rope_scale = 1.0f;     ///< multiplies sine and cosine (YaRN's attention factor, Peng et al. 2023)
     Norm norm = Norm::none;
     NormPlace norm_place = NormPlace::pre;
-    Norm query_key_norm = Norm::none; ///< a norm over each query and key head before positions
+    Norm query_key_norm = Norm::none;  ///< a norm over each query and key head before positions
     Position position = Position::none;
     Activation activation = Activation::none;
-    bool gated = false;               ///< activation(gate)·up (Shazeer 2020)
+    bool gated = false;  ///< activation(gate)·up (Shazeer 2020)
     bool causal = false;
-    bool cross_attention = false;     ///< a second attention over the encoder's output
-    bool has_output_map = true;       ///< out = W_o · merged heads
+    bool cross_attention = false;  ///< a second attention over the encoder's output
+    bool has_output_map = true;    ///< out = W_o · merged heads
     bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
     bool up_bias = false, gate_bias = false, down_bias = false;
     bool norm_bias = false;
-    bool bias_kv = false;             ///< one learned key and value appended (PyTorch's add_bias_kv)
-    bool zero_attn = false;           ///< one zero key and value appended (PyTorch's add_zero_attn)
+    bool bias_kv = false;    ///< one learned key and value appended (PyTorch's add_bias_kv)
+    bool zero_attn = false;  ///< one zero key and value appended (PyTorch's add_zero_attn)
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool bare = false;
 
@@ -66,24 +66,24 @@ struct Block {
 inline constexpr int kMaxBlocks = 8;  ///< distinct Blocks a stack may have
 
 struct Stack {
-    std::uint32_t n_layers = 0;       ///< 0: the model has no such stack
+    std::uint32_t n_layers = 0;  ///< 0: the model has no such stack
     std::uint32_t d_model = 0;
-    std::uint32_t vocab_size = 0;     ///< 0: the stack's input is vectors, not ids
-    std::uint32_t max_positions = 0;  ///< positions the model was made for
-    std::uint32_t n_token_types = 0;  ///< rows of BERT's segment table
-    std::uint32_t n_blocks = 0;       ///< how many of `blocks` are used
-    Position position = Position::none;     ///< learned or sinusoidal, added to the embedding; rotary ones are per block
+    std::uint32_t vocab_size = 0;        ///< 0: the stack's input is vectors, not ids
+    std::uint32_t max_positions = 0;     ///< positions the model was made for
+    std::uint32_t n_token_types = 0;     ///< rows of BERT's segment table
+    std::uint32_t n_blocks = 0;          ///< how many of `blocks` are used
+    Position position = Position::none;  ///< learned or sinusoidal, added to the embedding; rotary ones are per block
     Norm embedding_norm = Norm::none;
     Norm final_norm = Norm::none;
     bool embedding_norm_bias = false, final_norm_bias = false;
-    bool tied_output = false;         ///< the output head is the embedding table
+    bool tied_output = false;  ///< the output head is the embedding table
     bool has_output_head = false;
     bool output_bias = false;
     Pooling pooling = Pooling::none;
-    bool normalize_pooled = false;    ///< a pooled vector is divided by its Euclidean length
+    bool normalize_pooled = false;  ///< a pooled vector is divided by its Euclidean length
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
-    float logit_softcap = 0.0f;       ///< 0: unused
+    float logit_softcap = 0.0f;  ///< 0: unused
     float logit_scale = 1.0f;
     std::array<Block, kMaxBlocks> blocks{};
     /// [n_layers] which of `blocks` each layer is; empty: all are blocks[0]. Points into the file.

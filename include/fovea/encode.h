@@ -23,7 +23,7 @@ struct Mask {
     const std::uint8_t* hidden = nullptr;  ///< not 0: the key is hidden
     const float* added = nullptr;          ///< added to the score; −inf: the key is hidden, whatever it holds
     std::uint64_t sequence_stride = 0, head_stride = 0, query_stride = 0;  ///< in elements
-    std::uint32_t n_keys = 0;              ///< elements of a row; keys beyond are hidden
+    std::uint32_t n_keys = 0;  ///< elements of a row; keys beyond are hidden
 };
 
 /// What one attention sees: both masks, and with `causal` query i the keys up to past + i. A mask must have elements for
@@ -79,11 +79,11 @@ struct AttendInput {
     Heads query = {}, key = {}, value = {};
     Heads past_key = {}, past_value = {};  ///< bare: n_past keys and values that come before the others
     std::uint32_t n_sequences = 1, n_queries = 0, n_keys = 0, n_past = 0;
-    Masks masks = {};                      ///< keys are counted from the first past one
+    Masks masks = {};  ///< keys are counted from the first past one
     /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
     /// up to length − n + i. Empty: all are real.
     std::span<const std::uint32_t> kv_lengths = {};
-    Strides out_strides = {};              ///< bare: where `out` has its heads
+    Strides out_strides = {};  ///< bare: where `out` has its heads
 };
 
 /// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.

@@ -56,7 +56,8 @@ struct OpenOptions {
 /// Validates `bytes` (a whole Fovea file, 64-byte aligned) and fills `model`. O(number of tensors).
 /// `bytes` may be anything at all. Errors, `model` unchanged: truncated, bad_magic, version_unsupported, misaligned,
 /// checksum_mismatch, section_missing, section_invalid, config_invalid, tensor_missing, tensor_invalid, unsupported.
-[[nodiscard]] Status open_model(std::span<const std::byte> bytes, Model& model, const OpenOptions& options = {}) noexcept;
+[[nodiscard]] Status open_model(std::span<const std::byte> bytes, Model& model,
+                                const OpenOptions& options = {}) noexcept;
 
 /// Where the reader can be told about damage in the weights: recomputes every section's CRC-32C.
 /// Errors: checksum_mismatch, `what` naming the section's kind.

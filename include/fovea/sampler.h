@@ -9,11 +9,11 @@
 namespace fovea {
 
 struct SamplerOptions {
-    float temperature = 0.0f;      ///< 0: greedy
-    std::uint32_t top_k = 0;       ///< keep the k most likely; 0: all
-    float top_p = 1.0f;            ///< then the fewest whose probabilities reach p (Holtzman et al. 2020)
-    float min_p = 0.0f;            ///< then those at least min_p times as likely as the first
-    float repeat_penalty = 1.0f;   ///< divides positive, multiplies negative logits of recent tokens (Keskar et al. 2019)
+    float temperature = 0.0f;     ///< 0: greedy
+    std::uint32_t top_k = 0;      ///< keep the k most likely; 0: all
+    float top_p = 1.0f;           ///< then the fewest whose probabilities reach p (Holtzman et al. 2020)
+    float min_p = 0.0f;           ///< then those at least min_p times as likely as the first
+    float repeat_penalty = 1.0f;  ///< divides positive, multiplies negative recent logits (Keskar et al. 2019)
     std::uint64_t seed = 0;
 };
 

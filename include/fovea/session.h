@@ -47,8 +47,8 @@ struct PlanPart {
 
 /// Exact memory for (config, limits): the same on every machine and instruction set.
 struct Plan {
-    Limits limits{};                 ///< with the zeros replaced by what they stand for
-    std::uint64_t arena_bytes = 0;   ///< exactly what make_session needs
+    Limits limits{};                ///< with the zeros replaced by what they stand for
+    std::uint64_t arena_bytes = 0;  ///< exactly what make_session needs
     std::array<PlanPart, 24> parts{};
     std::uint32_t n_parts = 0;
 };
@@ -78,8 +78,8 @@ private:
 ///   isa   nullptr: the best this CPU has; else one of isa_names()
 /// Call forward from the thread that called this. Errors, `session` unchanged: those of make_plan, arena_too_small,
 /// misaligned, isa_unavailable, threads_unavailable.
-[[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
-                                  const char* isa = nullptr) noexcept;
+[[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
+                                  Session& session, const char* isa = nullptr) noexcept;
 
 /// Appends `tokens` to the session and computes logits.
 ///
@@ -133,11 +133,11 @@ inline constexpr std::uint32_t kNumericsVersion = 1;
 /// scores of rows that have their maximum and sum. Slows that layer, and changes no other result.
 struct AttentionWeights {
     std::uint32_t layer = 0;
-    bool in_encoder = false;       ///< a layer of the encoder, where the model has both stacks
-    bool cross = false;            ///< its attention over the memory
-    bool per_head = false;         ///< else the mean over the query heads, summed in their order
-    std::uint32_t n_queries = 0;   ///< rows of each matrix; forward: at least the positions, for row i is position i
-    std::uint32_t n_keys = 0;      ///< columns, at least those that there are; appended keys come last; the rest is 0
+    bool in_encoder = false;      ///< a layer of the encoder, where the model has both stacks
+    bool cross = false;           ///< its attention over the memory
+    bool per_head = false;        ///< else the mean over the query heads, summed in their order
+    std::uint32_t n_queries = 0;  ///< rows of each matrix; forward: at least the positions, for row i is position i
+    std::uint32_t n_keys = 0;     ///< columns, at least those that there are; appended keys come last; the rest is 0
     /// [n_sequences][n_heads, if per_head][n_queries][n_keys], n_sequences as in the calls to come; empty: no weights.
     /// Rows that no call computes stay as they are.
     std::span<float> out;

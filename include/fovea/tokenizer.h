@@ -19,7 +19,7 @@ public:
     [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
     /// Ids with a role of their own; kNoToken where the model has none.
     [[nodiscard]] Token bos() const noexcept;
-    [[nodiscard]] bool adds_bos() const noexcept;   ///< EncodeOptions::add_special puts bos first
+    [[nodiscard]] bool adds_bos() const noexcept;           ///< EncodeOptions::add_special puts bos first
     [[nodiscard]] bool ends_text(Token id) const noexcept;  ///< one of the model's end tokens
     [[nodiscard]] bool is_special(Token id) const noexcept;
 
@@ -59,9 +59,9 @@ struct EncodeOptions {
 /// Turns ids into text one at a time, holding back the bytes of an unfinished UTF-8 character.
 /// Value type; keep one per text, and give it the prompt's ids too where the answer's first space matters.
 struct Decoder {
-    std::uint8_t held[4] = {};   ///< bytes of an unfinished character
+    std::uint8_t held[4] = {};  ///< bytes of an unfinished character
     std::uint8_t n_held = 0;
-    bool started = false;        ///< whether any visible token went by (SentencePiece drops the first space)
+    bool started = false;  ///< whether any visible token went by (SentencePiece drops the first space)
 };
 
 /// The bytes that `id` adds to the text after the tokens given to `decoder` before. Special tokens give nothing unless

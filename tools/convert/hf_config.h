@@ -14,11 +14,11 @@ namespace fovea {
 enum class HfKind { llama, gpt2, bert };
 
 struct HfConfig {
-    ModelSource source;           ///< config, layer_blocks and info; the rest is still to come
+    ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     HfKind kind = HfKind::llama;
-    Rope rope;                    ///< for Llama's kind
+    Rope rope;  ///< for Llama's kind
     std::optional<Token> bos;
-    std::vector<Token> eos;       ///< ids beyond the vocabulary left out: they can't come up
+    std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 
     /// The one stack there is: BERT's is an encoder.
     [[nodiscard]] Stack& stack() { return kind == HfKind::bert ? source.config.encoder : source.config.decoder; }

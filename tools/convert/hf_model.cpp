@@ -198,8 +198,10 @@ private:
                           in_words(tensor.shape));
         used_.insert(name);
         TensorView result;
-        if (tensor.dtype == "F16") result.type = Type::f16;
-        else if (tensor.dtype == "BF16") result.type = Type::bf16;
+        if (tensor.dtype == "F16")
+            result.type = Type::f16;
+        else if (tensor.dtype == "BF16")
+            result.type = Type::bf16;
         else if (tensor.dtype != "F32")
             throw Refusal(file + ": tensor " + name + ": want F32, F16 or BF16, have " + tensor.dtype);
         if (!vector) widen(result.type);

@@ -55,7 +55,8 @@ private:
         if (versioned) {
             std::memcpy(&file_.version, bytes.data() + 4, 4);
             if (file_.version != 1 && file_.version != 2)
-                refuse("want a llama2.c checkpoint of version 0, 1 or 2, have version " + std::to_string(file_.version));
+                refuse("want a llama2.c checkpoint of version 0, 1 or 2, have version " +
+                       std::to_string(file_.version));
             std::memcpy(&file_.shape, bytes.data() + 8, sizeof file_.shape);
             file_.shared_head = bytes[8 + sizeof file_.shape] != std::byte{0};
             std::int32_t group_size;

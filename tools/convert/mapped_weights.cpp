@@ -92,8 +92,10 @@ void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, s
     }
     for (std::uint32_t i = 0; i < n_rows; ++i, out += n_cols) {
         const auto [view, row] = find_row(entry, row_begin + i);
-        if (view == nullptr) std::fill_n(out, n_cols, 0.0f);
-        else read_row(*view, row, n_cols, out);
+        if (view == nullptr)
+            std::fill_n(out, n_cols, 0.0f);
+        else
+            read_row(*view, row, n_cols, out);
     }
 }
 

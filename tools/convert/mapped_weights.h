@@ -16,9 +16,9 @@ namespace fovea {
 /// A matrix [rows, columns] somewhere in memory, in any alignment. A vector is a matrix of one column.
 struct TensorView {
     const std::byte* data = nullptr;
-    Type type = Type::f32;             ///< f32, f16 or bf16
-    std::uint64_t row_stride = 0;      ///< elements from one row to the next
-    std::uint64_t col_stride = 1;      ///< and from one column to the next; a transposed matrix has 1 above, more here
+    Type type = Type::f32;         ///< f32, f16 or bf16
+    std::uint64_t row_stride = 0;  ///< elements from one row to the next
+    std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has 1 above, more here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};
     /// Where they are groups of 32 with a float16 scale: writes those of a row, whose quants are in q4's range or in q8's.
@@ -61,7 +61,7 @@ public:
 private:
     struct Entry {
         TensorView view;
-        TensorView up;   // where gated
+        TensorView up;  // where gated
         RowOrder order;
     };
     struct Place {

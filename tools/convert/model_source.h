@@ -32,14 +32,14 @@ struct ModelSource {
     ModelSource& operator=(const ModelSource&) = delete;
 
     Config config;
-    std::array<std::vector<std::uint8_t>, 2> layer_blocks;       ///< what the config's two layer_blocks point into
-    std::vector<std::pair<std::string, std::string>> info;       ///< metadata, see engine/format.h
-    std::vector<std::string> notes;                              ///< what a user should know of the source, a line each
-    std::vector<std::byte> tokenizer;                            ///< the section's bytes; empty: none
-    Type type = Type::f32;                                       ///< how the source stores its matrices
-    bool exact_tables = false;                                   ///< f16 would round what the source's tables hold
+    std::array<std::vector<std::uint8_t>, 2> layer_blocks;  ///< what the config's two layer_blocks point into
+    std::vector<std::pair<std::string, std::string>> info;  ///< metadata, see engine/format.h
+    std::vector<std::string> notes;                         ///< what a user should know of the source, a line each
+    std::vector<std::byte> tokenizer;                       ///< the section's bytes; empty: none
+    Type type = Type::f32;                                  ///< how the source stores its matrices
+    bool exact_tables = false;                              ///< f16 would round what the source's tables hold
     RowReader read_rows;
-    GroupReader read_groups;                                     ///< may be empty
+    GroupReader read_groups;  ///< may be empty
 };
 
 /// What row `row` of a gated block's `up` tensor holds.

@@ -16,11 +16,11 @@ struct Rope {
     RopeScaling scaling = RopeScaling::none;
     double base = 10000.0;
     double factor = 1.0;
-    double original_positions = 0.0;              ///< yarn, llama3: what the model was trained on first
-    double beta_fast = 32.0, beta_slow = 1.0;     ///< yarn: rotations over original_positions where the ramp ends
-    bool truncate = true;                         ///< yarn: the ramp's ends are rounded outwards
-    double low_factor = 1.0, high_factor = 4.0;   ///< llama3: original_positions over the ramp's wavelengths
-    float attention_factor = 1.0f;                ///< multiplies sines and cosines: Block::rope_scale
+    double original_positions = 0.0;             ///< yarn, llama3: what the model was trained on first
+    double beta_fast = 32.0, beta_slow = 1.0;    ///< yarn: rotations over original_positions where the ramp ends
+    bool truncate = true;                        ///< yarn: the ramp's ends are rounded outwards
+    double low_factor = 1.0, high_factor = 4.0;  ///< llama3: original_positions over the ramp's wavelengths
+    float attention_factor = 1.0f;               ///< multiplies sines and cosines: Block::rope_scale
 };
 
 /// Radians per position of each of rotary_dim / 2 pairs. base in (1, 1e30), factor in [1e-6, 1e6].

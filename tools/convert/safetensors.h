@@ -12,11 +12,11 @@
 namespace fovea {
 
 struct SourceTensor {
-    std::string dtype;                 ///< as the file spells it: "F32", "BF16", …
+    std::string dtype;  ///< as the file spells it: "F32", "BF16", …
     std::vector<std::uint64_t> shape;
-    const std::byte* data = nullptr;   ///< of any alignment
+    const std::byte* data = nullptr;  ///< of any alignment
     std::uint64_t bytes = 0;
-    std::size_t file = 0;              ///< which of Safetensors::files
+    std::size_t file = 0;  ///< which of Safetensors::files
 };
 
 struct Safetensors {

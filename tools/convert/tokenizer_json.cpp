@@ -41,7 +41,9 @@ class Conversion {
 public:
     Conversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
                const TokenizerFacts& facts)
-        : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])),
+        : file_(file),
+          facts_(facts),
+          steps_(read_steps(file["normalizer"], file["pre_tokenizer"])),
           decoding_(read_decoding(file["decoder"], steps_)) {
         check_model(file["model"]);
         vocabulary_ = read_vocabulary(text, file_name, facts.vocab_size);
@@ -164,7 +166,8 @@ private:
         flag("rstrip", kAddedTakesRight);
         if (is_normalized) added.flags |= kAddedNormalized;
         if (is_normalized && steps_.spaces && (added.flags & (kAddedTakesLeft | kAddedTakesRight)))
-            token.refuse("no lstrip or rstrip for a normalized token, as spaces are spelled " + std::string(kMetaspace));
+            token.refuse("no lstrip or rstrip for a normalized token, as spaces are spelled " +
+                         std::string(kMetaspace));
         std::string bytes;
         bytes_of(added.text, bytes);
         source_.tokens.set(added.id, bytes);

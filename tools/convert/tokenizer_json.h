@@ -13,9 +13,9 @@ namespace fovea {
 
 /// What the converter knows of the model beside the tokenizer's own file.
 struct TokenizerFacts {
-    std::uint32_t vocab_size = 0;    ///< rows of the model's embedding; a tokenizer with an id beyond is refused
-    std::optional<Token> bos = {};   ///< config.json's bos_token_id
-    std::vector<Token> eos = {};     ///< config.json's and generation_config.json's eos_token_id, one or several
+    std::uint32_t vocab_size = 0;   ///< rows of the model's embedding; a tokenizer with an id beyond is refused
+    std::optional<Token> bos = {};  ///< config.json's bos_token_id
+    std::vector<Token> eos = {};    ///< config.json's and generation_config.json's eos_token_id, one or several
 };
 
 /// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).

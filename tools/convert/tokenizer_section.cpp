@@ -15,7 +15,7 @@ public:
     explicit SectionWriter(std::size_t n_tables)
         : bytes_(round_up(sizeof(TokenizerHeader) + n_tables * sizeof(TokenizerTable), kSectionAlignment)) {}
 
-    template <class T>
+    template<class T>
     void add(TokenizerTableKind kind, std::span<const T> elements) {
         const std::size_t offset = bytes_.size();
         bytes_.resize(round_up(offset + elements.size_bytes(), kSectionAlignment));
@@ -38,11 +38,12 @@ private:
 };
 
 /// The elements in buckets as first_bucket and kMaxProbes say; `unused` elsewhere. Four fifths full, less where needed.
-template <class T, class Hash, class Used>
+template<class T, class Hash, class Used>
 std::vector<T> hash_table(const std::vector<T>& elements, std::uint32_t bucket, const T& unused, Hash hash, Used used) {
     if (elements.empty()) return {};
     for (std::uint64_t n = elements.size() * 5 / (4 * bucket) + 1;; n += n / 8 + 1) {
-        if (n > 16 * elements.size() || n > kNoId / bucket) throw Refusal("tokenizer: wanted tokens that a hash tells apart, had too many alike");
+        if (n > 16 * elements.size() || n > kNoId / bucket)
+            throw Refusal("tokenizer: wanted tokens that a hash tells apart, had too many alike");
         const auto n_buckets = static_cast<std::uint32_t>(n);
         std::vector<T> table(n * bucket, unused);
         const bool fits = std::all_of(elements.begin(), elements.end(), [&](const T& element) {
@@ -67,9 +68,10 @@ std::vector<TokenizerMerge> merge_table(std::vector<TokenizerMerge> merges) {
     });
     const auto same = [&](const TokenizerMerge& a, const TokenizerMerge& b) { return pair(a) == pair(b); };
     merges.erase(std::unique(merges.begin(), merges.end(), same), merges.end());
-    return hash_table(merges, kMergeBucket, TokenizerMerge{kNoId, kNoId, kNoId, kNoId},
-                      [](const TokenizerMerge& m) { return hash_pair(m.left, m.right); },
-                      [](const TokenizerMerge& m) { return m.left != kNoId; });
+    return hash_table(
+        merges, kMergeBucket, TokenizerMerge{kNoId, kNoId, kNoId, kNoId},
+        [](const TokenizerMerge& m) { return hash_pair(m.left, m.right); },
+        [](const TokenizerMerge& m) { return m.left != kNoId; });
 }
 
 std::vector<TokenizerEntry> vocabulary_table(const TokenizerSource& source) {
@@ -78,8 +80,9 @@ std::vector<TokenizerEntry> vocabulary_table(const TokenizerSource& source) {
         const std::string_view text = source.tokens.at(id);
         entries.push_back({hash_bytes(text.data(), text.size()), id});
     }
-    return hash_table(entries, kEntryBucket, TokenizerEntry{0, kNoId}, [](const TokenizerEntry& e) { return e.hash; },
-                      [](const TokenizerEntry& e) { return e.id != kNoId; });
+    return hash_table(
+        entries, kEntryBucket, TokenizerEntry{0, kNoId}, [](const TokenizerEntry& e) { return e.hash; },
+        [](const TokenizerEntry& e) { return e.id != kNoId; });
 }
 
 void add_tokens(SectionWriter& writer, const TokenizerSource& source, std::uint32_t& max_bytes) {
@@ -137,9 +140,12 @@ void set_growth(TokenizerHeader& header, const TokenizerSource& source) {
             bytes *= 3;  // Unicode Standard Annex 15, table 10
         else if (kind == StepKind::characters)
             bytes *= 2;  // an ideograph of 3 bytes gets two spaces
-        else if (kind == StepKind::prepend) bytes += step.n_to;
-        else if (kind == StepKind::replace) bytes *= std::max(1, (step.n_to + step.n_from - 1) / step.n_from);
-        else continue;
+        else if (kind == StepKind::prepend)
+            bytes += step.n_to;
+        else if (kind == StepKind::replace)
+            bytes *= std::max(1, (step.n_to + step.n_from - 1) / step.n_from);
+        else
+            continue;
         rewritten += bytes;
         if (bytes > kMaxTokenGrowth || rewritten > kMaxTextGrowth)
             throw Refusal("tokenizer: wanted steps that grow a text at most 16 times, had more");
@@ -162,7 +168,8 @@ bool TokenTexts::set(std::uint32_t id, std::string_view text) {
 TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from, std::string_view to,
                         std::uint32_t limit) {
     TokenizerStep step{};
-    if (from.size() > sizeof step.from || to.size() > sizeof step.to) throw Refusal("tokenizer: wanted strings of at most 12 bytes in a step, had more");
+    if (from.size() > sizeof step.from || to.size() > sizeof step.to)
+        throw Refusal("tokenizer: wanted strings of at most 12 bytes in a step, had more");
     step.kind = static_cast<std::uint8_t>(kind);
     step.mode = mode;
     step.n_from = static_cast<std::uint8_t>(from.size());

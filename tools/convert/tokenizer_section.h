@@ -39,17 +39,17 @@ struct AddedTokenSource {
 /// A tokenizer, ready to be written. Ids are checked by those who fill it in.
 struct TokenizerSource {
     TokenizerModel model = TokenizerModel::bpe;
-    std::uint32_t max_word_characters = 0;   ///< word_piece
-    std::uint32_t flags = 0;                 ///< TokenizerFlag
+    std::uint32_t max_word_characters = 0;  ///< word_piece
+    std::uint32_t flags = 0;                ///< TokenizerFlag
     std::uint32_t bos = kNoId, unknown = kNoId;
-    TokenTexts tokens;                       ///< the bytes each id stands for in a text
-    std::vector<std::uint32_t> special;      ///< ids
-    std::vector<std::uint32_t> joined;       ///< ids that leave their first space out in a text
+    TokenTexts tokens;                   ///< the bytes each id stands for in a text
+    std::vector<std::uint32_t> special;  ///< ids
+    std::vector<std::uint32_t> joined;   ///< ids that leave their first space out in a text
     std::vector<std::uint32_t> end_ids, prefix_ids, suffix_ids;
     std::vector<TokenizerStep> steps;
-    std::array<std::uint32_t, 256> byte_ids; ///< kNoId where a byte has no token
-    std::vector<TokenizerMerge> merges;      ///< of two for the same pair the later counts
-    std::vector<std::uint32_t> lookup;       ///< ids that are found by their bytes
+    std::array<std::uint32_t, 256> byte_ids;  ///< kNoId where a byte has no token
+    std::vector<TokenizerMerge> merges;       ///< of two for the same pair the later counts
+    std::vector<std::uint32_t> lookup;        ///< ids that are found by their bytes
     std::vector<AddedTokenSource> added;
 
     TokenizerSource() { byte_ids.fill(kNoId); }

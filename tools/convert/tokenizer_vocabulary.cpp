@@ -47,8 +47,10 @@ public:
     bool string(std::string& text) override {
         if (!in_part()) return true;
         if (part_ == Part::vocab || depth_ < 3) refuse_value(in_json(text));
-        if (depth_ == 4) pair_.push_back(text);
-        else split_merge(text);
+        if (depth_ == 4)
+            pair_.push_back(text);
+        else
+            split_merge(text);
         return true;
     }
     bool number_unsigned(std::uint64_t id) override {
@@ -111,8 +113,8 @@ private:
         const auto id_of = [&](const std::string& token) {
             const std::uint32_t id = vocabulary_.find(token);
             if (id == kNoId)
-                refuse("merges", "wanted tokens of the vocabulary, had " + in_json(token) + " in number " +
-                                     std::to_string(rank));
+                refuse("merges",
+                       "wanted tokens of the vocabulary, had " + in_json(token) + " in number " + std::to_string(rank));
             return id;
         };
         vocabulary_.merges.push_back(

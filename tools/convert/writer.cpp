@@ -89,7 +89,8 @@ private:
     }
 
     static std::string place_of(const TensorSpec& spec) {
-        return role_name(static_cast<std::uint16_t>(spec.role)) + std::string(" in layer ") + std::to_string(spec.layer);
+        return role_name(static_cast<std::uint16_t>(spec.role)) + std::string(" in layer ") +
+               std::to_string(spec.layer);
     }
 
     void write_rows(const TensorSpec& spec, Type type, std::uint64_t bytes) {

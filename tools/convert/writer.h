@@ -18,7 +18,7 @@ using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t tota
 using QuantReport = std::function<void(const TensorSpec& spec, Type type, double relative_error)>;
 
 struct WriteOptions {
-    Type type = Type::f32;  ///< of matrices and tables, but see stored_type in convert/quantize.h
+    Type type = Type::f32;      ///< of matrices and tables, but see stored_type in convert/quantize.h
     bool exact_tables = false;  ///< with q8 and q4, tables that are only looked up are f32 instead of f16
     std::uint64_t weights_alignment = kWeightsAlignment;
     Progress progress = {};
@@ -36,8 +36,8 @@ struct Aligned64 {
     Aligned64() = default;
     template<class U>
     Aligned64(const Aligned64<U>&) noexcept {}
-    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
+    void deallocate(T* p, std::size_t) noexcept { ::operator delete (p, std::align_val_t{64}); }
     bool operator==(const Aligned64&) const = default;
 };
 /// Bytes aligned as open_model and make_session want them.
