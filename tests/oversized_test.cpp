@@ -77,7 +77,7 @@ TEST_CASE("oversized: files of 3 TB") {
         CHECK_FALSE(fs::exists(out));
     };
     converts(in("huge"), "huge: header, read as a llama2.c checkpoint: dim: want a number from 1");
-    REQUIRE(make_huge(folder / "m.gguf", std::string("GGUF\3\0\0\0", 8) + std::string(16, '\xff')));
+    REQUIRE(make_huge(folder / "m.gguf", std::string("GGUF\3\0\0\0", 8).append(16, '\xff')));
     converts(in("m.gguf"), "m.gguf: ");
     fs::create_directory(folder / "m");
     const fs::path model = golden_models() / "llama_tied";
