@@ -11,12 +11,11 @@ namespace fovea {
 struct ConvertOptions {
     std::filesystem::path source = {};  ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output = {};
-    std::optional<Type> type = {};  ///< of the weights; the source's by default
-    std::filesystem::path tokenizer =
-        {};  ///< a tokenizer.json, vocab.txt or tokenizer.bin; empty: the one beside the model
-    std::filesystem::path config = {};  ///< a config.json; empty: the one beside the model
-    QuantReport quantized = {};         ///< called after each tensor that is quantized
-    bool show_progress = false;         ///< on stderr, in one line that is rewritten
+    std::optional<Type> type = {};         ///< of the weights; the source's by default
+    std::filesystem::path tokenizer = {};  ///< tokenizer.json, vocab.txt or tokenizer.bin; empty: beside the model
+    std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
+    QuantReport quantized = {};            ///< called after each tensor that is quantized
+    bool show_progress = false;            ///< on stderr, in one line that is rewritten
 };
 
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.
