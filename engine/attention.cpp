@@ -316,18 +316,21 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
     for (std::uint32_t begin = 0; begin < w.n_keys; begin += kTile) {
         if (begin < end) a.pass.session.kernels->attend_weights[static_cast<int>(a.kv_type)](call, begin / kTile, tile);
         const std::uint32_t n = w.n_keys - begin < kTile ? w.n_keys - begin : kTile;
+        const std::uint32_t seen = end < begin ? 0 : end - begin, n_seen = seen < n ? seen : n;
         for (std::uint32_t i = 0; i < task.n_rows; ++i) {
             const std::uint64_t head =
                 a.number(task.sequence) * (w.per_head ? n_heads : 1) + (w.per_head ? task.head_of(i) : 0);
             // While decoding rows are positions; else every call starts anew.
             const std::uint64_t row = (a.pass.out.data ? 0 : task.sequence.pos) + task.row_of(i);
             float* out = w.out.data() + (head * w.n_queries + row) * w.n_keys + begin;
-            const bool adds = !w.per_head && task.head > 0, divides = !w.per_head && task.head + 1 == n_heads;
-            for (std::uint32_t j = 0; j < n; ++j) {
-                const float weight = begin + j < end ? tile[i * kTile + j] : 0.0f;
-                const float sum = adds ? out[j] + weight : weight;
-                out[j] = divides ? sum / static_cast<float>(n_heads) : sum;
-            }
+            const float* weights = tile + i * kTile;
+            if (!w.per_head && task.head > 0)
+                for (std::uint32_t j = 0; j < n_seen; ++j) out[j] += weights[j];
+            else
+                for (std::uint32_t j = 0; j < n_seen; ++j) out[j] = weights[j];
+            for (std::uint32_t j = n_seen; j < n; ++j) out[j] = 0.0f;
+            if (!w.per_head && task.head + 1 == n_heads)
+                for (std::uint32_t j = 0; j < n_seen; ++j) out[j] /= static_cast<float>(n_heads);
         }
     }
 }

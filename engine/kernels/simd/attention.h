@@ -374,14 +374,22 @@ template<class W>
     if (begin >= end) return;
     t.narrow(begin, end);
     score_tile<W>(a, t);
+    const bool plain = is_plain(a, t);
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
+        const F32x16 m = splat(a.m[r]), l = splat(a.l[r]);
+        const float* dots = t.score + r * kTile;
+        // A score above m is a NaN's neighbour, and then l is NaN too.
+        const auto panel = [&](std::uint32_t p, auto add, auto mask) {
+            const F32x16 weight = exp<true>(score_of(a, dots + p * kLanes, add, mask) - m) / l;
+            store(mask(canonical(weight), splat(0.0f)), weights + r * kTile + p * kLanes);
+        };
+        const auto as_it_is = [](F32x16 x, auto...) { return x; };
         const Seen s = seen(a, r, t.base);
         if (s.begin >= s.end || a.l[r] == 0.0f) continue;
-        for_panels(a, t, r, s, [&](std::uint32_t p, auto add, auto mask) {
-            const F32x16 score = score_of(a, t.score + r * kTile + p * kLanes, add, mask);
-            const F32x16 weight = exp(score - splat(a.m[r])) / splat(a.l[r]);
-            store(mask(canonical(weight), splat(0.0f)), weights + r * kTile + p * kLanes);
-        });
+        if (plain)
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kTilePanels; ++p) panel(p, as_it_is, as_it_is);
+        else
+            for_panels(a, t, r, s, panel);
     }
 }
 
