@@ -7,6 +7,7 @@
 #if defined(FOVEA_OPENMP)
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 #include <atomic>
@@ -49,13 +50,13 @@ std::uint64_t clock_ns() noexcept {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Whether `generation` left `old` within kSpinNs.
-bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old) noexcept {
+/// Whether `generation` left `old` within kSpinNs. Where members share CPUs, another may need this one.
+bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old, bool alone) noexcept {
     const std::uint64_t start = clock_ns();
     do {
         for (int i = 0; i < kPausesPerLook; ++i) {
             if (generation.load(std::memory_order_acquire) != old) return true;
-            pause();
+            alone ? pause() : static_cast<void>(sched_yield());
         }
     } while (clock_ns() - start < kSpinNs);
     return false;
@@ -121,7 +122,7 @@ void wait_team(Team& team) noexcept {
         team.generation.notify_all();
         return;
     }
-    if (team.may_spin && spin(team.generation, old)) return;
+    if (spin(team.generation, old, team.may_spin)) return;
     team.generation.wait(old, std::memory_order_acquire);
 }
 
