@@ -3,10 +3,12 @@
 // Built with Clang and -fsanitize=fuzzer it searches (`./dev fuzz NAME`); built with any compiler and replay.cpp it
 // runs the seeds and the regression files of the suite.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -14,7 +16,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "convert/convert.h"
@@ -40,8 +41,10 @@ public:
     template<class T>
     T take() {
         T value{};
-        auto* bytes = reinterpret_cast<std::uint8_t*>(&value);
-        for (std::size_t i = 0; i < sizeof value && size_; ++i, ++data_, --size_) bytes[i] = *data_;
+        const std::size_t n = std::min(sizeof value, size_);
+        if (n) std::memcpy(&value, data_, n);
+        data_ += n;
+        size_ -= n;
         return value;
     }
     [[nodiscard]] std::string_view rest() const { return {reinterpret_cast<const char*>(data_), size_}; }
@@ -51,33 +54,41 @@ private:
     std::size_t size_;
 };
 
-/// A folder of this process alone, gone with it, with one file that is rewritten in place: making a file, or a mapping of
-/// what is on a disk, takes longer than most inputs do.
+/// The input as a file, for what opens files: under this path, search/mapping.cpp finds these bytes.
+struct Held {
+    std::string path;
+    std::string_view bytes;
+};
+inline Held held;
+
+/// A folder of this process alone, gone with it, with one file that holds the input: on the disk where seeds are
+/// replayed; where a target searches only its name is there.
 class Scratch {
 public:
     explicit Scratch(const std::string& name)
         : folder_(std::filesystem::temp_directory_path() / ("fovea-fuzz-" + std::to_string(getpid()))),
           path_(folder_ / name) {
         std::filesystem::create_directories(folder_);
-        descriptor_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+        promise(std::ofstream(path_).good(), "a file can be made");
     }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
     ~Scratch() {
-        close(descriptor_);
         std::error_code ignored;
         std::filesystem::remove_all(folder_, ignored);
     }
     const std::filesystem::path& holding(const std::uint8_t* data, std::size_t size) const {
-        const bool held = ftruncate(descriptor_, static_cast<off_t>(size)) == 0 &&
-                          pwrite(descriptor_, data, size, 0) == static_cast<ssize_t>(size);
-        promise(held, "the input is in a file");
+        held = {path_.string(), {reinterpret_cast<const char*>(data), size}};
+#ifndef FOVEA_FUZZ
+        std::ofstream file(path_, std::ios::binary);
+        promise(file.write(held.bytes.data(), static_cast<std::streamsize>(size)).flush().good(), "it holds the input");
+#endif
         return path_;
     }
+    [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
 private:
     std::filesystem::path folder_, path_;
-    int descriptor_ = -1;
 };
 
 /// Which kind of source an input is part of: that of the first name, of pairs of a name and a kind, that is in the bytes.

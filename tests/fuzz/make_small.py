@@ -189,6 +189,7 @@ def make_hugging_face():
         write("config_json", name, compact(config))
         if tensors:
             write("safetensors", name + ".safetensors", safetensors(tensors, "F32" if name == "bert" else "F16"))
+    write("safetensors", "index.json", compact({"weight_map": {name: "llama.safetensors" for name in llama_tensors()}}))
 
 
 # ---- arrays --------------------------------------------------------------------------------------------------------
@@ -336,11 +337,48 @@ def make_gguf():
         write("gguf", name, signed(data, b"tokenizer.ggml.token_type") if tokens else data)
 
 
+# ---- llama2.c, logits ----------------------------------------------------------------------------------------------
+
+
+def make_checkpoints():
+    """Of each version: a header, then weights that no parser looks at."""
+    for checkpoint in GOLDEN.glob("llama2c_*.bin"):
+        write("llama2c", checkpoint.stem, checkpoint.read_bytes())
+    w, kv = D_MODEL, D_MODEL // 2
+    vectors, head = 3 * w, VOCAB_SIZE * w
+    matrices = [head, w * w, kv * w, kv * w, w * w, *[D_FF * w] * 3]
+
+    def shape(vocab_size):
+        return struct.pack("<7i", w, D_FF, 1, N_HEADS, N_KV_HEADS, vocab_size, MAX_POSITIONS)
+
+    n = vectors + sum(matrices)
+    rope = MAX_POSITIONS * (w // N_HEADS)
+    write("llama2c", "v0", shape(VOCAB_SIZE) + bytes(4 * (n + rope)))
+    write("llama2c", "v0_untied", shape(-VOCAB_SIZE) + bytes(4 * (n + rope + head)))
+    for version, group, untied in ((1, 0, True), (2, 8, False), (2, 16, True)):
+        header = struct.pack("<II", 0x616B3432, version) + shape(VOCAB_SIZE) + struct.pack("<?i", not untied, group)
+        sizes = matrices + [head] * untied
+        n_bytes = 4 * vectors + sum(m + m // group * 4 if group else 4 * m for m in sizes)
+        write("llama2c", f"v{version}" + "_untied" * untied, header.ljust(256, b"\0") + bytes(n_bytes))
+
+
+def make_logits():
+    """Options, tokens seen lately, logits: as the target takes them from its input."""
+    cases = {"highest": (0.0, 0, 1.0, 0.0, 1.0), "plain": (1.0, 0, 1.0, 0.0, 1.0), "top_k": (0.8, 3, 1.0, 0.0, 1.0),
+             "top_p": (0.7, 0, 0.9, 0.0, 1.0), "min_p": (1.5, 0, 1.0, 0.05, 1.0), "all": (0.9, 8, 0.95, 0.01, 1.1),
+             "many": (1.0, 0, 0.5, 0.0, 1.2)}
+    for name, (temperature, top_k, top_p, min_p, penalty) in cases.items():
+        n = 270 if name == "many" else 12
+        logits = [(7 * i % 12) / 2 - 3 for i in range(n)]
+        options = struct.pack("<fHfffQ", temperature, top_k, top_p, min_p, penalty, 1)
+        write("sampler", name, options + struct.pack(f"<B3HB{n}f", 3, 1, 5, 9, min(n, 255), *logits))
+
+
 if __name__ == "__main__":
     shutil.rmtree(HERE / "small", ignore_errors=True)
     make_tokenizers()
     make_hugging_face()
     make_arrays()
     make_gguf()
-    for checkpoint in GOLDEN.glob("llama2c_*.bin"):
-        write("llama2c", checkpoint.stem, checkpoint.read_bytes())
+    make_checkpoints()
+    make_logits()

@@ -1,11 +1,25 @@
 // .npy files: a Refusal, or an array as long as its shape says.
 #include "npy.h"
 
+#include <vector>
+
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
     static const fuzz::Scratch scratch("array.npy");
+    static const bool is_read_again = [] {
+        const std::string path = (scratch.folder() / "written.npy").string();
+        const std::uint64_t shape[] = {2, 3};
+        NpyWriter writer(path, shape);
+        const float numbers[] = {0, 1, 2, 3, 4, 5};
+        writer.append(numbers);
+        writer.close();
+        const NpyArray array = read_npy(path);
+        return array.shape == std::vector<std::uint64_t>{2, 3} &&
+               read_ids(array) == std::vector<Token>{0, 1, 2, 3, 4, 5};
+    }();
+    fuzz::promise(is_read_again, "what is written is read");
     try {
         const NpyArray array = read_npy(scratch.holding(data, size).string());
         fuzz::promise(array.data.size() <= size, "elements lie in the file");

@@ -1,4 +1,5 @@
-// Safetensors files, beside a configuration that goes with one of their names: a Refusal, or a model that can be written.
+// Safetensors files, and indices of such files, beside a configuration that goes with one of their names: a Refusal, or
+// a model that can be written.
 #include <cstring>
 #include <vector>
 
@@ -6,7 +7,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace fovea;
-    static const fuzz::Scratch scratch("model.safetensors");
+    static const fuzz::Scratch one("one.safetensors"), index("model.safetensors.index.json");
+    static const bool has_shard = std::filesystem::copy_file(
+        FOVEA_GOLDEN_DIR "/../fuzz/small/safetensors/llama.safetensors", index.folder() / "llama.safetensors");
+    fuzz::promise(has_shard, "there is a file for the index to name");
+    const bool is_index = size && data[0] == '{';
     const std::string kind = fuzz::kind_of(data, size,
                                            {{"wte", "gpt2"},
                                             {"LayerNorm", "bert"},
@@ -16,15 +21,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                             {"q_proj.bias", "qwen2"},
                                             {"layers", "llama"},
                                             {"q_proj", "attention"}});
-    fuzz::read_and_write({.source = scratch.holding(data, size),
+    const std::filesystem::path file = (is_index ? index : one).holding(data, size);
+    fuzz::read_and_write({.source = is_index ? index.folder() : file,
                           .config = std::string(FOVEA_GOLDEN_DIR "/../fuzz/small/config_json/") + kind});
     return 0;
 }
 
 #ifdef FOVEA_FUZZ
-/// Half of the changes are to the header's JSON; the length before it then stays right.
+/// Half of the changes to a file are to the header's JSON; the length before it then stays right.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
+    if (size && data[0] == '{') return fovea::fuzz::LLVMFuzzerMutate(data, size, max_size);
     std::uint64_t n = 0;
     if (size >= sizeof n) std::memcpy(&n, data, sizeof n);
     if (seed & 1 || size < sizeof n || n > size - sizeof n)

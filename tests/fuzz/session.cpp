@@ -19,30 +19,48 @@ constexpr Token kFirst[] = {1, 2, 3}, kNext[] = {4};
 struct Ready {
     Running running;
     std::vector<float> logits, want;
-    std::vector<std::byte> before;
+    std::vector<std::byte> before, now;
 
     Ready(const OpenedModel& opened, Type type, const char* isa)
         : running(start_session(opened, {.max_kv_len = 12, .max_batch = 4, .kv_type = type}, isa)),
           logits(opened.model.config().decoder.vocab_size),
           want(logits.size()) {
         fuzz::promise(forward(running.session, kFirst, {}).ok(), "a session takes its tokens");
+        fuzz::promise(forward(running.session, kNext, want).ok() && rewind(running.session, 3).ok(), "it goes on");
         before.resize(session_bytes(running.session));
+        now = before;
         std::size_t written = 0;
         fuzz::promise(save_session(running.session, before, written).ok(), "a session is saved");
-        fuzz::promise(forward(running.session, kNext, want).ok() && rewind(running.session, 3).ok(), "it goes on");
+        const fuzz::Scratch scratch("kept");
+        const std::string path = scratch.holding(nullptr, 0).string();
+        write_session_file(path, running.session, kFirst);
+        std::ifstream kept(path, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(kept)), std::istreambuf_iterator<char>());
+        const SessionFile file = split_session_file(std::as_bytes(std::span(bytes)), path);
+        fuzz::promise(std::equal(before.begin(), before.end(), file.session.begin(), file.session.end()) &&
+                          file.tokens == std::vector<Token>(std::begin(kFirst), std::end(kFirst)),
+                      "a file holds what was saved");
     }
 
-    void feed(std::span<const std::byte> saved) {
-        const bool restored = restore_session(running.session, saved).ok();
-        if (restored) {
-            if (running.session.kv_len() < running.session.max_kv_len())
-                fuzz::promise(forward(running.session, kNext, logits).ok(), "a restored session takes tokens");
-            fuzz::promise(restore_session(running.session, before).ok(), "what was saved is restored");
+    void feed(const SessionFile& file) {
+        Session& session = running.session;
+        if (!restore_session(session, file.session).ok()) {
+            std::size_t written = 0;
+            fuzz::promise(save_session(session, now, written).ok() && now == before, "a refusal changes nothing");
+            return;
         }
-        fuzz::promise(forward(running.session, kNext, logits).ok() && running.session.kv_len() == 4 &&
+        try {
+            restore(file, session, "file");
+            fuzz::promise(file.tokens.size() == session.kv_len(), "a session has as many tokens as positions");
+        } catch (const Refusal&) {  // it has not
+        }
+        if (session.kv_len() < session.max_kv_len())
+            fuzz::promise(forward(session, kNext, logits).ok(), "a restored session takes tokens");
+        fuzz::promise(restore_session(session, before).ok(), "what was saved is restored");
+        fuzz::promise(forward(session, kNext, logits).ok() && session.kv_len() == 4 &&
                           std::memcmp(logits.data(), want.data(), want.size() * sizeof(float)) == 0,
-                      "neither a refusal nor another's cache changes what a session computes");
-        fuzz::promise(rewind(running.session, 3).ok(), "a session is rewound");
+                      "another's cache does not change what a session computes");
+        fuzz::promise(rewind(session, 3).ok(), "a session is rewound");
     }
 };
 
@@ -59,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
     try {
         const SessionFile file = split_session_file(bytes, "file");
-        for (Ready& ready : all) ready.feed(file.session);
+        for (Ready& ready : all) ready.feed(file);
     } catch (const Refusal&) {  // what a hostile file should get
     }
     return 0;

@@ -174,6 +174,12 @@ private:
         const Stack& s = source_.config.decoder;
         const Block& b = s.blocks[0];
         end_ = file_.version ? kVersion1Bytes : kVersion0Bytes;
+        // Before anything is made for each layer: two vectors at the least.
+        if (const std::uint64_t least = end_ + std::uint64_t{s.n_layers} * s.d_model * 8;
+            least > mapping_.bytes().size())
+            refuse("want at least " + std::to_string(least) +
+                   " bytes for its header, read as a llama2.c checkpoint, have " +
+                   std::to_string(mapping_.bytes().size()));
         if (file_.version) {
             per_layer(Role::attention_norm, s.d_model, 1);
             per_layer(Role::feed_forward_norm, s.d_model, 1);
@@ -192,10 +198,10 @@ private:
             next(s.max_positions, b.head_dim);  // tables of cosines and sines, half a head each
         }
         if (!s.tied_output) weights_.add(Role::output, 0, next_matrix(s.vocab_size, s.d_model));
-        weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
         if (end_ != mapping_.bytes().size())
             refuse("want " + std::to_string(end_) + " bytes for its header, read as a llama2.c checkpoint, have " +
                    std::to_string(mapping_.bytes().size()));
+        weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
     }
 
     std::filesystem::path path_;
