@@ -105,10 +105,9 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
          folder / "kept",
          true},
         {"attend", {"attend", "--query", query, "--threads", "1", "-o", in("y.npy")}, folder / "y.npy"},
-        {"embed", {"embed", in("demo.fovea"), "-o", in("demo.S")}, folder / "demo.S"},
+        {"embed", {"embed", in("small.fovea"), "-o", in("small.S")}, folder / "small.S"},
     };
-    const auto demo = demo_model_bytes();
-    write_text(folder / "demo.fovea", {reinterpret_cast<const char*>(demo.data()), demo.size()});
+    (void)output_of({"convert", model, "--type", "q4", "-o", in("small.fovea")});
     for (const Command& command : commands) {
         fs::remove(command.output);
         (void)output_of(command.arguments);
