@@ -181,6 +181,7 @@ private:
 
 double median(const std::vector<Sample>& samples, double Sample::*member) {
     std::vector<double> values;
+    values.reserve(samples.size());
     for (const Sample& sample : samples) values.push_back(sample.*member);
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
