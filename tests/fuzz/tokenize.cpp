@@ -43,12 +43,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<Token> ids(max_tokens(tokenizer, text.size())), again(ids.size());
     std::size_t n_ids = 0, n_again = 0;
     fuzz::promise(encode(tokenizer, text, options, scratch, ids, n_ids).ok(), "every text is encoded");
-    fuzz::promise(encode(tokenizer, text, options, scratch, again, n_again).ok() && n_again == n_ids, "and again");
+    const bool twice = (choice & 32) != 0;
+    if (twice)
+        fuzz::promise(encode(tokenizer, text, options, scratch, again, n_again).ok() && n_again == n_ids, "and again");
     std::vector<char> piece(max_piece_bytes(tokenizer));
     Decoder decoder;
     for (std::size_t i = 0; i < n_ids; ++i) {
-        fuzz::promise(ids[i] < tokenizer.vocab_size() && ids[i] == again[i], "ids are in range and the same again");
-        (void)decode(tokenizer, decoder, ids[i], i % 2 != 0, piece);
+        fuzz::promise(ids[i] < tokenizer.vocab_size(), "ids are in range");
+        fuzz::promise(!twice || ids[i] == again[i], "and the same again");
+        if (i < 24) (void)decode(tokenizer, decoder, ids[i], i % 2 != 0, piece);
     }
     fuzz::Input any(data, size);
     for (std::size_t i = 0; i < std::min<std::size_t>(size / 4, 8); ++i)
