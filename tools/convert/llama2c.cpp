@@ -170,16 +170,32 @@ private:
         end_ = up_at + s.n_layers * matrix;
     }
 
+    /// Version 0 has tables of cosines and sines, half a head each.
+    std::uint64_t tables_bytes() const {
+        const Stack& s = source_.config.decoder;
+        return file_.version ? 0 : std::uint64_t{s.max_positions} * s.blocks[0].head_dim * 4;
+    }
+
+    /// What such a header is followed by is known before anything is made for each layer that it claims.
+    void check_size() const {
+        const Stack& s = source_.config.decoder;
+        const Block& b = s.blocks[0];
+        const std::uint64_t d = s.d_model, kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        const std::uint64_t layer =
+            8 * d + 2 * matrix_bytes(d * d) + 2 * matrix_bytes(kv * d) + 3 * matrix_bytes(b.d_ff * d);
+        const std::uint64_t ends = 4 * d + (s.tied_output ? 1 : 2) * matrix_bytes(s.vocab_size * d);
+        const std::uint64_t header = file_.version ? kVersion1Bytes : kVersion0Bytes;
+        const std::uint64_t want = header + s.n_layers * layer + ends + tables_bytes(), have = mapping_.bytes().size();
+        if (want != have)
+            refuse("want " + std::to_string(want) + " bytes for its header, read as a llama2.c checkpoint, have " +
+                   std::to_string(have));
+    }
+
     void place_weights() {
+        check_size();
         const Stack& s = source_.config.decoder;
         const Block& b = s.blocks[0];
         end_ = file_.version ? kVersion1Bytes : kVersion0Bytes;
-        // Before anything is made for each layer: two vectors at the least.
-        if (const std::uint64_t least = end_ + std::uint64_t{s.n_layers} * s.d_model * 8;
-            least > mapping_.bytes().size())
-            refuse("want at least " + std::to_string(least) +
-                   " bytes for its header, read as a llama2.c checkpoint, have " +
-                   std::to_string(mapping_.bytes().size()));
         if (file_.version) {
             per_layer(Role::attention_norm, s.d_model, 1);
             per_layer(Role::feed_forward_norm, s.d_model, 1);
@@ -195,12 +211,9 @@ private:
         place_feed_forward(s, b);
         if (!file_.version) {
             weights_.add(Role::final_norm, 0, next(s.d_model, 1));
-            next(s.max_positions, b.head_dim);  // tables of cosines and sines, half a head each
+            end_ += tables_bytes();
         }
         if (!s.tied_output) weights_.add(Role::output, 0, next_matrix(s.vocab_size, s.d_model));
-        if (end_ != mapping_.bytes().size())
-            refuse("want " + std::to_string(end_) + " bytes for its header, read as a llama2.c checkpoint, have " +
-                   std::to_string(mapping_.bytes().size()));
         weights_.add_computed(Role::rope_frequencies, 0, rope_frequencies({}, b.rotary_dim));
     }
 
