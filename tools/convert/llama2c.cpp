@@ -181,9 +181,9 @@ private:
         const Stack& s = source_.config.decoder;
         const Block& b = s.blocks[0];
         const std::uint64_t d = s.d_model, kv = std::uint64_t{b.n_kv_heads} * b.head_dim;
+        const std::uint64_t ends = 4 * d + (s.tied_output ? 1 : 2) * matrix_bytes(s.vocab_size * d);
         const std::uint64_t layer =
             8 * d + 2 * matrix_bytes(d * d) + 2 * matrix_bytes(kv * d) + 3 * matrix_bytes(b.d_ff * d);
-        const std::uint64_t ends = 4 * d + (s.tied_output ? 1 : 2) * matrix_bytes(s.vocab_size * d);
         const std::uint64_t header = file_.version ? kVersion1Bytes : kVersion0Bytes;
         const std::uint64_t want = header + s.n_layers * layer + ends + tables_bytes(), have = mapping_.bytes().size();
         if (want != have)
