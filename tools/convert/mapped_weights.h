@@ -41,11 +41,11 @@ class MappedWeights {
 public:
     void add(Role role, std::uint32_t layer, TensorView view, RowOrder order = {},
              StackIndex stack = StackIndex::decoder) {
-        entries_[{stack, role, layer}] = {view, {}, order};
+        entries_[{stack, role, layer}] = {std::move(view), {}, order};
     }
     /// Gate and up of a gated feed-forward part, d_ff rows each.
     void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff) {
-        entries_[{StackIndex::decoder, role, layer}] = {gate, up, {0, 0, d_ff}};
+        entries_[{StackIndex::decoder, role, layer}] = {std::move(gate), std::move(up), {0, 0, d_ff}};
     }
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
