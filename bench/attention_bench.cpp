@@ -42,9 +42,10 @@ public:
             const auto t = static_cast<int>(type);
             const auto lane = static_cast<std::uint32_t>(i % kLanes);
             fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(row)));
-            kernels_scalar.write_key[t](row.data(), kHeadDim, lane, keys_.data() + panel * panel_bytes(type, kHeadDim));
-            kernels_scalar.write_value[t](row.data(), kHeadDim, lane,
-                                          values_.data() + panel * value_panel_bytes(type, kHeadDim));
+            kernels_scalar.floats.write_key[t](row.data(), kHeadDim, lane,
+                                               keys_.data() + panel * panel_bytes(type, kHeadDim));
+            kernels_scalar.floats.write_value[t](row.data(), kHeadDim, lane,
+                                                 values_.data() + panel * value_panel_bytes(type, kHeadDim));
         }
         fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(query_)));
     }
@@ -57,13 +58,13 @@ public:
         std::array<std::uint32_t, kRowBlock> begins{}, ends{};
         for (std::uint32_t i = 0; i < n_rows; ++i) ends[i] = last + (successive ? i : 0);
         if (is_quantized(type_))
-            kernels.pack_q8(query_.data(), kHeadDim, n_rows, kHeadDim, packed_.data());
+            kernels.floats.pack_q8(query_.data(), kHeadDim, n_rows, kHeadDim, packed_.data());
         else
-            kernels.pack(query_.data(), kHeadDim, n_rows, kHeadDim, reinterpret_cast<float*>(packed_.data()));
+            kernels.floats.pack(query_.data(), kHeadDim, n_rows, kHeadDim, reinterpret_cast<float*>(packed_.data()));
         const std::uint32_t n_chunks = (ends[n_rows - 1] + kChunk - 1) / kChunk;
         for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
             State& state = chunk ? next_ : state_;
-            kernels.attend[static_cast<int>(type_)](
+            kernels.of(type_).attend(
                 Attend{.query = reinterpret_cast<const float*>(packed_.data()),
                        .n_rows = n_rows,
                        .head_dim = kHeadDim,
@@ -80,10 +81,11 @@ public:
                        .l = state.l.data(),
                        .o = state.o.data()});
             if (chunk)
-                kernels.attend_merge({n_rows, kHeadDim, state_.m.data(), state_.l.data(), state_.o.data(),
-                                      next_.m.data(), next_.l.data(), next_.o.data()});
+                kernels.floats.attend_merge({n_rows, kHeadDim, state_.m.data(), state_.l.data(), state_.o.data(),
+                                             next_.m.data(), next_.l.data(), next_.o.data()});
         }
-        kernels.attend_finish(state_.l.data(), state_.o.data(), n_rows, kHeadDim, kHeadDim, out_.data(), kHeadDim);
+        kernels.floats.attend_finish(state_.l.data(), state_.o.data(), n_rows, kHeadDim, kHeadDim, out_.data(),
+                                     kHeadDim);
     }
 
     void prefill(const Kernels& kernels) {

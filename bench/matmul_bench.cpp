@@ -55,29 +55,29 @@ public:
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))
-                kernels.pack_q8(from, shape_.n_cols, n, shape_.n_cols, to);
+                kernels.floats.pack_q8(from, shape_.n_cols, n, shape_.n_cols, to);
             else
-                kernels.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
+                kernels.floats.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
         }
     }
 
     /// The product with every copy.
     void multiply(const Kernels& kernels) {
         for (std::size_t copy = 0; copy < n_copies_; ++copy)
-            kernels.matmul[static_cast<int>(type_)](Matmul{.panels = weights_.data() + copy * matrix_bytes_,
-                                                           .panel_stride = static_cast<std::size_t>(stride_),
-                                                           .n_rows = shape_.n_rows,
-                                                           .n_cols = shape_.n_cols,
-                                                           .panel_begin = 0,
-                                                           .panel_end = n_panels(),
-                                                           .operand = packed_.data(),
-                                                           .seq_len = shape_.seq_len,
-                                                           .bias = nullptr,
-                                                           .out = out_.data(),
-                                                           .out_stride = std::size_t{n_panels()} * kLanes,
-                                                           .finish = Finish::store,
-                                                           .activation = Activation::none,
-                                                           .canonical = false});
+            kernels.of(type_).matmul(Matmul{.panels = weights_.data() + copy * matrix_bytes_,
+                                            .panel_stride = static_cast<std::size_t>(stride_),
+                                            .n_rows = shape_.n_rows,
+                                            .n_cols = shape_.n_cols,
+                                            .panel_begin = 0,
+                                            .panel_end = n_panels(),
+                                            .operand = packed_.data(),
+                                            .seq_len = shape_.seq_len,
+                                            .bias = nullptr,
+                                            .out = out_.data(),
+                                            .out_stride = std::size_t{n_panels()} * kLanes,
+                                            .finish = Finish::store,
+                                            .activation = Activation::none,
+                                            .canonical = false});
     }
 
 private:

@@ -148,7 +148,7 @@ void position_head(const Attention& a, bool is_key, std::uint32_t row, float* he
     if (b.position != Position::rope) return;
     const SessionState& s = a.pass.session;
     const float* cosines = a.pass.rotation(a.layer.block, row);
-    s.kernels->rotate(head, cosines, cosines + s.map.rotation_stride, b.rotary_dim);
+    s.kernels->floats.rotate(head, cosines, cosines + s.map.rotation_stride, b.rotary_dim);
 }
 
 /// The key or value of one position of a sequence and head; `zeros` where it is the appended zero.
@@ -167,7 +167,7 @@ void position_head(const Attention& a, bool is_key, std::uint32_t row, float* he
 void write_caches(const Attention& a, const Sequence& s, bool positions) noexcept {
     const Block& b = a.block;
     const Pass& pass = a.pass;
-    const Kernels& k = *pass.session.kernels;
+    const FloatKernels& k = pass.session.kernels->floats;
     const auto type = static_cast<int>(a.kv_type);
     const std::uint32_t begin = a.past_key.data ? 0 : s.pos, end = Attention::given(s) + a.n_appended;
     if (begin == end) return;
@@ -292,7 +292,7 @@ struct Task {
 /// One chunk of a task into `state`. `query` is the task's packed rows.
 void attend_chunk(const Attention& a, const Task& task, const float* query, std::uint32_t chunk,
                   const State& state) noexcept {
-    a.pass.session.kernels->attend[static_cast<int>(a.kv_type)](kernel_call(a, task, query, chunk, state));
+    a.pass.session.kernels->of(a.kv_type).attend(kernel_call(a, task, query, chunk, state));
 }
 
 void pack_query(const Attention& a, const Task& task, float* query) noexcept {
@@ -303,7 +303,7 @@ void pack_query(const Attention& a, const Task& task, float* query) noexcept {
 }
 
 void merge(const Attention& a, const Task& task, const State& into, const State& chunk) noexcept {
-    a.pass.session.kernels->attend_merge(
+    a.pass.session.kernels->floats.attend_merge(
         {task.n_rows, a.value_stride, into.m, into.l, into.o, chunk.m, chunk.l, chunk.o});
 }
 
@@ -314,7 +314,7 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
     const Attend call = kernel_call(a, task, query, 0, state);
     alignas(64) float tile[kRowBlock * kTile];
     for (std::uint32_t begin = 0; begin < w.n_keys; begin += kTile) {
-        if (begin < end) a.pass.session.kernels->attend_weights[static_cast<int>(a.kv_type)](call, begin / kTile, tile);
+        if (begin < end) a.pass.session.kernels->of(a.kv_type).attend_weights(call, begin / kTile, tile);
         const std::uint32_t n = w.n_keys - begin < kTile ? w.n_keys - begin : kTile;
         const std::uint32_t seen = end < begin ? 0 : end - begin, n_seen = seen < n ? seen : n;
         for (std::uint32_t i = 0; i < task.n_rows; ++i) {
@@ -337,9 +337,9 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 
 void finish(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
     const auto stride = static_cast<std::size_t>(task.grouped ? a.out.strides.head : a.out.strides.row);
-    a.pass.session.kernels->attend_finish(state.l, state.o, task.n_rows, a.block.value_head_dim, a.value_stride,
-                                          a.out.at(a.number(task.sequence), task.sequence.row, task.row, task.head),
-                                          stride);
+    a.pass.session.kernels->floats.attend_finish(
+        state.l, state.o, task.n_rows, a.block.value_head_dim, a.value_stride,
+        a.out.at(a.number(task.sequence), task.sequence.row, task.row, task.head), stride);
     if (a.weights) write_weights(a, task, query, state);
 }
 

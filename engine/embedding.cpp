@@ -68,8 +68,8 @@ void embed(const Pass& pass) noexcept {
             const Block& b = stack.blocks[i];
             if (b.position != Position::rope) continue;
             float* cosines = pass.rotation(i, row);
-            s.kernels->rope_table(pos, s.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
-                                  cosines + s.map.rotation_stride);
+            s.kernels->floats.rope_table(pos, s.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                         cosines + s.map.rotation_stride);
         }
     }
 }

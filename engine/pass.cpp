@@ -8,7 +8,7 @@
 namespace fovea {
 
 void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
-    const Kernels& k = *session.kernels;
+    const FloatKernels& k = session.kernels->floats;
     const float* weight = session.vector(norm.weight);
     switch (norm.kind) {
         case Norm::rms: return k.rms_norm(x, n, weight, norm.epsilon, y);
@@ -22,9 +22,9 @@ void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n
                 void* packed) const noexcept {
     const auto x_stride = static_cast<std::size_t>(stride);
     if (is_quantized(type))
-        session.kernels->pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
+        session.kernels->floats.pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
     else
-        session.kernels->pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+        session.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
 }
 
 const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
@@ -72,22 +72,23 @@ void Pass::multiply(std::span<const Product> products, const void* operand, std:
         first += n;
         if (begin >= end) continue;
         const std::uint32_t panel_end = end * kPair;
-        session.kernels->matmul[static_cast<int>(p.matrix.type)](Matmul{
-            .panels = session.weights(p.matrix.offset),
-            .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
-            .n_rows = p.n_stored,
-            .n_cols = p.matrix.n_cols,
-            .panel_begin = begin * kPair,
-            .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
-            .operand = operand,
-            .seq_len = n_rows,
-            .bias = session.vector(p.bias),
-            .out = p.out.data,
-            .out_stride = static_cast<std::size_t>(p.out.stride),
-            .finish = p.finish,
-            .activation = p.activation,
-            .canonical = p.canonical,
-        });
+        session.kernels->of(p.matrix.type)
+            .matmul(Matmul{
+                .panels = session.weights(p.matrix.offset),
+                .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
+                .n_rows = p.n_stored,
+                .n_cols = p.matrix.n_cols,
+                .panel_begin = begin * kPair,
+                .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
+                .operand = operand,
+                .seq_len = n_rows,
+                .bias = session.vector(p.bias),
+                .out = p.out.data,
+                .out_stride = static_cast<std::size_t>(p.out.stride),
+                .finish = p.finish,
+                .activation = p.activation,
+                .canonical = p.canonical,
+            });
     }
 }
 
@@ -141,7 +142,7 @@ void head(const Pass& pass) noexcept {
         pass.sync();
         const Pass::Share rows = pass.share(n_rows);
         for (std::uint32_t row = rows.begin; row < rows.end; ++row)
-            s.kernels->softcap(out[row], stack.vocab_size, stack.logit_softcap);
+            s.kernels->floats.softcap(out[row], stack.vocab_size, stack.logit_softcap);
     }
     pass.trace("logits", out, n_rows, stack.vocab_size, pass.pos + first);
 }

@@ -158,7 +158,8 @@ Status sample(Sampler& sampler, std::span<const float> logits, std::span<const T
 
     token = best.id;
     if (o.temperature > 0) {
-        const Weights weights{best.logit, o.temperature, find_kernels(nullptr)->unary[static_cast<int>(Unary::exp)]};
+        const Weights weights{best.logit, o.temperature,
+                              find_kernels(nullptr)->floats.unary[static_cast<int>(Unary::exp)]};
         std::span<Candidate> kept = candidates;
         if (o.top_k && o.top_k < kept.size()) {
             std::partial_sort(kept.begin(), kept.begin() + o.top_k, kept.end(), before);

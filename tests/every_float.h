@@ -24,53 +24,53 @@ inline float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes);
 
 template<Unary f>
 void unary(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.unary[static_cast<int>(f)](x, kBlockFloats, floats(out));
+    kernels.floats.unary[static_cast<int>(f)](x, kBlockFloats, floats(out));
 }
 
 inline void softcap(const Kernels& kernels, const float* x, std::byte* out) {
     std::memcpy(out, x, kBlockFloats * sizeof(float));
-    kernels.softcap(floats(out), kBlockFloats, 30.0f);
+    kernels.floats.softcap(floats(out), kBlockFloats, 30.0f);
 }
 
 /// The floats are a matrix of one column, in panels as they lie there, times 1: x goes through a matmul's epilogue.
 template<Activation activation>
 void activate(const Kernels& kernels, const float* x, std::byte* out) {
     constexpr float kOne = 1.0f;
-    kernels.matmul[static_cast<int>(Type::f32)]({.panels = reinterpret_cast<const std::byte*>(x),
-                                                 .panel_stride = kLanes * sizeof(float),
-                                                 .n_rows = kBlockFloats,
-                                                 .n_cols = 1,
-                                                 .panel_begin = 0,
-                                                 .panel_end = kBlockFloats / kLanes,
-                                                 .operand = &kOne,
-                                                 .seq_len = 1,
-                                                 .bias = nullptr,
-                                                 .out = floats(out),
-                                                 .out_stride = kBlockFloats,
-                                                 .finish = Finish::store,
-                                                 .activation = activation,
-                                                 .canonical = true});
+    kernels.of(Type::f32).matmul({.panels = reinterpret_cast<const std::byte*>(x),
+                                  .panel_stride = kLanes * sizeof(float),
+                                  .n_rows = kBlockFloats,
+                                  .n_cols = 1,
+                                  .panel_begin = 0,
+                                  .panel_end = kBlockFloats / kLanes,
+                                  .operand = &kOne,
+                                  .seq_len = 1,
+                                  .bias = nullptr,
+                                  .out = floats(out),
+                                  .out_stride = kBlockFloats,
+                                  .finish = Finish::store,
+                                  .activation = activation,
+                                  .canonical = true});
 }
 
 /// Sines and cosines of x, by way of position 1.
 inline void rope(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.rope_table(1, x, kBlockFloats, 1.0f, floats(out), floats(out) + 2 * kBlockFloats);
+    kernels.floats.rope_table(1, x, kBlockFloats, 1.0f, floats(out), floats(out) + 2 * kBlockFloats);
 }
 
 template<Type type>
 void write_values(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.write_value[static_cast<int>(type)](x, kBlockFloats, 0, out);
+    kernels.floats.write_value[static_cast<int>(type)](x, kBlockFloats, 0, out);
 }
 
 inline constexpr std::uint32_t kKeyDims = kBlockFloats / kLanes;
 template<Type type>
 void write_keys(const Kernels& kernels, const float* x, std::byte* out) {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-        kernels.write_key[static_cast<int>(type)](x + lane * kKeyDims, kKeyDims, lane, out);
+        kernels.floats.write_key[static_cast<int>(type)](x + lane * kKeyDims, kKeyDims, lane, out);
 }
 
 inline void quantize(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.pack_q8(x, kBlockFloats, 1, kBlockFloats, out);
+    kernels.floats.pack_q8(x, kBlockFloats, 1, kBlockFloats, out);
 }
 
 /// Groups of 1 and sixteen of the floats: those up to 1 are rounded as 127·x, the others decide the scale.
@@ -80,7 +80,7 @@ inline void quantize_beside_one(const Kernels& kernels, const float* x, std::byt
         groups[2 * i] = 1.0f;
         std::memcpy(groups + 2 * i + 1, x + i, kLanes * sizeof(float));
     }
-    kernels.pack_q8(groups, 2 * kBlockFloats, 1, 2 * kBlockFloats, out);
+    kernels.floats.pack_q8(groups, 2 * kBlockFloats, 1, 2 * kBlockFloats, out);
 }
 
 inline constexpr std::size_t kFloatBytes = kBlockFloats * sizeof(float);

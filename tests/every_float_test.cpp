@@ -73,20 +73,20 @@ TEST_CASE("every half is the same float on every instruction set") {
     const float one = 1.0f;
     for (const Type type : {Type::f16, Type::bf16}) {
         const auto matmul = [&](const Kernels& k, float* out) {
-            k.matmul[static_cast<int>(type)]({.panels = reinterpret_cast<const std::byte*>(halves.data()),
-                                              .panel_stride = kLanes * 2,
-                                              .n_rows = kHalves,
-                                              .n_cols = 1,
-                                              .panel_begin = 0,
-                                              .panel_end = kHalves / kLanes,
-                                              .operand = &one,
-                                              .seq_len = 1,
-                                              .bias = nullptr,
-                                              .out = out,
-                                              .out_stride = kHalves,
-                                              .finish = Finish::store,
-                                              .activation = Activation::none,
-                                              .canonical = true});
+            k.of(type).matmul({.panels = reinterpret_cast<const std::byte*>(halves.data()),
+                               .panel_stride = kLanes * 2,
+                               .n_rows = kHalves,
+                               .n_cols = 1,
+                               .panel_begin = 0,
+                               .panel_end = kHalves / kLanes,
+                               .operand = &one,
+                               .seq_len = 1,
+                               .bias = nullptr,
+                               .out = out,
+                               .out_stride = kHalves,
+                               .finish = Finish::store,
+                               .activation = Activation::none,
+                               .canonical = true});
         };
         compare(kHalves, false, matmul);
         Guarded<float> got(kHalves);
@@ -119,21 +119,21 @@ TEST_CASE("fused multiply-add, gates and residual sums over a grid of three floa
             n += compare(n_out * b.size(), false, [&](const Kernels& k, float* out) {
                 for (std::size_t i = 0; i < n_out * b.size(); ++i) out[i] = b[i % b.size()];
                 for (std::uint32_t row = 0; row < b.size(); row += kRowBlock)
-                    k.pack(rows.data() + row * kLanes, kLanes, kRowBlock, 2, packed.data() + row * 2);
-                k.matmul[static_cast<int>(Type::f32)]({.panels = reinterpret_cast<const std::byte*>(panels.data()),
-                                                       .panel_stride = 2 * kLanes * sizeof(float),
-                                                       .n_rows = static_cast<std::uint32_t>(n_out),
-                                                       .n_cols = 2,
-                                                       .panel_begin = 0,
-                                                       .panel_end = static_cast<std::uint32_t>(n_panels),
-                                                       .operand = packed.data(),
-                                                       .seq_len = static_cast<std::uint32_t>(b.size()),
-                                                       .bias = nullptr,
-                                                       .out = out,
-                                                       .out_stride = n_out,
-                                                       .finish = finish,
-                                                       .activation = activation,
-                                                       .canonical = true});
+                    k.floats.pack(rows.data() + row * kLanes, kLanes, kRowBlock, 2, packed.data() + row * 2);
+                k.of(Type::f32).matmul({.panels = reinterpret_cast<const std::byte*>(panels.data()),
+                                        .panel_stride = 2 * kLanes * sizeof(float),
+                                        .n_rows = static_cast<std::uint32_t>(n_out),
+                                        .n_cols = 2,
+                                        .panel_begin = 0,
+                                        .panel_end = static_cast<std::uint32_t>(n_panels),
+                                        .operand = packed.data(),
+                                        .seq_len = static_cast<std::uint32_t>(b.size()),
+                                        .bias = nullptr,
+                                        .out = out,
+                                        .out_stride = n_out,
+                                        .finish = finish,
+                                        .activation = activation,
+                                        .canonical = true});
             });
         }
     CHECK(n == (4 * n_rows + 3 * (n_rows / 2)) * b.size());
@@ -146,14 +146,14 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
         if (cap > 0 && cap < kInfinity)
             compare(a.size(), false, [&](const Kernels& k, float* out) {
                 std::copy(a.begin(), a.end(), out);
-                k.softcap(out, a.size(), cap);
+                k.floats.softcap(out, a.size(), cap);
             });
     // o / l: rows of the same numerators, a denominator each.
     Floats o;
     for (std::uint32_t row = 0; row < kRowBlock; ++row) o.insert(o.end(), a.begin(), a.end());
     for (std::size_t row = 0; row + kRowBlock <= b.size(); row += kRowBlock)
         compare(o.size(), false, [&](const Kernels& k, float* out) {
-            k.attend_finish(b.data() + row, o.data(), kRowBlock, n_a, n_a, out, n_a);
+            k.floats.attend_finish(b.data() + row, o.data(), kRowBlock, n_a, n_a, out, n_a);
         });
     // Two states of attention become one.
     for (const float m : few)
@@ -162,8 +162,8 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
             const Floats chunk_ls(b.begin() + kRowBlock, b.begin() + 2 * kRowBlock), chunk_o(o.rbegin(), o.rend());
             compare(o.size() + 2 * kRowBlock, true, [&](const Kernels& k, float* out) {
                 Floats m_now = ms, l_now = ls, o_now = o;
-                k.attend_merge({kRowBlock, n_a, m_now.data(), l_now.data(), o_now.data(), chunk_ms.data(),
-                                chunk_ls.data(), chunk_o.data()});
+                k.floats.attend_merge({kRowBlock, n_a, m_now.data(), l_now.data(), o_now.data(), chunk_ms.data(),
+                                       chunk_ls.data(), chunk_o.data()});
                 std::copy(o_now.begin(), o_now.end(), out);
                 std::copy(m_now.begin(), m_now.end(), out + o.size());
                 std::copy(l_now.begin(), l_now.end(), out + o.size() + kRowBlock);
@@ -179,7 +179,7 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
             std::fill(sines.begin(), sines.end(), sine);
             compare(pairs.size(), true, [&](const Kernels& k, float* out) {
                 std::copy(pairs.begin(), pairs.end(), out);
-                k.rotate(out, cosines.data(), sines.data(), static_cast<std::uint32_t>(pairs.size()));
+                k.floats.rotate(out, cosines.data(), sines.data(), static_cast<std::uint32_t>(pairs.size()));
             });
         }
     // Norms of rows of one and of two elements.
@@ -189,15 +189,16 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
                 alignas(64) float x[kLanes] = {}, weight[kLanes] = {}, y[kLanes] = {};
                 for (std::size_t i = 0; i < a.size(); ++i) {
                     x[0] = a[i], x[1] = b[i], weight[0] = b[i], weight[1] = 1.0f;
-                    k.rms_norm(x, n, weight, epsilon, y);
+                    k.floats.rms_norm(x, n, weight, epsilon, y);
                     out[2 * i] = y[0];
-                    k.layer_norm(x, n, weight, weight, epsilon, y);
+                    k.floats.layer_norm(x, n, weight, weight, epsilon, y);
                     out[2 * i + 1] = y[0];
                 }
             });
         }
     // Angles from positions and frequencies.
     for (const std::uint32_t pos : {0u, 1u, 3u, 511u, 65535u, (1u << 22) - 1})
-        compare(4 * a.size(), false,
-                [&](const Kernels& k, float* out) { k.rope_table(pos, a.data(), n_a, 1.5f, out, out + 2 * a.size()); });
+        compare(4 * a.size(), false, [&](const Kernels& k, float* out) {
+            k.floats.rope_table(pos, a.data(), n_a, 1.5f, out, out + 2 * a.size());
+        });
 }

@@ -1,4 +1,4 @@
-# Fails where an instruction set's object exports anything but its table. An inline function that two such objects share
+# Fails where an instruction set's object exports anything but its tables. An inline function that two such objects share
 # by name is kept once by the linker, with the instructions of either: the other's CPUs may not have them.
 #
 #   cmake -DNM=nm -DISA=avx2 -DOBJECT=avx2.cpp.o -P isa_symbols.cmake
@@ -15,12 +15,12 @@ set(strangers "")
 foreach(line IN LISTS lines)
   if(line MATCHES " [DR] _?_ZN5fovea[0-9]+kernels_${ISA}E$")
     set(table TRUE)
-  elseif(NOT line MATCHES "xsimd_${ISA}")
+  elseif(NOT line MATCHES " [DR] _?_ZN5fovea[0-9]+floats_${ISA}E$" AND NOT line MATCHES "xsimd_${ISA}")
     string(APPEND strangers "\n  ${line}")
   endif()
 endforeach()
 if(NOT table)
   message(FATAL_ERROR "isa_symbols: ${OBJECT}, kernels_${ISA} wanted, had none")
 elseif(strangers)
-  message(FATAL_ERROR "isa_symbols: ${OBJECT}, kernels_${ISA} alone wanted, had also${strangers}")
+  message(FATAL_ERROR "isa_symbols: ${OBJECT}, kernels_${ISA} and floats_${ISA} alone wanted, had also${strangers}")
 endif()

@@ -166,20 +166,20 @@ public:
     [[nodiscard]] Guarded<float> run(const Kernels& k, Flush flush = Flush::end) const {
         Guarded<float> out(before_.size(), flush);
         std::memcpy(out.data(), before_.data(), before_.size() * sizeof(float));
-        k.matmul[static_cast<int>(type_)](Matmul{.panels = panels_.data(),
-                                                 .panel_stride = stride_,
-                                                 .n_rows = c_.n_rows,
-                                                 .n_cols = c_.n_cols,
-                                                 .panel_begin = panel_begin(),
-                                                 .panel_end = panel_end(),
-                                                 .operand = operand_.data(),
-                                                 .seq_len = c_.seq_len,
-                                                 .bias = c_.bias ? bias_.data() : nullptr,
-                                                 .out = out.data(),
-                                                 .out_stride = out_stride(),
-                                                 .finish = c_.finish,
-                                                 .activation = c_.activation,
-                                                 .canonical = c_.canonical});
+        k.of(type_).matmul(Matmul{.panels = panels_.data(),
+                                  .panel_stride = stride_,
+                                  .n_rows = c_.n_rows,
+                                  .n_cols = c_.n_cols,
+                                  .panel_begin = panel_begin(),
+                                  .panel_end = panel_end(),
+                                  .operand = operand_.data(),
+                                  .seq_len = c_.seq_len,
+                                  .bias = c_.bias ? bias_.data() : nullptr,
+                                  .out = out.data(),
+                                  .out_stride = out_stride(),
+                                  .finish = c_.finish,
+                                  .activation = c_.activation,
+                                  .canonical = c_.canonical});
         return out;
     }
 
@@ -188,9 +188,9 @@ private:
         Guarded<float> rows(std::size_t{c_.seq_len} * c_.n_cols);
         random.fill(rows, c_.fill);
         for (std::uint32_t row = 0; row < c_.seq_len; row += kRowBlock)
-            kernels_scalar.pack_q8(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
-                                   c_.seq_len - row < kRowBlock ? c_.seq_len - row : kRowBlock, c_.n_cols,
-                                   operand_.data() + operand_bytes(type_, row, c_.n_cols));
+            kernels_scalar.floats.pack_q8(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
+                                          c_.seq_len - row < kRowBlock ? c_.seq_len - row : kRowBlock, c_.n_cols,
+                                          operand_.data() + operand_bytes(type_, row, c_.n_cols));
     }
 
     MatmulCase c_;
@@ -243,20 +243,21 @@ public:
         Guarded<float> rows(std::size_t{n_rows_} * c.head_dim);
         random.fill(rows, c.fill == Fill::hostile ? Fill::wide : c.fill);
         if (is_quantized(type))
-            kernels_scalar.pack_q8(rows.data(), c.head_dim, n_rows_, c.head_dim,
-                                   reinterpret_cast<std::byte*>(query_.data()));
+            kernels_scalar.floats.pack_q8(rows.data(), c.head_dim, n_rows_, c.head_dim,
+                                          reinterpret_cast<std::byte*>(query_.data()));
         else
-            kernels_scalar.pack(rows.data(), c.head_dim, n_rows_, c.head_dim, query_.data());
+            kernels_scalar.floats.pack(rows.data(), c.head_dim, n_rows_, c.head_dim, query_.data());
         Guarded<float> key(c.head_dim), value(c.value_head_dim);
         for (std::uint32_t pos = 0; pos < n_panels() * kLanes; ++pos) {
             random.fill(key, c.fill);
             random.fill(value, c.fill);
             const auto t = static_cast<int>(type);
             const std::size_t panel = pos / kLanes;
-            kernels_scalar.write_key[t](key.data(), c.head_dim, pos % kLanes, keys_.data() + panel * key_bytes());
+            kernels_scalar.floats.write_key[t](key.data(), c.head_dim, pos % kLanes,
+                                               keys_.data() + panel * key_bytes());
             if (is_quantized(type) || pos < kv_len_)
-                kernels_scalar.write_value[t](value.data(), c.value_head_dim, pos % kLanes,
-                                              values_.data() + panel * value_bytes());
+                kernels_scalar.floats.write_value[t](value.data(), c.value_head_dim, pos % kLanes,
+                                                     values_.data() + panel * value_bytes());
             if (!seen(pos)) spoil(pos, true, pos < kv_len_);
         }
         for (const std::uint32_t pos : c.nan_keys) spoil(pos, true, false);
@@ -295,22 +296,22 @@ public:
 
     [[nodiscard]] AttendState chunk(const Kernels& k, std::uint32_t index, Flush flush = Flush::end) const {
         AttendState s(n_rows_, value_stride(), flush);
-        k.attend[static_cast<int>(type_)](Attend{.query = query_.data(),
-                                                 .n_rows = n_rows_,
-                                                 .head_dim = c_.head_dim,
-                                                 .value_head_dim = c_.value_head_dim,
-                                                 .keys = keys_.data(),
-                                                 .values = values_.data(),
-                                                 .value_stride = value_stride(),
-                                                 .first = first_.data(),
-                                                 .last = last_.data(),
-                                                 .masks = masks_.empty() ? nullptr : masks_.data(),
-                                                 .scale = scale(),
-                                                 .softcap = c_.softcap,
-                                                 .chunk = index,
-                                                 .m = s.m.data(),
-                                                 .l = s.l.data(),
-                                                 .o = s.o.data()});
+        k.of(type_).attend(Attend{.query = query_.data(),
+                                  .n_rows = n_rows_,
+                                  .head_dim = c_.head_dim,
+                                  .value_head_dim = c_.value_head_dim,
+                                  .keys = keys_.data(),
+                                  .values = values_.data(),
+                                  .value_stride = value_stride(),
+                                  .first = first_.data(),
+                                  .last = last_.data(),
+                                  .masks = masks_.empty() ? nullptr : masks_.data(),
+                                  .scale = scale(),
+                                  .softcap = c_.softcap,
+                                  .chunk = index,
+                                  .m = s.m.data(),
+                                  .l = s.l.data(),
+                                  .o = s.o.data()});
         return s;
     }
 
@@ -335,7 +336,7 @@ public:
                     .l = s.l.data(),
                     .o = nullptr};
         for (std::uint32_t tile = 0; tile < n_tiles; ++tile)
-            k.attend_weights[static_cast<int>(type_)](call, tile, out.data() + std::size_t{tile} * n_rows_ * kTile);
+            k.of(type_).attend_weights(call, tile, out.data() + std::size_t{tile} * n_rows_ * kTile);
         return out;
     }
     /// What the masks add to a score; −inf: hidden.
@@ -355,14 +356,14 @@ public:
         AttendState s = chunk(k, begin);
         for (std::uint32_t i = begin + 1; i < n_chunks(); ++i) {
             const AttendState next = chunk(k, i);
-            k.attend_merge(AttendMerge{.n_rows = n_rows_,
-                                       .value_stride = value_stride(),
-                                       .m = s.m.data(),
-                                       .l = s.l.data(),
-                                       .o = s.o.data(),
-                                       .chunk_m = next.m.data(),
-                                       .chunk_l = next.l.data(),
-                                       .chunk_o = next.o.data()});
+            k.floats.attend_merge(AttendMerge{.n_rows = n_rows_,
+                                              .value_stride = value_stride(),
+                                              .m = s.m.data(),
+                                              .l = s.l.data(),
+                                              .o = s.o.data(),
+                                              .chunk_m = next.m.data(),
+                                              .chunk_l = next.l.data(),
+                                              .chunk_o = next.o.data()});
         }
         return s;
     }
@@ -370,7 +371,8 @@ public:
     [[nodiscard]] Guarded<float> finished(const Kernels& k, const AttendState& s, std::size_t extra_stride = 0) const {
         const std::size_t out_stride = c_.value_head_dim + extra_stride;
         Guarded<float> out((n_rows_ - 1) * out_stride + c_.value_head_dim);
-        k.attend_finish(s.l.data(), s.o.data(), n_rows_, c_.value_head_dim, value_stride(), out.data(), out_stride);
+        k.floats.attend_finish(s.l.data(), s.o.data(), n_rows_, c_.value_head_dim, value_stride(), out.data(),
+                               out_stride);
         return out;
     }
 

@@ -119,20 +119,20 @@ TEST_CASE("scalar matmul: columns are summed in blocks of 512") {
         std::fill(panel.begin(), panel.end(), 1.0f);
         std::fill(operand.begin(), operand.end(), 0.0f);
         for (const auto& [col, value] : parts) operand[col] = value;
-        kernels_scalar.matmul[0](Matmul{.panels = reinterpret_cast<const std::byte*>(panel.data()),
-                                        .panel_stride = panel.size() * 4,
-                                        .n_rows = 1,
-                                        .n_cols = n_cols,
-                                        .panel_begin = 0,
-                                        .panel_end = 1,
-                                        .operand = operand.data(),
-                                        .seq_len = 1,
-                                        .bias = nullptr,
-                                        .out = out.data(),
-                                        .out_stride = 1,
-                                        .finish = Finish::store,
-                                        .activation = Activation::none,
-                                        .canonical = true});
+        kernels_scalar.of(Type::f32).matmul(Matmul{.panels = reinterpret_cast<const std::byte*>(panel.data()),
+                                                   .panel_stride = panel.size() * 4,
+                                                   .n_rows = 1,
+                                                   .n_cols = n_cols,
+                                                   .panel_begin = 0,
+                                                   .panel_end = 1,
+                                                   .operand = operand.data(),
+                                                   .seq_len = 1,
+                                                   .bias = nullptr,
+                                                   .out = out.data(),
+                                                   .out_stride = 1,
+                                                   .finish = Finish::store,
+                                                   .activation = Activation::none,
+                                                   .canonical = true});
         return out[0];
     };
     CHECK(sum(512, {{0, 0x1p24f}, {510, 1.0f}, {511, 1.0f}}) == 0x1p24f);
@@ -158,7 +158,7 @@ TEST_CASE("scalar pack: columns of up to 12 rows, side by side") {
         const std::uint32_t n_cols = 37, stride = 48;
         Guarded<float> x(n_rows * stride), packed(n_rows * n_cols);
         Random(n_rows).fill(x, Fill::plain);
-        kernels_scalar.pack(x.data(), stride, n_rows, n_cols, packed.data());
+        kernels_scalar.floats.pack(x.data(), stride, n_rows, n_cols, packed.data());
         for (std::uint32_t row = 0; row < n_rows; ++row)
             for (std::uint32_t col = 0; col < n_cols; ++col) CHECK(packed[col * n_rows + row] == x[row * stride + col]);
     }
@@ -178,7 +178,7 @@ TEST_CASE("scalar norms: within the bound of their roundings") {
 
         // The root halves the sum's relative error; then 1/n, its product, the sum with epsilon, root, reciprocal and
         // two products.
-        kernels_scalar.rms_norm(x.data(), n, weight.data(), 1e-5f, y.data());
+        kernels_scalar.floats.rms_norm(x.data(), n, weight.data(), 1e-5f, y.data());
         for (std::uint32_t i = 0; i < n; ++i) {
             const double want = x[i] / std::sqrt(squares / n + 1e-5f) * weight[i];
             CHECK(std::abs(y[i] - want) <= std::abs(want) * roundings(lanes / 2 + 6));
@@ -191,7 +191,8 @@ TEST_CASE("scalar norms: within the bound of their roundings") {
         // x − mean inherits the mean's error and is rounded; to the variance the mean's error adds its square.
         const double relative = roundings(lanes / 2 + 8) + mean_error * mean_error / (variance + 1e-5f);
         for (const bool with_bias : {false, true}) {
-            kernels_scalar.layer_norm(x.data(), n, weight.data(), with_bias ? bias.data() : nullptr, 1e-5f, y.data());
+            kernels_scalar.floats.layer_norm(x.data(), n, weight.data(), with_bias ? bias.data() : nullptr, 1e-5f,
+                                             y.data());
             for (std::uint32_t i = 0; i < n; ++i) {
                 const double scaled = (x[i] - mean) / spread * weight[i];
                 const double want = scaled + (with_bias ? bias[i] : 0);
@@ -210,7 +211,7 @@ TEST_CASE("scalar rotary positions: angles, pairs and scale") {
     for (std::uint32_t i = 0; i < n_pairs; ++i) frequency[i] = std::pow(10000.0f, -static_cast<float>(i) / n_pairs);
     for (const std::uint32_t pos : {0u, 1u, 100u, 8191u, 1000000u}) {
         CAPTURE(pos);
-        kernels_scalar.rope_table(pos, frequency.data(), n_pairs, 1.5f, cos.data(), sin.data());
+        kernels_scalar.floats.rope_table(pos, frequency.data(), n_pairs, 1.5f, cos.data(), sin.data());
         for (std::uint32_t i = 0; i < 2 * n_pairs; ++i) {
             // Sines err by less than 2⁻²³; the product with the scale is rounded once.
             const double angle = static_cast<float>(pos) * frequency[i / 2];
@@ -220,7 +221,7 @@ TEST_CASE("scalar rotary positions: angles, pairs and scale") {
         Random random(pos);
         random.fill(x, Fill::plain);
         std::vector<double> before(x.begin(), x.end());
-        kernels_scalar.rotate(x.data(), cos.data(), sin.data(), 2 * n_pairs);
+        kernels_scalar.floats.rotate(x.data(), cos.data(), sin.data(), 2 * n_pairs);
         for (std::uint32_t i = 0; i < 2 * n_pairs; i += 2) {
             const double c = cos[i], s = sin[i], a = before[i], b = before[i + 1];
             CHECK(std::abs(x[i] - (a * c - b * s)) <= roundings(2) * (std::abs(a * c) + std::abs(b * s)));
@@ -248,13 +249,13 @@ TEST_CASE("scalar cache: keys go to their lane of a panel, values to their row")
         };
         Guarded<std::byte> panel(dim * kLanes * element_bytes(type)), rows(kLanes * stride * element_bytes(type));
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-            kernels_scalar.write_key[t](x.data(), dim, lane, panel.data());
+            kernels_scalar.floats.write_key[t](x.data(), dim, lane, panel.data());
             for (std::uint32_t i = 0; i < dim; ++i)
                 for (std::uint32_t other = 0; other < kLanes; ++other)
                     CHECK(holds(panel, i * kLanes + other, other <= lane ? x[i] : 0.0f));
         }
         for (const std::uint32_t lane : {0u, 9u, 15u}) {
-            kernels_scalar.write_value[t](x.data(), dim, lane, rows.data());
+            kernels_scalar.floats.write_value[t](x.data(), dim, lane, rows.data());
             for (std::uint32_t i = 0; i < stride; ++i) CHECK(holds(rows, lane * stride + i, i < dim ? x[i] : 0.0f));
         }
     }
@@ -273,8 +274,8 @@ TEST_CASE("scalar q8 cache: quants and scales as pack_q8 makes them, a group at 
         if (dim > 128) x[128] = x[129] = 1e-35f;  // too small: zeros
         Guarded<std::byte> keys(panel_bytes(Type::q8, dim)), values(value_panel_bytes(Type::q8, dim));
         for (const std::uint32_t lane : {0u, 5u}) {
-            kernels_scalar.write_key[q8](x.data(), dim, lane, keys.data());
-            kernels_scalar.write_value[q8](x.data(), dim, lane, values.data());
+            kernels_scalar.floats.write_key[q8](x.data(), dim, lane, keys.data());
+            kernels_scalar.floats.write_value[q8](x.data(), dim, lane, values.data());
         }
         const QuantPanel panel{keys.data(), true};
         for (std::uint32_t i = 0; i < dim; ++i) {
@@ -429,7 +430,7 @@ TEST_CASE("scalar attention: a finished zero is positive, a finished NaN canonic
     std::fill(o.begin(), o.end(), -0.0f);
     o[2 * kLanes] = -kNanFloat;
     o[kLanes] = kNanFloat;
-    kernels_scalar.attend_finish(l, o.data(), 4, kLanes, kLanes, out.data(), kLanes);
+    kernels_scalar.floats.attend_finish(l, o.data(), 4, kLanes, kLanes, out.data(), kLanes);
     for (std::size_t i = 0; i < out.size(); ++i)
         CHECK(std::bit_cast<std::uint32_t>(out[i]) == (i == 2 * kLanes ? 0x7fc00000u : 0u));
 }
@@ -441,7 +442,7 @@ TEST_CASE("scalar softcap: cap·tanh(x / cap)") {
     for (const float cap : {0.5f, 30.0f}) {
         Guarded<float> y(x.size());
         std::copy(x.begin(), x.end(), y.begin());
-        kernels_scalar.softcap(y.data(), y.size(), cap);
+        kernels_scalar.floats.softcap(y.data(), y.size(), cap);
         // One rounding before tanh, which is steepest relative to itself where it is x; 1.4 ulp in it; one after.
         for (std::size_t i = 0; i < x.size(); ++i) {
             const double want = cap * std::tanh(static_cast<double>(x[i]) / cap);

@@ -1,6 +1,7 @@
 // Every kernel of every table gives the scalar bits, and stays inside its buffers.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernel_cases.h"
@@ -31,12 +32,10 @@ std::vector<const Kernels*> tables() {
     return {first, first + n};
 }
 
-/// A table whose members for any other type are null has this many of the types.
-template<class Member>
-bool has_same_types(const Member& a, const Member& b) {
-    for (std::size_t i = 0; i < std::size(a); ++i)
-        if (!a[i] != !b[i]) return false;
-    return true;
+/// Whether two tables have a kernel for the same types: `of` gives that of a type, or null.
+template<class Of>
+bool has_same_types(const Kernels& a, const Kernels& b, Of of) {
+    return std::ranges::all_of(kMatrixTypes, [&](Type type) { return !of(a, type) == !of(b, type); });
 }
 
 Guarded<float> random_floats(std::size_t n, Fill fill, std::uint32_t seed, Flush flush = Flush::end) {
@@ -72,10 +71,9 @@ void check_matmul(const Kernels& k, const MatmulCase& c, Type type, std::uint32_
 }
 
 void check_matmul(const Kernels& k) {
-    REQUIRE(has_same_types(k.matmul, kernels_scalar.matmul));
     std::uint32_t seed = 0;
     for (const Type type : kMatrixTypes) {
-        REQUIRE((k.matmul[static_cast<int>(type)] != nullptr));
+        REQUIRE((k.of(type).matmul != nullptr));
         // Widths around the column block; heights around panels and groups of panels; every count of operand rows.
         for (const std::uint32_t n_cols : {1u, 2u, 3u, 15u, 64u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 1600u})
             for (const std::uint32_t n_rows : {1u, 16u, 17u, 96u, 145u})
@@ -132,8 +130,8 @@ void check_pack(const Kernels& k) {
                 const std::size_t stride = round_up(n_cols, kLanes);
                 const Guarded<float> x = random_floats((n_rows - 1) * stride + n_cols, Fill::hostile, n_cols, flush);
                 Guarded<float> want(std::size_t{n_rows} * n_cols, flush), got(want.size(), flush);
-                kernels_scalar.pack(x.data(), stride, n_rows, n_cols, want.data());
-                k.pack(x.data(), stride, n_rows, n_cols, got.data());
+                kernels_scalar.floats.pack(x.data(), stride, n_rows, n_cols, want.data());
+                k.floats.pack(x.data(), stride, n_rows, n_cols, got.data());
                 CHECK(same_bits(want, got));
             }
 }
@@ -157,8 +155,8 @@ void check_pack_q8(const Kernels& k) {
                     if (n_rows > 2) x[2 * stride + n_cols / 2] = n_rows % 2 ? kInfinity : kNanFloat;
                     const auto n_bytes = static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols));
                     Guarded<std::byte> want(n_bytes, flush, 4), got(n_bytes, flush, 4);
-                    kernels_scalar.pack_q8(x.data(), stride, n_rows, n_cols, want.data());
-                    k.pack_q8(x.data(), stride, n_rows, n_cols, got.data());
+                    kernels_scalar.floats.pack_q8(x.data(), stride, n_rows, n_cols, want.data());
+                    k.floats.pack_q8(x.data(), stride, n_rows, n_cols, got.data());
                     CHECK(same_bits(want, got));
                 }
 }
@@ -184,13 +182,13 @@ void check_norms(const Kernels& k) {
                         CHECK(same_bits_or_nan(want, in_place ? got : fresh));
                     };
                     check([&](const Kernels& t, const float* from, float* to) {
-                        t.rms_norm(from, n, weight.data(), 1e-5f, to);
+                        t.floats.rms_norm(from, n, weight.data(), 1e-5f, to);
                     });
                     check([&](const Kernels& t, const float* from, float* to) {
-                        t.layer_norm(from, n, weight.data(), bias.data(), 1e-12f, to);
+                        t.floats.layer_norm(from, n, weight.data(), bias.data(), 1e-12f, to);
                     });
                     check([&](const Kernels& t, const float* from, float* to) {
-                        t.layer_norm(from, n, weight.data(), nullptr, 1e-5f, to);
+                        t.floats.layer_norm(from, n, weight.data(), nullptr, 1e-5f, to);
                     });
                 }
 }
@@ -205,8 +203,9 @@ void check_rope_table(const Kernels& k) {
                     random_floats(n_pairs, pos == 77 ? Fill::hostile : Fill::plain, n_pairs, flush);
                 Guarded<float> want_cos(2 * n_pairs, flush), want_sin(2 * n_pairs, flush);
                 Guarded<float> cos(2 * n_pairs, flush), sin(2 * n_pairs, flush);
-                kernels_scalar.rope_table(pos, frequency.data(), n_pairs, 1.25f, want_cos.data(), want_sin.data());
-                k.rope_table(pos, frequency.data(), n_pairs, 1.25f, cos.data(), sin.data());
+                kernels_scalar.floats.rope_table(pos, frequency.data(), n_pairs, 1.25f, want_cos.data(),
+                                                 want_sin.data());
+                k.floats.rope_table(pos, frequency.data(), n_pairs, 1.25f, cos.data(), sin.data());
                 CHECK(same_bits_or_nan(want_cos, cos));
                 CHECK(same_bits_or_nan(want_sin, sin));
             }
@@ -220,8 +219,8 @@ void check_rotate(const Kernels& k) {
                 const Guarded<float> x = random_floats(n, fill, n, flush), cos = random_floats(n, fill, n + 1, flush),
                                      sin = random_floats(n, fill, n + 2, flush);
                 Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
-                kernels_scalar.rotate(want.data(), cos.data(), sin.data(), n);
-                k.rotate(got.data(), cos.data(), sin.data(), n);
+                kernels_scalar.floats.rotate(want.data(), cos.data(), sin.data(), n);
+                k.floats.rotate(got.data(), cos.data(), sin.data(), n);
                 CHECK(same_bits_or_nan(want, got));
             }
 }
@@ -229,8 +228,9 @@ void check_rotate(const Kernels& k) {
 // ---- the cache -----------------------------------------------------------------------------------------------------
 
 void check_writes(const Kernels& k) {
-    REQUIRE(has_same_types(k.write_key, kernels_scalar.write_key));
-    REQUIRE(has_same_types(k.write_value, kernels_scalar.write_value));
+    const auto index = [](Type type) { return static_cast<int>(type); };
+    REQUIRE(has_same_types(k, kernels_scalar, [&](auto& t, Type type) { return t.floats.write_key[index(type)]; }));
+    REQUIRE(has_same_types(k, kernels_scalar, [&](auto& t, Type type) { return t.floats.write_value[index(type)]; }));
     for (const Type type : kCacheTypes)
         for (std::uint32_t n = 1; n <= 100; n += n < 35 ? 1 : 13)
             for (const Flush flush : kFlushes) {
@@ -245,11 +245,11 @@ void check_writes(const Kernels& k) {
                 Guarded<std::byte> got_values(value_bytes, flush, kCacheAlignment);
                 // Not in order: lane 0 must clear what the others hold, and the others must leave it.
                 for (const std::uint32_t lane : {3u, 15u, 0u, 1u, 8u, 15u}) {
-                    kernels_scalar.write_key[t](x.data(), n, lane, want.data());
-                    k.write_key[t](x.data(), n, lane, got.data());
+                    kernels_scalar.floats.write_key[t](x.data(), n, lane, want.data());
+                    k.floats.write_key[t](x.data(), n, lane, got.data());
                     CHECK(same_bits(want, got));
-                    kernels_scalar.write_value[t](x.data(), n, lane, want_values.data());
-                    k.write_value[t](x.data(), n, lane, got_values.data());
+                    kernels_scalar.floats.write_value[t](x.data(), n, lane, want_values.data());
+                    k.floats.write_value[t](x.data(), n, lane, got_values.data());
                     CHECK(same_bits(want_values, got_values));
                 }
             }
@@ -312,7 +312,8 @@ std::vector<AttendCase> attend_cases() {
 }
 
 void check_attend(const Kernels& k) {
-    REQUIRE(has_same_types(k.attend, kernels_scalar.attend));
+    REQUIRE(has_same_types(k, kernels_scalar, [](auto& t, Type type) { return t.of(type).attend; }));
+    REQUIRE(has_same_types(k, kernels_scalar, [](auto& t, Type type) { return t.of(type).attend_weights; }));
     std::uint32_t seed = 0;
     for (const Type type : kCacheTypes)
         for (const AttendCase& c : attend_cases()) {
@@ -368,14 +369,14 @@ void check_merge_and_finish(const Kernels& k) {
                         std::memcpy(s.m.data(), m.data(), n_rows * sizeof(float));
                         std::memcpy(s.l.data(), l.data(), n_rows * sizeof(float));
                         std::memcpy(s.o.data(), o.data(), o.size() * sizeof(float));
-                        t.attend_merge(AttendMerge{.n_rows = n_rows,
-                                                   .value_stride = stride,
-                                                   .m = s.m.data(),
-                                                   .l = s.l.data(),
-                                                   .o = s.o.data(),
-                                                   .chunk_m = chunk_m.data(),
-                                                   .chunk_l = chunk_l.data(),
-                                                   .chunk_o = chunk_o.data()});
+                        t.floats.attend_merge(AttendMerge{.n_rows = n_rows,
+                                                          .value_stride = stride,
+                                                          .m = s.m.data(),
+                                                          .l = s.l.data(),
+                                                          .o = s.o.data(),
+                                                          .chunk_m = chunk_m.data(),
+                                                          .chunk_l = chunk_l.data(),
+                                                          .chunk_o = chunk_o.data()});
                     };
                     AttendState want(n_rows, stride, Flush::end), got(n_rows, stride, kFlushes[seed % 2]);
                     run(kernels_scalar, want);
@@ -385,8 +386,9 @@ void check_merge_and_finish(const Kernels& k) {
                     CHECK(same_bits_or_nan(want.o, got.o));
                     const std::size_t out_stride = dim + seed;
                     Guarded<float> want_out((n_rows - 1) * out_stride + dim), out(want_out.size(), kFlushes[seed % 2]);
-                    kernels_scalar.attend_finish(l.data(), o.data(), n_rows, dim, stride, want_out.data(), out_stride);
-                    k.attend_finish(l.data(), o.data(), n_rows, dim, stride, out.data(), out_stride);
+                    kernels_scalar.floats.attend_finish(l.data(), o.data(), n_rows, dim, stride, want_out.data(),
+                                                        out_stride);
+                    k.floats.attend_finish(l.data(), o.data(), n_rows, dim, stride, out.data(), out_stride);
                     CHECK(same_bits(want_out, out));
                 }
 }
@@ -401,16 +403,16 @@ void check_unary_sizes(const Kernels& k) {
             for (int f = 0; f < kUnaryCount; ++f) {
                 CAPTURE(f);
                 Guarded<float> want(n, flush), got(n, flush), in_place = copy_of(x, flush);
-                kernels_scalar.unary[f](x.data(), n, want.data());
-                k.unary[f](x.data(), n, got.data());
-                k.unary[f](in_place.data(), n, in_place.data());
+                kernels_scalar.floats.unary[f](x.data(), n, want.data());
+                k.floats.unary[f](x.data(), n, got.data());
+                k.floats.unary[f](in_place.data(), n, in_place.data());
                 CHECK(same_bits(want, got));
                 CHECK(same_bits(want, in_place));
             }
             for (const float cap : {30.0f, 0.1f, kInfinity}) {
                 Guarded<float> want = copy_of(x, flush), got = copy_of(x, flush);
-                kernels_scalar.softcap(want.data(), n, cap);
-                k.softcap(got.data(), n, cap);
+                kernels_scalar.floats.softcap(want.data(), n, cap);
+                k.floats.softcap(got.data(), n, cap);
                 CHECK(same_bits(want, got));
             }
         }
@@ -418,14 +420,16 @@ void check_unary_sizes(const Kernels& k) {
 
 /// A kernel that is added to the struct does not compile here until it has a line of its own.
 void check_table(const Kernels& k) {
-    const auto& [isa, needs, matmul, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value,
-                 attend, attend_weights, attend_merge, attend_finish, unary, softcap] = k;
+    const auto& [isa, needs, floats, q8, q4] = k;
+    const auto& [types, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend_merge,
+                 attend_finish, unary, softcap] = floats;
+    const auto& [matmul, attend, attend_weights] = types[0];
     const std::string name = isa;
     CAPTURE(name);
     CHECK(covers(detect_features(), needs));
-    REQUIRE((matmul[0] && pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
-    REQUIRE((write_key[0] && write_value[0]));
-    REQUIRE((attend[0] && attend_weights[0] && attend_merge && attend_finish && unary[0] && softcap));
+    REQUIRE((q8.matmul && q4.matmul && matmul && attend && attend_weights));
+    REQUIRE((pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
+    REQUIRE((write_key[0] && write_value[0] && attend_merge && attend_finish && unary[0] && softcap));
     check_matmul(k);
     check_pack(k);
     check_pack_q8(k);

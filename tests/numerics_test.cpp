@@ -60,7 +60,7 @@ void hash_pack_q8(Hash& h) {
         const std::uint32_t n_rows = 1 + n_cols % kRowBlock;
         const Guarded<float> x = random_floats(std::size_t{n_rows} * n_cols, n_cols);
         Guarded<float> packed(static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols)) / sizeof(float));
-        kernels_scalar.pack_q8(x.data(), n_cols, n_rows, n_cols, reinterpret_cast<std::byte*>(packed.data()));
+        kernels_scalar.floats.pack_q8(x.data(), n_cols, n_rows, n_cols, reinterpret_cast<std::byte*>(packed.data()));
         h.add(packed);
     }
 }
@@ -70,11 +70,11 @@ void hash_norms(Hash& h) {
         Guarded<float> x(n), y(n), weight(n), bias(n);
         Random random(n);
         for (Guarded<float>* v : {&x, &weight, &bias}) random.fill(*v, Fill::plain);
-        kernels_scalar.rms_norm(x.data(), n, weight.data(), 1e-5f, y.data());
+        kernels_scalar.floats.rms_norm(x.data(), n, weight.data(), 1e-5f, y.data());
         h.add(y);
-        kernels_scalar.layer_norm(x.data(), n, weight.data(), bias.data(), 1e-5f, y.data());
+        kernels_scalar.floats.layer_norm(x.data(), n, weight.data(), bias.data(), 1e-5f, y.data());
         h.add(y);
-        kernels_scalar.layer_norm(x.data(), n, weight.data(), nullptr, 1e-5f, y.data());
+        kernels_scalar.floats.layer_norm(x.data(), n, weight.data(), nullptr, 1e-5f, y.data());
         h.add(y);
     }
 }
@@ -84,8 +84,8 @@ void hash_positions(Hash& h) {
     const Guarded<float> frequency = random_floats(n_pairs, 3);
     Guarded<float> cos(2 * n_pairs), sin(2 * n_pairs), x = random_floats(2 * n_pairs, 4);
     for (const std::uint32_t pos : {0u, 1u, 1000u, 100003u, 20000001u}) {
-        kernels_scalar.rope_table(pos, frequency.data(), n_pairs, 1.1f, cos.data(), sin.data());
-        kernels_scalar.rotate(x.data(), cos.data(), sin.data(), 2 * n_pairs);
+        kernels_scalar.floats.rope_table(pos, frequency.data(), n_pairs, 1.1f, cos.data(), sin.data());
+        kernels_scalar.floats.rotate(x.data(), cos.data(), sin.data(), 2 * n_pairs);
         for (const Guarded<float>* v : {&cos, &sin, &x}) h.add(*v);
     }
 }
@@ -106,11 +106,11 @@ void hash_unary(Hash& h) {
     const Guarded<float> x = random_floats(20000, 6);
     Guarded<float> y(x.size());
     for (int f = 0; f < kUnaryCount; ++f) {
-        kernels_scalar.unary[f](x.data(), x.size(), y.data());
+        kernels_scalar.floats.unary[f](x.data(), x.size(), y.data());
         h.add(y);
     }
     std::memcpy(y.data(), x.data(), x.size() * sizeof(float));
-    kernels_scalar.softcap(y.data(), y.size(), 30.0f);
+    kernels_scalar.floats.softcap(y.data(), y.size(), 30.0f);
     h.add(y);
 }
 

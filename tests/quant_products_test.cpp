@@ -41,23 +41,23 @@ TEST_CASE("matmul_q8, matmul_q4: the bits of exact arithmetic in the promised or
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
             for (std::uint32_t row = 0; row < seq_len; row += kRowBlock)
-                k.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(kRowBlock, seq_len - row), n_cols,
-                          operand.data() + operand_bytes(type, row, n_cols));
+                k.floats.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(kRowBlock, seq_len - row),
+                                 n_cols, operand.data() + operand_bytes(type, row, n_cols));
             Guarded<float> got(want.size());
-            k.matmul[static_cast<int>(type)](Matmul{.panels = panels.data(),
-                                                    .panel_stride = weights.shape[1],
-                                                    .n_rows = static_cast<std::uint32_t>(out.shape[1]),
-                                                    .n_cols = n_cols,
-                                                    .panel_begin = 0,
-                                                    .panel_end = static_cast<std::uint32_t>(weights.shape[0]),
-                                                    .operand = operand.data(),
-                                                    .seq_len = seq_len,
-                                                    .bias = nullptr,
-                                                    .out = got.data(),
-                                                    .out_stride = out.shape[1],
-                                                    .finish = Finish::store,
-                                                    .activation = Activation::none,
-                                                    .canonical = true});
+            k.of(type).matmul(Matmul{.panels = panels.data(),
+                                     .panel_stride = weights.shape[1],
+                                     .n_rows = static_cast<std::uint32_t>(out.shape[1]),
+                                     .n_cols = n_cols,
+                                     .panel_begin = 0,
+                                     .panel_end = static_cast<std::uint32_t>(weights.shape[0]),
+                                     .operand = operand.data(),
+                                     .seq_len = seq_len,
+                                     .bias = nullptr,
+                                     .out = got.data(),
+                                     .out_stride = out.shape[1],
+                                     .finish = Finish::store,
+                                     .activation = Activation::none,
+                                     .canonical = true});
             CHECK(same_bits(want, got));
         }
     }

@@ -150,7 +150,7 @@ TEST_CASE("sampler: bad logits are refused and choose nothing") {
 float weight(float logit, float highest, float temperature) {
     const float x = logit == highest ? 0.0f : (logit - highest) / temperature;
     float y;
-    kernels_scalar.unary[static_cast<int>(Unary::exp)](&x, 1, &y);
+    kernels_scalar.floats.unary[static_cast<int>(Unary::exp)](&x, 1, &y);
     return y;
 }
 

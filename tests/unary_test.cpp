@@ -68,7 +68,7 @@ Guarded<float> sample(std::uint32_t stride) {
 
 float at(Unary f, float x) {
     float y = -1.0f;
-    kernels_scalar.unary[static_cast<int>(f)](&x, 1, &y);
+    kernels_scalar.floats.unary[static_cast<int>(f)](&x, 1, &y);
     return y;
 }
 
@@ -78,13 +78,13 @@ TEST_CASE("unary: the same bits on every instruction set, for floats from all ov
     const Guarded<float> x = sample(4093);
     for (int f = 0; f < kUnaryCount; ++f) {
         Guarded<float> want(x.size()), got(x.size());
-        kernels_scalar.unary[f](x.data(), x.size(), want.data());
+        kernels_scalar.floats.unary[f](x.data(), x.size(), want.data());
         std::size_t n = 0;
         const Kernels* const* tables = usable_kernels(n);
         for (std::size_t i = 0; i < n; ++i) {
             CAPTURE(f);
             CAPTURE(std::string(tables[i]->isa));
-            tables[i]->unary[f](x.data(), x.size(), got.data());
+            tables[i]->floats.unary[f](x.data(), x.size(), got.data());
             CHECK(same_bits(want, got));
         }
     }
@@ -95,7 +95,7 @@ TEST_CASE("unary: errors are as stated") {
     Guarded<float> y(x.size());
     for (int f = 0; f < kUnaryCount; ++f) {
         const auto function = static_cast<Unary>(f);
-        kernels_scalar.unary[f](x.data(), x.size(), y.data());
+        kernels_scalar.floats.unary[f](x.data(), x.size(), y.data());
         for (std::size_t i = 0; i < x.size(); ++i) {
             if (!std::isfinite(x[i])) continue;
             const double want = exact(function, x[i]);

@@ -68,25 +68,25 @@ private:
             const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(kRowBlock, n - first));
             std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
             if (is_quantized(matrix.type))
-                kernels_.pack_q8(x + first * n_cols, n_cols, rows, n_cols, packed);
+                kernels_.floats.pack_q8(x + first * n_cols, n_cols, rows, n_cols, packed);
             else
-                kernels_.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
+                kernels_.floats.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
         }
-        kernels_.matmul[static_cast<int>(matrix.type)](
-            Matmul{.panels = matrix.data,
-                   .panel_stride = static_cast<std::size_t>(matrix.stride),
-                   .n_rows = matrix.n_rows,
-                   .n_cols = n_cols,
-                   .panel_begin = 0,
-                   .panel_end = static_cast<std::uint32_t>(round_up(matrix.n_rows, kLanes) / kLanes),
-                   .operand = operand.data(),
-                   .seq_len = static_cast<std::uint32_t>(n),
-                   .bias = bias,
-                   .out = out.data(),
-                   .out_stride = matrix.n_rows,
-                   .finish = Finish::store,
-                   .activation = Activation::none,
-                   .canonical = canonical});
+        kernels_.of(matrix.type)
+            .matmul(Matmul{.panels = matrix.data,
+                           .panel_stride = static_cast<std::size_t>(matrix.stride),
+                           .n_rows = matrix.n_rows,
+                           .n_cols = n_cols,
+                           .panel_begin = 0,
+                           .panel_end = static_cast<std::uint32_t>(round_up(matrix.n_rows, kLanes) / kLanes),
+                           .operand = operand.data(),
+                           .seq_len = static_cast<std::uint32_t>(n),
+                           .bias = bias,
+                           .out = out.data(),
+                           .out_stride = matrix.n_rows,
+                           .finish = Finish::store,
+                           .activation = Activation::none,
+                           .canonical = canonical});
         return out;
     }
 
@@ -219,7 +219,7 @@ private:
             const float most = *std::max_element(x, x + n_keys_);
             float lanes[kLanes] = {};
             for (std::uint32_t key = 0; key < n_keys_; ++key) x[key] = most == kUnseen ? kUnseen : x[key] - most;
-            kernels_.unary[static_cast<int>(Unary::exp)](x, n_keys_, x);
+            kernels_.floats.unary[static_cast<int>(Unary::exp)](x, n_keys_, x);
             for (std::uint32_t key = 0; key < n_keys_; ++key) lanes[key % kLanes] = lanes[key % kLanes] + x[key];
             for (std::uint32_t n = kLanes / 2; n; n /= 2)
                 for (std::uint32_t lane = 0; lane < n; ++lane) lanes[lane] = lanes[lane] + lanes[lane + n];
@@ -233,8 +233,9 @@ private:
         const std::uint64_t stride = round_up(panel_bytes(kv_type_, b_.head_dim), 64);
         AlignedBytes panels(round_up(n_keys_, kLanes) / kLanes * stride);
         for (std::uint32_t key = 0; key < n_keys_; ++key)
-            kernels_.write_key[static_cast<int>(kv_type_)](&key_[(kv_head * n_keys_ + key) * b_.head_dim], b_.head_dim,
-                                                           key % kLanes, panels.data() + key / kLanes * stride);
+            kernels_.floats.write_key[static_cast<int>(kv_type_)](&key_[(kv_head * n_keys_ + key) * b_.head_dim],
+                                                                  b_.head_dim, key % kLanes,
+                                                                  panels.data() + key / kLanes * stride);
         return multiply({panels.data(), stride, kv_type_, n_keys_, b_.head_dim},
                         &query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim], in_.n_queries, nullptr);
     }
@@ -256,8 +257,8 @@ private:
         };
         for (std::uint32_t key = 0; key < n_keys_; ++key) {
             const std::uint32_t lane = key % kLanes;
-            kernels_.write_value[static_cast<int>(kv_type_)](&value_[(kv_head * n_keys_ + key) * dim], dim, lane,
-                                                             panel.data());
+            kernels_.floats.write_value[static_cast<int>(kv_type_)](&value_[(kv_head * n_keys_ + key) * dim], dim, lane,
+                                                                    panel.data());
             for (std::uint32_t i = 0; i < dim; ++i) {
                 const std::uint64_t group = i / kGroup * kValueGroupBytes, at = lane * row_stride + i;
                 const bool quantized = kv_type_ == Type::q8;
@@ -317,7 +318,7 @@ private:
         add("scale", std::string("S = S \u00b7 ") + factor + (b_.softmax_scale == 0.0f ? ", 1/\u221ahead_dim" : ""),
             shape, scores);
         if (b_.score_softcap != 0.0f) {
-            kernels_.softcap(scores.data(), scores.size(), b_.score_softcap);
+            kernels_.floats.softcap(scores.data(), scores.size(), b_.score_softcap);
             add("soft cap", "S = c \u00b7 tanh(S / c)", shape, scores);
         }
         if (masked()) {

@@ -119,14 +119,23 @@ struct AttendMerge {
 enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos, gelu, gelu_tanh, silu };
 inline constexpr int kUnaryCount = 8;
 
-struct Kernels {
-    const char* isa;
-    CpuFeatures needs;
-
-    /// Indexed by Type. out = W·x with the epilogue of Matmul.
+/// Kernels whose operands are weights or caches of one type; null where there are none of it (bf16 and q4 caches).
+struct TypeKernels {
+    /// out = W·x with the epilogue of Matmul.
     /// In a dot product of q8 and q4 a group of 32 columns is one step: the int32 sum of the quants' products, exact,
     /// then sum = fma(float(that), w_scale·x_scale, sum). All groups of the panel count, padding too.
-    void (*matmul[kTypeCount])(const Matmul&) noexcept;
+    void (*matmul)(const Matmul&) noexcept;
+
+    void (*attend)(const Attend&) noexcept;
+
+    /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores above and the m and l that a
+    /// row ended with (o and chunk are not used); 0 where unseen or hidden, or l = 0; canonical.
+    void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
+};
+
+/// All that multiplies no quants. Instruction sets that differ in integer products alone share it.
+struct FloatKernels {
+    TypeKernels types[3];  // f32, f16, bf16
 
     /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding, so that block b
     /// of an operand starts at b·kRowBlock·n_cols.
@@ -170,14 +179,6 @@ struct Kernels {
     void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t lane,
                                     std::byte* panel) noexcept;
 
-    /// Indexed by Type of the cache.
-    void (*attend[kTypeCount])(const Attend&) noexcept;
-
-    /// Indexed by Type of the cache. weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores
-    /// above and the m and l that a row ended with (o and chunk are not used); 0 where unseen or hidden, or l = 0;
-    /// canonical.
-    void (*attend_weights[kTypeCount])(const Attend&, std::uint32_t tile, float* weights) noexcept;
-
     /// Skips rows with chunk_l = 0; copies where l = 0; else m' = max(m, chunk_m), a = exp(m − m'),
     /// b = exp(chunk_m − m'), l = fma(chunk_l, b, l·a), o = fma(chunk_o, b, o·a).
     void (*attend_merge)(const AttendMerge&) noexcept;
@@ -194,14 +195,21 @@ struct Kernels {
     void (*softcap)(float* x, std::size_t n, float cap) noexcept;
 };
 
-extern const Kernels kernels_scalar;
-extern const Kernels kernels_avx2;  // each defined where the build has it: FOVEA_HAVE_AVX2, ...
-extern const Kernels kernels_avxvnni;
-extern const Kernels kernels_avx512;
-extern const Kernels kernels_avx512vnni;
-extern const Kernels kernels_neon;
-extern const Kernels kernels_neon_dotprod;
-extern const Kernels kernels_neon_i8mm;
+struct Kernels {
+    const char* isa;
+    CpuFeatures needs;
+    const FloatKernels& floats;
+    TypeKernels q8, q4;
+
+    [[nodiscard]] const TypeKernels& of(Type type) const noexcept {
+        return type == Type::q8 ? q8 : type == Type::q4 ? q4 : floats.types[static_cast<int>(type)];
+    }
+};
+
+/// Each defined where the build has it.
+extern const Kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni, kernels_neon,
+    kernels_neon_dotprod, kernels_neon_i8mm;
+extern const FloatKernels floats_scalar, floats_avx2, floats_avx512, floats_neon;
 
 /// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;

@@ -12,30 +12,11 @@ struct Entry {
     const char* isa;
     const Kernels* kernels;
 };
-constexpr Entry kTables[] = {
-#if defined(FOVEA_HAVE_AVX512VNNI)
-    {"avx512vnni", &kernels_avx512vnni},
+#if !defined(FOVEA_TABLES)  // FoveaIsa.cmake: FOVEA_TABLE(best) FOVEA_TABLE(next) ...
+#define FOVEA_TABLES
 #endif
-#if defined(FOVEA_HAVE_AVX512)
-    {"avx512", &kernels_avx512},
-#endif
-#if defined(FOVEA_HAVE_AVXVNNI)
-    {"avxvnni", &kernels_avxvnni},
-#endif
-#if defined(FOVEA_HAVE_AVX2)
-    {"avx2", &kernels_avx2},
-#endif
-#if defined(FOVEA_HAVE_NEON_I8MM)
-    {"neon_i8mm", &kernels_neon_i8mm},
-#endif
-#if defined(FOVEA_HAVE_NEON_DOTPROD)
-    {"neon_dotprod", &kernels_neon_dotprod},
-#endif
-#if defined(FOVEA_HAVE_NEON)
-    {"neon", &kernels_neon},
-#endif
-    {"scalar", &kernels_scalar},
-};
+#define FOVEA_TABLE(isa) {#isa, &kernels_##isa},
+constexpr Entry kTables[] = {FOVEA_TABLES FOVEA_TABLE(scalar)};
 constexpr std::size_t kTableCount = sizeof(kTables) / sizeof(kTables[0]);
 constexpr std::size_t kVectorTables = kTableCount - 1;  // all but scalar, which every CPU runs
 

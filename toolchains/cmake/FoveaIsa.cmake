@@ -1,25 +1,35 @@
-# Adds engine/kernels/isa/NAME.cpp to TARGET, compiled with FLAGS of its own.
+# fovea_isa(NAME FLAGS ... [FLOATS_FOR NAME...])
+#
+# Adds engine/kernels/isa/NAME.cpp to the library, compiled with FLAGS of its own, and its table to fovea_tables: a later
+# one is a better one. FLOATS_FOR: sets that take their float kernels from this one, which is built where one of them is.
 #
 # Inline functions that are compiled under different -m flags share one symbol name, and the linker keeps one of them:
 # a CPU without AVX-512 would then run AVX-512 code. So every such file is compiled apart (no unity build, no LTO), with
 # xsimd's namespace renamed after the instruction set; the test "isa_symbols" checks what each object exports.
-function(fovea_isa target name)
-  if(FOVEA_ONLY_ISAS AND NOT name IN_LIST FOVEA_ONLY_ISAS)
+function(fovea_isa name)
+  cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;FLOATS_FOR")
+  set(wanted FALSE)
+  foreach(user IN ITEMS ${name} ${isa_FLOATS_FOR})
+    if(NOT FOVEA_ONLY_ISAS OR user IN_LIST FOVEA_ONLY_ISAS)
+      set(wanted TRUE)
+    endif()
+  endforeach()
+  if(NOT wanted)
     return()
   endif()
   fovea_find(xsimd)
-  set(object ${target}_${name})
+  set(object fovea_${name})
   add_library(${object} OBJECT ${PROJECT_SOURCE_DIR}/engine/kernels/isa/${name}.cpp)
   target_compile_features(${object} PRIVATE cxx_std_20)
   set_target_properties(${object} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
                                              INTERPROCEDURAL_OPTIMIZATION OFF)
   target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
-  target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${ARGN})
+  target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${isa_FLAGS})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Before 13, GCC warns of its own headers: the "undefined" operand of unmasked AVX-512 intrinsics.
     target_compile_options(${object} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
     target_compile_options(${object} PRIVATE -O3)
   endif()
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
@@ -29,8 +39,7 @@ function(fovea_isa target name)
   endif()
   target_compile_definitions(${object} PRIVATE xsimd=xsimd_${name})
   target_link_libraries(${object} PRIVATE $<BUILD_INTERFACE:fovea_xsimd>)
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
-  string(TOUPPER ${name} upper)
-  target_compile_definitions(${target} PRIVATE FOVEA_HAVE_${upper}=1)
+  target_sources(fovea PRIVATE $<TARGET_OBJECTS:${object}>)
+  set(fovea_tables "FOVEA_TABLE(${name}) ${fovea_tables}" PARENT_SCOPE)
   set_property(GLOBAL APPEND PROPERTY FOVEA_ISAS ${name})
 endfunction()

@@ -2,4 +2,4 @@
 #include "../simd/table.h"
 
 constinit const fovea::Kernels fovea::kernels_avxvnni =
-    fovea::make_table("avxvnni", {.avx2 = true, .fma = true, .f16c = true, .avxvnni = true});
+    fovea::make_table("avxvnni", {.avx2 = true, .fma = true, .f16c = true, .avxvnni = true}, fovea::floats_avx2);

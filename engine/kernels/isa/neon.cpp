@@ -6,4 +6,5 @@
 #include "../scalar.h"
 #endif
 
-constinit const fovea::Kernels fovea::kernels_neon = fovea::make_table("neon", {.neon = true});
+constinit const fovea::FloatKernels fovea::floats_neon = fovea::make_floats();
+constinit const fovea::Kernels fovea::kernels_neon = fovea::make_table("neon", {.neon = true}, fovea::floats_neon);

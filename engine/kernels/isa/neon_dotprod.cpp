@@ -2,4 +2,4 @@
 #include "../simd/table.h"
 
 constinit const fovea::Kernels fovea::kernels_neon_dotprod =
-    fovea::make_table("neon_dotprod", {.neon = true, .dotprod = true});
+    fovea::make_table("neon_dotprod", {.neon = true, .dotprod = true}, fovea::floats_neon);

@@ -2,4 +2,4 @@
 #include "../simd/table.h"
 
 constinit const fovea::Kernels fovea::kernels_neon_i8mm =
-    fovea::make_table("neon_i8mm", {.neon = true, .dotprod = true, .i8mm = true});
+    fovea::make_table("neon_i8mm", {.neon = true, .dotprod = true, .i8mm = true}, fovea::floats_neon);

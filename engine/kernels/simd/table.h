@@ -1,4 +1,4 @@
-// The table of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
+// The tables of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
 #pragma once
 #include "../cache_q8.h"
 #include "attention.h"
@@ -10,11 +10,10 @@
 namespace fovea {
 namespace {
 
-constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
-    return {.isa = isa,
-            .needs = needs,
-            .matmul = {matmul<float>, matmul<Half>, matmul<Bfloat>, matmul<Superblock<Type::q8>>,
-                       matmul<Superblock<Type::q4>>},
+constexpr FloatKernels make_floats() {
+    return {.types = {{matmul<float>, attend<float>, attend_weights<float>},
+                      {matmul<Half>, attend<Half>, attend_weights<Half>},
+                      {matmul<Bfloat>, nullptr, nullptr}},
             .pack = pack,
             .pack_q8 = pack_q8,
             .rms_norm = rms_norm,
@@ -23,13 +22,20 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs) {
             .rotate = rotate,
             .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>, nullptr},
             .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>, nullptr},
-            .attend = {attend<float>, attend<Half>, nullptr, attend<CacheQ8>, nullptr},
-            .attend_weights = {attend_weights<float>, attend_weights<Half>, nullptr, attend_weights<CacheQ8>, nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = {unary<Unary::exp>, unary<Unary::tanh>, unary<Unary::erf>, unary<Unary::sin>, unary<Unary::cos>,
                       unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>},
             .softcap = softcap_row};
+}
+
+/// With the floats of its own file, or those of the instruction set to which it adds products of integers.
+constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
+    return {.isa = isa,
+            .needs = needs,
+            .floats = floats,
+            .q8 = {matmul<Superblock<Type::q8>>, attend<CacheQ8>, attend_weights<CacheQ8>},
+            .q4 = {matmul<Superblock<Type::q4>>, nullptr, nullptr}};
 }
 
 }  // namespace
