@@ -72,23 +72,23 @@ void Pass::multiply(std::span<const Product> products, const void* operand, std:
         first += n;
         if (begin >= end) continue;
         const std::uint32_t panel_end = end * kPair;
-        session.kernels->of(p.matrix.type)
-            .matmul(Matmul{
-                .panels = session.weights(p.matrix.offset),
-                .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
-                .n_rows = p.n_stored,
-                .n_cols = p.matrix.n_cols,
-                .panel_begin = begin * kPair,
-                .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
-                .operand = operand,
-                .seq_len = n_rows,
-                .bias = session.vector(p.bias),
-                .out = p.out.data,
-                .out_stride = static_cast<std::size_t>(p.out.stride),
-                .finish = p.finish,
-                .activation = p.activation,
-                .canonical = p.canonical,
-            });
+        const TypeKernels& k = session.kernels->of(p.matrix.type);
+        k.matmul({
+            .panels = session.weights(p.matrix.offset),
+            .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
+            .n_rows = p.n_stored,
+            .n_cols = p.matrix.n_cols,
+            .panel_begin = begin * kPair,
+            .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
+            .operand = operand,
+            .seq_len = n_rows,
+            .bias = session.vector(p.bias),
+            .out = p.out.data,
+            .out_stride = static_cast<std::size_t>(p.out.stride),
+            .finish = p.finish,
+            .activation = p.activation,
+            .canonical = p.canonical,
+        });
     }
 }
 

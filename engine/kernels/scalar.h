@@ -434,24 +434,22 @@ void of(Arguments... arguments) noexcept {
 }
 
 constexpr FloatKernels make_floats() {
-    return {
-        .types = {{of<matmul, Type::f32>, of<attend, Type::f32>, of<attend_weights, Type::f32>},
-                  {of<matmul, Type::f16>, of<attend, Type::f16>, of<attend_weights, Type::f16>},
-                  {of<matmul, Type::bf16>, nullptr, nullptr}},
-        .pack = pack,
-        .pack_q8 = pack_q8,
-        .rms_norm = rms_norm,
-        .layer_norm = layer_norm,
-        .rope_table = rope_table,
-        .rotate = rotate,
-        .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
-        .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
-        .attend_merge = attend_merge,
-        .attend_finish = attend_finish,
-        .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
-                  each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
-        .softcap = softcap,
-    };
+    return {.types = {{of<matmul, Type::f32>, of<attend, Type::f32>, of<attend_weights, Type::f32>},
+                      {of<matmul, Type::f16>, of<attend, Type::f16>, of<attend_weights, Type::f16>},
+                      {of<matmul, Type::bf16>, nullptr, nullptr}},
+            .pack = pack,
+            .pack_q8 = pack_q8,
+            .rms_norm = rms_norm,
+            .layer_norm = layer_norm,
+            .rope_table = rope_table,
+            .rotate = rotate,
+            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
+            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
+            .attend_merge = attend_merge,
+            .attend_finish = attend_finish,
+            .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
+                      each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
+            .softcap = softcap};
 }
 
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {

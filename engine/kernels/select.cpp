@@ -1,5 +1,6 @@
 // Which tables there are, best first, and which of them this CPU runs.
 #include <array>
+#include <string_view>
 
 #include "fovea/session.h"
 #include "kernels.h"
@@ -49,11 +50,6 @@ const List& usable() noexcept {
     return kLists[set];
 }
 
-bool same_name(const char* a, const char* b) {
-    while (*a != '\0' && *a == *b) ++a, ++b;
-    return *a == *b;
-}
-
 }  // namespace
 
 const Kernels* const* usable_kernels(std::size_t& n) noexcept {
@@ -66,7 +62,7 @@ const Kernels* find_kernels(const char* isa) noexcept {
     const List& list = usable();
     if (!isa) return list.tables[0];
     for (std::size_t i = 0; i < list.n; ++i)
-        if (same_name(list.names[i], isa)) return list.tables[i];
+        if (std::string_view(isa) == list.names[i]) return list.tables[i];
     return nullptr;
 }
 
