@@ -364,16 +364,8 @@ void attend(const Attend& a) noexcept {
     }
 }
 
-/// A second pass over one tile, for those who want to see the weights.
-template<class W>
-[[gnu::flatten]] void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
-    for (std::uint32_t i = 0; i < a.n_rows * kTile; i += kLanes) store(splat(0.0f), weights + i);
-    Tile t;
-    t.base = tile * kTile;
-    const auto [begin, end] = hull(a, t.base, kTile);
-    if (begin >= end) return;
-    t.narrow(begin, end);
-    score_tile<W>(a, t);
+/// A tile's dot products as weights by the m and l that the rows ended with.
+[[gnu::flatten]] inline void final_weights(const Attend& a, const Tile& t, float* weights) {
     const bool plain = is_plain(a, t);
     for (std::uint32_t r = 0; r < a.n_rows; ++r) {
         const F32x16 m = splat(a.m[r]), l = splat(a.l[r]);
@@ -391,6 +383,19 @@ template<class W>
         else
             for_panels(a, t, r, s, panel);
     }
+}
+
+/// A second pass over one tile, for those who want to see the weights.
+template<class W>
+void attend_weights(const Attend& a, std::uint32_t tile, float* weights) noexcept {
+    for (std::uint32_t i = 0; i < a.n_rows * kTile; i += kLanes) store(splat(0.0f), weights + i);
+    Tile t;
+    t.base = tile * kTile;
+    const auto [begin, end] = hull(a, t.base, kTile);
+    if (begin >= end) return;
+    t.narrow(begin, end);
+    score_tile<W>(a, t);
+    final_weights(a, t, weights);
 }
 
 }  // namespace
