@@ -359,17 +359,20 @@ void attend_task(const Attention& a, const Task& task) noexcept {
     finish(a, task, query, state);
 }
 
-/// Tasks are heads × blocks of a sequence's rows. Later rows may see more keys, so rows are dealt out in turn. A mean
-/// of weights is summed in the order of the heads: then a block's heads stay with one member.
-void attend_rows(const Attention& a, const Sequence& s) noexcept {
-    const std::uint32_t n_members = a.pass.n_members, n_blocks = (s.n_rows + kRowBlock - 1) / kRowBlock;
-    const bool in_order = a.weights && !a.weights->per_head;
-    const auto start = static_cast<std::uint32_t>((a.pass.member + a.number(s)) % n_members);
-    for (std::uint32_t head = 0; head < a.block.n_heads; ++head)
-        for (std::uint32_t i = in_order ? start : (start + head) % n_members; i < n_blocks; i += n_members) {
-            const std::uint32_t row = i * kRowBlock, n = s.n_rows - row < kRowBlock ? s.n_rows - row : kRowBlock;
-            attend_task(a, Task(a, s, head, row, n, false));
+/// Tasks are heads × blocks of a sequence's rows, taken as members come. A mean of weights is summed in the order of the
+/// heads: then a block's heads stay with one member.
+void attend_rows(const Attention& a) noexcept {
+    const std::uint32_t n_heads = a.block.n_heads, together = a.weights && !a.weights->per_head ? n_heads : 1;
+    std::uint32_t first = 0, piece = a.pass.take(0);
+    for (const Sequence& s : a.sequences) {
+        const std::uint32_t n_blocks = (s.n_rows + kRowBlock - 1) / kRowBlock, n = n_blocks * (n_heads / together);
+        for (; piece < first + n; piece = a.pass.take(piece + 1)) {
+            const std::uint32_t row = (piece - first) % n_blocks * kRowBlock, head = (piece - first) / n_blocks;
+            const std::uint32_t n_rows = s.n_rows - row < kRowBlock ? s.n_rows - row : kRowBlock;
+            for (std::uint32_t i = 0; i < together; ++i) attend_task(a, Task(a, s, head + i, row, n_rows, false));
         }
+        first += n;
+    }
 }
 
 /// One row in all: tasks are groups of heads, and where the cache is longer than a chunk, each chunk on its own: its
@@ -430,7 +433,7 @@ void attend_inputs(const Attention& a, const Input (&inputs)[3]) noexcept {
     if (pass.seq_len == 1 && !(a.weights && !a.weights->per_head))
         attend_row(a, a.sequences[0]);
     else
-        for (const Sequence& s : a.sequences) attend_rows(a, s);
+        attend_rows(a);
     pass.sync();
 }
 

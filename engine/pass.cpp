@@ -57,18 +57,31 @@ const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std
     return operand;
 }
 
+// Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
+constexpr std::uint32_t kPair = 2;
+[[nodiscard]] static std::uint32_t n_pairs(const Product& p) noexcept {
+    return (p.matrix.n_panels() + kPair - 1) / kPair;
+}
+
+// Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
+// memory, whose streams are best long.
+constexpr std::uint32_t kPieces = 8;
+
 void Pass::multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept {
-    // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
-    constexpr std::uint32_t kPair = 2;
-    const auto n_pairs = [](const Product& p) { return (p.matrix.n_panels() + kPair - 1) / kPair; };
     std::uint32_t total = 0;
     for (const Product& p : products) total += n_pairs(p);
-    const Share mine = share(total);
+    if (n_members == 1 || n_rows <= kRowBlock) return multiply(products, operand, n_rows, share(total));
+    const std::uint32_t n = n_members * kPieces < total ? n_members * kPieces : total;
+    for (std::uint32_t i = take(0); i < n; i = take(i + 1)) multiply(products, operand, n_rows, share(total, i, n));
+}
+
+void Pass::multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows,
+                    Share pairs) const noexcept {
     std::uint32_t first = 0;
     for (const Product& p : products) {
         const std::uint32_t n = n_pairs(p);
-        const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
-        const std::uint32_t end = mine.end > first ? (mine.end - first < n ? mine.end - first : n) : 0;
+        const std::uint32_t begin = pairs.begin > first ? pairs.begin - first : 0;
+        const std::uint32_t end = pairs.end > first ? (pairs.end - first < n ? pairs.end - first : n) : 0;
         first += n;
         if (begin >= end) continue;
         const std::uint32_t panel_end = end * kPair;

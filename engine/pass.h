@@ -59,10 +59,15 @@ struct Pass : PassInput {
     struct Share {
         std::uint32_t begin, end;
     };
-    /// This member's part of n pieces of work.
-    [[nodiscard]] Share share(std::uint32_t n) const noexcept {
-        return {static_cast<std::uint32_t>(std::uint64_t{n} * member / n_members),
-                static_cast<std::uint32_t>(std::uint64_t{n} * (member + 1) / n_members)};
+    /// Share i of n_shares of n pieces of work; this member's.
+    [[nodiscard]] static Share share(std::uint32_t n, std::uint32_t i, std::uint32_t n_shares) noexcept {
+        return {static_cast<std::uint32_t>(std::uint64_t{n} * i / n_shares),
+                static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_shares)};
+    }
+    [[nodiscard]] Share share(std::uint32_t n) const noexcept { return share(n, member, n_members); }
+    /// The piece of work that is this member's next after n_done, where they are taken as members come: see take_piece.
+    [[nodiscard]] std::uint32_t take(std::uint32_t n_done) const noexcept {
+        return n_members > 1 ? take_piece(*session.team) : n_done;
     }
     void sync() const noexcept {
         if (n_members > 1) wait_team(*session.team);
@@ -97,9 +102,12 @@ struct Pass : PassInput {
     [[nodiscard]] const void* operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                                       const NormWeights& weights = {}) const noexcept;
 
-    /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix.
+    /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix; of many rows piece
+    /// by piece, as members come.
     /// Their types differ by no more than their operands allow, see session.cpp.
     void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept;
+    void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows,
+                  Share pairs) const noexcept;
 
     /// rows = norm(rows), shared out; meets after. Nothing where there is no norm.
     void norm_rows(const NormWeights& weights, const Rows& rows) const noexcept;

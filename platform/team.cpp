@@ -24,9 +24,10 @@ constexpr int kPausesPerLook = 32;
 
 struct Team {
     std::uint32_t n_threads = 1;
-    bool may_spin = false;                                // every member can have a CPU of its own
-    alignas(64) std::atomic<std::uint32_t> n_members{1};  // of the current run
-    alignas(64) std::atomic<std::uint32_t> n_arrived{0};
+    bool may_spin = false;                                 // every member can have a CPU of its own
+    alignas(64) std::atomic<std::uint32_t> n_members{1};   // of the current run
+    alignas(64) std::atomic<std::uint32_t> n_arrived{0};   // at the barrier
+    std::atomic<std::uint32_t> n_taken{0};                 // pieces since the last one; changed in other phases
     alignas(64) std::atomic<std::uint32_t> generation{0};  // of the barrier; members sleep on it
 };
 static_assert(sizeof(Team) <= kTeamBytes && alignof(Team) <= 64);
@@ -102,6 +103,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     }
     const int dynamic = omp_get_dynamic();  // OpenMP's freedom to give fewer threads than asked for: not now
     if (dynamic) omp_set_dynamic(0);
+    team.n_taken.store(0, std::memory_order_relaxed);
 #pragma omp parallel num_threads(static_cast <int>(team.n_threads))
     {
         const FloatEnv env;
@@ -118,6 +120,7 @@ void wait_team(Team& team) noexcept {
     const std::uint32_t old = team.generation.load(std::memory_order_relaxed);  // can't change before we arrive
     if (team.n_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == n_members) {
         team.n_arrived.store(0, std::memory_order_relaxed);
+        team.n_taken.store(0, std::memory_order_relaxed);
         team.generation.store(old + 1, std::memory_order_release);
         team.generation.notify_all();
         return;
@@ -125,6 +128,8 @@ void wait_team(Team& team) noexcept {
     if (spin(team.generation, old, team.may_spin)) return;
     team.generation.wait(old, std::memory_order_acquire);
 }
+
+std::uint32_t take_piece(Team& team) noexcept { return team.n_taken.fetch_add(1, std::memory_order_relaxed); }
 
 std::uint32_t team_size(const Team& team) noexcept { return team.n_members.load(std::memory_order_relaxed); }
 
@@ -140,6 +145,8 @@ void run_team(Team&, void (*work)(void* context, std::uint32_t member), void* co
 }
 
 void wait_team(Team&) noexcept {}
+
+std::uint32_t take_piece(Team&) noexcept { return 0; }
 
 std::uint32_t team_size(const Team&) noexcept { return 1; }
 

@@ -23,6 +23,10 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
 /// equally often. What members wrote before is seen by all after.
 void wait_team(Team& team) noexcept;
 
+/// The next piece of the running team's work, which has several members: numbers from 0 on after every wait_team, each
+/// given to one member, as they come, so that a slow one holds up nobody. Between two waits for one kind of pieces only.
+[[nodiscard]] std::uint32_t take_piece(Team& team) noexcept;
+
 /// The number of members: n_threads, but for a run within the host's own parallel region, where OpenMP gives fewer.
 /// Divide work by this inside `work`, never by a number from elsewhere.
 [[nodiscard]] std::uint32_t team_size(const Team& team) noexcept;

@@ -264,6 +264,30 @@ TEST_CASE("team: after a barrier every member sees what all wrote before it") {
 
 #if defined(_OPENMP)
 
+TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
+    constexpr std::uint32_t kPhases = 200, kPieces = 37;
+    for (const std::uint32_t n : kSizes) {
+        if (n == 1) continue;
+        CAPTURE(n);
+        TeamPlace place;
+        struct Work {
+            Team* team;
+            std::uint32_t done[kPieces];  // plain memory: a piece is one member's, and the barrier orders phases
+        } all{start_team(&place, n), {}};
+        REQUIRE(all.team);
+        const auto work = [](void* context, std::uint32_t) {
+            Work& w = *static_cast<Work*>(context);
+            for (std::uint32_t phase = 0; phase < kPhases; ++phase) {
+                for (std::uint32_t piece = take_piece(*w.team); piece < kPieces; piece = take_piece(*w.team))
+                    ++w.done[piece];
+                wait_team(*w.team);
+            }
+        };
+        for (int run = 0; run < 2; ++run) run_team(*all.team, work, &all);
+        for (const std::uint32_t times : all.done) CHECK(times == 2 * kPhases);
+    }
+}
+
 std::uint64_t process_cpu_ns() {
     timespec t{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
