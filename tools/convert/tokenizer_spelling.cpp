@@ -69,6 +69,7 @@ std::vector<TokenizerMerge> piece_merges(std::span<const std::string_view> texts
     std::unordered_map<std::string_view, std::uint32_t> id_of;
     for (const std::uint32_t id : ids) id_of.emplace(texts[id], id);
     std::vector<float> ranked;
+    ranked.reserve(id_of.size());
     for (const auto& [text, id] : id_of) ranked.push_back(scores[id]);
     std::sort(ranked.begin(), ranked.end(), std::greater<>());
     ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());
