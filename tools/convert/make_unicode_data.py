@@ -207,7 +207,8 @@ def array(kind, name, numbers, width):
     items, per_line = [f"0x{x:0{width}x}," for x in numbers], 116 // (width + 4)
     lines = [" ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
     body = "\n".join("    " + line for line in lines)
-    return f"static constexpr {kind} {name}_data[] = {{\n{body}\n}};\nconst std::span<const {kind}> {name} = {name}_data;\n"
+    data = "k" + name.title().replace("_", "")
+    return f"static constexpr {kind} {data}[] = {{\n{body}\n}};\nconst std::span<const {kind}> {name} = {data};\n"
 
 
 def write(name, body):

@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-static constexpr std::uint32_t unicode_characters_data[] = {
+static constexpr std::uint32_t kUnicodeCharacters[] = {
     0x00000001, 0x00000902, 0x00000b03, 0x00000d02, 0x00000e01, 0x00002002, 0x00002108, 0x00003000, 0x00003a08,
     0x00004100, 0x00005b08, 0x00006100, 0x00007b08, 0x00007f01, 0x00008503, 0x00008601, 0x0000a002, 0x0000a108,
     0x0000a200, 0x0000a708, 0x0000a800, 0x0000ab08, 0x0000ac00, 0x0000ad01, 0x0000ae00, 0x0000b608, 0x0000b800,
@@ -106,9 +106,9 @@ static constexpr std::uint32_t unicode_characters_data[] = {
     0x0e000101, 0x0e000200, 0x0e002001, 0x0e008000, 0x0e010010, 0x0e01f000, 0x0f000001, 0x0ffffe00, 0x10000001,
     0x10fffe00,
 };
-const std::span<const std::uint32_t> unicode_characters = unicode_characters_data;
+const std::span<const std::uint32_t> unicode_characters = kUnicodeCharacters;
 
-static constexpr std::uint64_t unicode_lower_case_data[] = {
+static constexpr std::uint64_t kUnicodeLowerCase[] = {
     0x000000000c200041, 0x000000000c400042, 0x000000000c600043, 0x000000000c800044, 0x000000000ca00045,
     0x000000000cc00046, 0x000000000ce00047, 0x000000000d000048, 0x000000000d200049, 0x000000000d40004a,
     0x000000000d60004b, 0x000000000d80004c, 0x000000000da0004d, 0x000000000dc0004e, 0x000000000de0004f,
@@ -408,6 +408,6 @@ static constexpr std::uint64_t unicode_lower_case_data[] = {
     0x0000003d2781e91a, 0x0000003d27a1e91b, 0x0000003d27c1e91c, 0x0000003d27e1e91d, 0x0000003d2801e91e,
     0x0000003d2821e91f, 0x0000003d2841e920, 0x0000003d2861e921,
 };
-const std::span<const std::uint64_t> unicode_lower_case = unicode_lower_case_data;
+const std::span<const std::uint64_t> unicode_lower_case = kUnicodeLowerCase;
 
 }  // namespace fovea

@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-static constexpr std::uint32_t unicode_classes_data[] = {
+static constexpr std::uint32_t kUnicodeClasses[] = {
     0x00000904, 0x00000e00, 0x00002004, 0x00002100, 0x0000301a, 0x00003a00, 0x00004111, 0x00005b00, 0x00005f10,
     0x00006000, 0x00006111, 0x00007b00, 0x00008504, 0x00008600, 0x0000a004, 0x0000a100, 0x0000aa11, 0x0000ab00,
     0x0000b20a, 0x0000b400, 0x0000b511, 0x0000b600, 0x0000b90a, 0x0000ba11, 0x0000bb00, 0x0000bc0a, 0x0000bf00,
@@ -230,6 +230,6 @@ static constexpr std::uint32_t unicode_classes_data[] = {
     0x02b73a00, 0x02b74011, 0x02b81e00, 0x02b82011, 0x02cea200, 0x02ceb011, 0x02ebe100, 0x02ebf011, 0x02ee5e00,
     0x02f80011, 0x02fa1e00, 0x03000011, 0x03134b00, 0x03135011, 0x0323b000, 0x0e010010, 0x0e01f000,
 };
-const std::span<const std::uint32_t> unicode_classes = unicode_classes_data;
+const std::span<const std::uint32_t> unicode_classes = kUnicodeClasses;
 
 }  // namespace fovea

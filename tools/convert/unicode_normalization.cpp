@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-static constexpr std::uint32_t unicode_combining_data[] = {
+static constexpr std::uint32_t kUnicodeCombining[] = {
     0x000300e6, 0x000315e8, 0x000316dc, 0x00031ae8, 0x00031bd8, 0x00031cdc, 0x000321ca, 0x000323dc, 0x000327ca,
     0x000329dc, 0x00033401, 0x000339dc, 0x00033de6, 0x00034000, 0x000342e6, 0x00034300, 0x000345f0, 0x000346e6,
     0x000347dc, 0x00034ae6, 0x00034ddc, 0x00034f00, 0x000350e6, 0x000353dc, 0x000357e6, 0x000358e8, 0x000359dc,
@@ -62,9 +62,9 @@ static constexpr std::uint32_t unicode_combining_data[] = {
     0x01e01900, 0x01e01be6, 0x01e02200, 0x01e023e6, 0x01e02500, 0x01e026e6, 0x01e02b00, 0x01e8d0dc, 0x01e8d700,
     0x01e944e6, 0x01e94a07, 0x01e94b00,
 };
-const std::span<const std::uint32_t> unicode_combining = unicode_combining_data;
+const std::span<const std::uint32_t> unicode_combining = kUnicodeCombining;
 
-static constexpr std::uint64_t unicode_decompositions_data[] = {
+static constexpr std::uint64_t kUnicodeDecompositions[] = {
     0x800c0000082000c0, 0x800c0400082000c1, 0x800c0800082000c2, 0x800c0c00082000c3, 0x800c2000082000c4,
     0x800c2800082000c5, 0x800c9c00086000c7, 0x800c000008a000c8, 0x800c040008a000c9, 0x800c080008a000ca,
     0x800c200008a000cb, 0x800c0000092000cc, 0x800c0400092000cd, 0x800c0800092000ce, 0x800c2000092000cf,
@@ -478,6 +478,6 @@ static constexpr std::uint64_t unicode_decompositions_data[] = {
     0x000000545222fa14, 0x00000013d762fa15, 0x00000009aac2fa16, 0x00000013df22fa17, 0x00000013dfc2fa18,
     0x00000013e0a2fa19, 0x00000013e1e2fa1a, 0x00000013e2c2fa1b, 0x00000013e762fa1c, 0x00000054c002fa1d,
 };
-const std::span<const std::uint64_t> unicode_decompositions = unicode_decompositions_data;
+const std::span<const std::uint64_t> unicode_decompositions = kUnicodeDecompositions;
 
 }  // namespace fovea
