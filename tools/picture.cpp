@@ -214,11 +214,12 @@ std::string draw_svg(std::span<const Pattern> patterns) {
         const std::size_t n_down = n_across ? (pattern.n_heads + n_across - 1) / n_across : 0;
         y += kGap;
         svg += text_at(kGap, y, "class=\"t\"", pattern.title);
-        for (std::size_t head = 0; head < pattern.n_heads; ++head)
-            svg += "<g transform=\"translate(" +
-                   number(kGap + p.width * static_cast<double>(head % n_across) + p.left) + " " +
-                   number(y + p.height * static_cast<double>(head / n_across) + p.top) + ")\">\n" +
+        for (std::size_t head = 0; head < pattern.n_heads; ++head) {
+            const std::size_t row = head / n_across, column = head % n_across;
+            svg += "<g transform=\"translate(" + number(kGap + p.width * static_cast<double>(column) + p.left) + " " +
+                   number(y + p.height * static_cast<double>(row) + p.top) + ")\">\n" +
                    head_panel(pattern, head, p, queries, keys) + "</g>\n";
+        }
         y += p.height * static_cast<double>(n_down);
         width = std::max(width, kGap + p.width * static_cast<double>(n_across));
     }

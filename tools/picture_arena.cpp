@@ -66,7 +66,7 @@ std::string arena_text(const std::string& title, const Plan& plan) {
 
 std::string draw_arena(const std::string& title, const Plan& plan, PictureKind kind) {
     if (kind == PictureKind::text) return arena_text(title, plan);
-    const std::string svg = arena_svg(title, plan);
+    std::string svg = arena_svg(title, plan);
     if (kind == PictureKind::svg) return svg;
     return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Arena</title>\n"
            "<style>body{margin:0;background:#ffffff}@media "
