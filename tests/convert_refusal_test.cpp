@@ -108,6 +108,10 @@ TEST_CASE("refusals: files that are not what they should be") {
         write_text(spoiled / "config.json", "{\"hidden_size\": ");
         check_has(spoiled.line(), {"config.json: want JSON, have something else at byte"});
     }
+    SUBCASE("config.json has a number beyond a double") {
+        write_text(spoiled / "config.json", "{\"rms_norm_eps\": 1e705}");
+        check_has(spoiled.line(), {"config.json: want numbers that a double can hold"});
+    }
     SUBCASE("config.json is a list") {
         write_text(spoiled / "config.json", "[]");
         check_has(spoiled.line(), {"config.json: want a JSON object, have array"});
@@ -232,6 +236,10 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     std::string broken = text;
     broken[8] = '[';
     check_has(line_of(broken), {"header: want JSON"});
+    std::string overflowing = text;
+    const std::string number = "1e705,";
+    overflowing.replace(overflowing.find("[") + 1, number.size(), number);
+    check_has(line_of(overflowing), {"header: want numbers that a double can hold"});
     const std::string deep = std::string(1000, '[');
     std::string nested(8, '\0');
     const std::uint64_t n = deep.size();

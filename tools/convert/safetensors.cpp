@@ -69,6 +69,8 @@ private:
             if (!rest.is_object() || !rest.empty()) refuse("header: want an object of objects");
         } catch (const Json::parse_error& error) {
             refuse("header: want JSON, have something else at byte " + std::to_string(error.byte));
+        } catch (const Json::out_of_range&) {  // of parsing, a number's alone
+            refuse("header: want numbers that a double can hold, have a larger one");
         }
     }
 

@@ -46,6 +46,8 @@ Fields Fields::read(const std::filesystem::path& path) {
         return {std::move(json), path.string()};
     } catch (const nlohmann::json::parse_error& error) {
         throw Refusal(path.string() + ": want JSON, have something else at byte " + std::to_string(error.byte));
+    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
+        throw Refusal(path.string() + ": want numbers that a double can hold, have a larger one");
     }
 }
 
