@@ -182,15 +182,19 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
             return {Code::tensor_invalid, "tensors in order; the first out of place is number", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
-    // Every tensor the configuration calls for must be there, and be what it calls for; others are skipped unless they
-    // are critical. Both lists have the same order, so one walk pairs them.
+    // Every tensor the configuration calls for must be there, and be what it calls for. Of a role that this reader knows
+    // there is no other, for a session finds tensors by their roles; of unknown roles those that are not critical are
+    // skipped. Both lists have the same order, so one walk pairs them.
     Status status;
     std::uint32_t at = 0;
     const auto skip_until = [&](const TensorSpec* want) {
         for (; at < n; ++at) {
             const TensorRecord& t = model.tensors_[at];
             if (want && order_of(t) >= order(want->stack, want->layer, want->role)) return;
-            if (t.flags & kCritical)
+            if (is_role(t.role))
+                status = {Code::tensor_invalid, "tensors beside what the configuration calls for; the first has role",
+                          0, t.role};
+            else if (t.flags & kCritical)
                 status = {Code::unsupported, "unknown critical tensors; the first has role", 0, t.role};
         }
     };

@@ -35,4 +35,7 @@ private:
                                              Model& model) noexcept;
 };
 
+/// Whether a number in a file is a role that this reader knows (names.cpp).
+[[nodiscard]] bool is_role(std::uint16_t role) noexcept;
+
 }  // namespace fovea

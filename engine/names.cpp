@@ -20,10 +20,16 @@ static_assert(Role::relative_bias == Role{11} && Role::appended_value == Role{kR
               Role::cross_output_bias == Role{2 * kRow + 11} && Role::down_bias == Role{3 * kRow + 7});
 constexpr const char* kSections[] = {nullptr, "config", "tensors", "weights", "tokenizer", "info"};
 
+[[nodiscard]] const char* find_role(std::uint16_t role) noexcept {
+    return role / kRow < std::size(kRoles) ? kRoles[role / kRow][role % kRow] : nullptr;
+}
+
 }  // namespace
 
+bool is_role(std::uint16_t role) noexcept { return find_role(role) != nullptr; }
+
 const char* role_name(std::uint16_t role) noexcept {
-    const char* name = role / kRow < std::size(kRoles) ? kRoles[role / kRow][role % kRow] : nullptr;
+    const char* name = find_role(role);
     return name ? name : "unknown";
 }
 
