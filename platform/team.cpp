@@ -24,7 +24,7 @@ constexpr int kPausesPerLook = 32;
 
 struct Team {
     std::uint32_t n_threads = 1;
-    bool may_spin = false;                                 // every member can have a CPU of its own
+    bool alone = false;                                    // every member can have a CPU of its own
     alignas(64) std::atomic<std::uint32_t> n_members{1};   // of the current run
     alignas(64) std::atomic<std::uint32_t> n_arrived{0};   // at the barrier
     std::atomic<std::uint32_t> n_taken{0};                 // pieces since the last one; changed in other phases
@@ -88,7 +88,7 @@ Team* start_team(void* place, std::uint32_t n_threads) noexcept {
     make_threads(&n_new);
     if (n_new) return nullptr;
     n_kept = n_threads;
-    team->may_spin = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
+    team->alone = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
     // The first region makes the threads; every later one of this size finds them made.
     run_team(
         *team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, team);
@@ -125,7 +125,7 @@ void wait_team(Team& team) noexcept {
         team.generation.notify_all();
         return;
     }
-    if (spin(team.generation, old, team.may_spin)) return;
+    if (spin(team.generation, old, team.alone)) return;
     team.generation.wait(old, std::memory_order_acquire);
 }
 

@@ -123,6 +123,29 @@ TEST_CASE("make_session: unknown instruction sets and misaligned arenas") {
     CHECK_FALSE(session.valid());
 }
 
+TEST_CASE("open_model: a known tensor that the configuration does not call for is refused") {
+    Config config = llama_config(2, 64, 4, 2, 16, 96);
+    const FileHead plain = make_head(random_model(config, 1), {.type = Type::f32});
+    config.decoder.blocks[0].up_bias = true;
+    FileHead head = make_head(random_model(config, 1), {.type = Type::f32});
+    const auto section = [](const FileHead& h) {
+        SectionRecord record;  // the first: the configuration
+        std::memcpy(&record, h.bytes.data() + sizeof(FileHeader), sizeof record);
+        return record;
+    };
+    REQUIRE(section(plain).kind == 1);
+    REQUIRE(section(plain).bytes == section(head).bytes);
+    std::memcpy(head.bytes.data() + section(head).offset, plain.bytes.data() + section(plain).offset,
+                section(plain).bytes);
+    seal(head, 0);
+    AlignedBytes file(head.bytes.begin(), head.bytes.end());
+    file.resize(file.size() + head.weights_bytes);
+    Model model;
+    const Status status = open_model(file, model);
+    CHECK(status.code == Code::tensor_invalid);
+    CHECK(status.had == static_cast<std::uint64_t>(Role::up_bias));
+}
+
 TEST_CASE("make_session: maps of the same rows may take different operands") {
     const Config config = llama_config(2, 64, 4, 2, 16, 96);
     for (const Role role : {Role::query, Role::key, Role::value, Role::attention_output, Role::down}) {
