@@ -34,7 +34,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     if (size && data[0] == '{') return fovea::fuzz::LLVMFuzzerMutate(data, size, max_size);
     std::uint64_t n = 0;
     if (size >= sizeof n) std::memcpy(&n, data, sizeof n);
-    if (seed & 1 || size < sizeof n || n > size - sizeof n)
+    const bool has_header = size >= sizeof n && n <= size - sizeof n;
+    if (seed & 1 || !has_header || (!n && size == max_size))  // no room for a header is none to change
         return fovea::fuzz::mutate_front(data, size, max_size, seed, 64);
     std::vector<std::uint8_t> header(data + sizeof n, data + sizeof n + n), rest(data + sizeof n + n, data + size);
     header.resize(max_size - sizeof n - rest.size());
