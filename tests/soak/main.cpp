@@ -19,6 +19,11 @@ using namespace fovea;
 namespace {
 
 constexpr std::uint32_t kContext = 64, kKept = 5;  // where a session is full it goes back to its first tokens
+#if defined(FOVEA_EMULATED)
+constexpr long long kMayGrow = 1 << 20;  // the system counts the emulator's translations with the program
+#else
+constexpr long long kMayGrow = 1 << 16;
+#endif
 
 /// One session, what it samples with, and a checksum over all its tokens and logits.
 struct Talker {
@@ -91,5 +96,5 @@ int main(int argc, char** argv) {
     std::printf("from token %llu to the last: allocated %zu and %zu bytes, resident %zu and %zu, %lld more\n",
                 static_cast<unsigned long long>(n_settled * n_sessions), settled.allocated, after.allocated,
                 settled.resident, after.resident, grown);
-    return n_different || after.allocated != settled.allocated || grown > 65536 ? 1 : 0;
+    return n_different || after.allocated != settled.allocated || grown > kMayGrow ? 1 : 0;
 }
