@@ -1,5 +1,6 @@
 // Safetensors files, and indices of such files, beside a configuration that goes with one of their names: a Refusal, or
 // a model that can be written.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -41,8 +42,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     header.resize(max_size - sizeof n - rest.size());
     n = fovea::fuzz::LLVMFuzzerMutate(header.data(), static_cast<std::size_t>(n), header.size());
     std::memcpy(data, &n, sizeof n);
-    std::memcpy(data + sizeof n, header.data(), n);
-    std::memcpy(data + sizeof n + n, rest.data(), rest.size());
+    const auto end = std::copy_n(header.begin(), n, data + sizeof n);  // unlike memcpy, from an empty vector too
+    std::ranges::copy(rest, end);
     return sizeof n + n + rest.size();
 }
 #endif
