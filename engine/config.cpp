@@ -65,6 +65,10 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check.needs("cross_attention", b.cross_attention, b.n_heads != 0);
     if (b.n_heads == 0) {
         check.expect(b.d_ff != 0, "n_heads or d_ff", 1, 0);
+        // Their products have no bound without heads, and a plan adds them up.
+        check("n_kv_heads", b.n_kv_heads, 0, 0);
+        check("head_dim", b.head_dim, 0, 0);
+        check("value_head_dim", b.value_head_dim, 0, 0);
         return check.expect(b.position == Position::none, "n_heads", 1, 0);
     }
     check("n_kv_heads", b.n_kv_heads, 1, b.n_heads);
@@ -104,6 +108,7 @@ Status check(const Config& config) noexcept {
     Checks check;
     const auto& [encoder, decoder] = config;
     check.expect(encoder.n_layers || decoder.n_layers, "n_layers", 1, 0);
+    for (const Stack* s : {&encoder, &decoder}) check.expect(s->n_layers || !s->n_blocks, "n_layers", 1, 0);
     if (encoder.n_layers) check_stack(encoder, check);
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
         check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);

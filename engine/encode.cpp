@@ -233,7 +233,8 @@ Status attention_model(const Block& block, Model& model) noexcept {
     stack.d_model = block.head_dim;
     stack.blocks[0] = block;
     stack.blocks[0].bare = true;
-    if (block.bias_kv || block.d_ff || block.norm != Norm::none || block.position != Position::none)
+    if (block.bias_kv || block.d_ff || block.norm != Norm::none || block.query_key_norm != Norm::none ||
+        block.position != Position::none)
         return {Code::config_invalid, "heads and widths alone", 0, 1};
     if (Status status = check(config); !status.ok()) return status;
     model = ModelAccess::of(config);

@@ -30,6 +30,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     for (const std::uint32_t width : widths)
         if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.n_heads && !b.causal) return refuse("logits without a causal mask");
+    if (kind == Kind::decode && b.cross_attention) return refuse("logits with attention to a memory");
     return {};
 }
 

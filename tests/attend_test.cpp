@@ -285,6 +285,9 @@ TEST_CASE("attend: what it refuses leaves the result as it was") {
     block.d_ff = 3;
     CHECK(attention_model(block, model).code == Code::config_invalid);
     block.d_ff = 0;
+    block.query_key_norm = Norm::rms;
+    CHECK(attention_model(block, model).code == Code::config_invalid);
+    block.query_key_norm = Norm::none;
     REQUIRE(attention_model(block, model).ok());
     const Limits limits{.max_batch = 6, .max_sequences = 2, .max_memory = 10};
     Plan plan;

@@ -97,6 +97,26 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     check_invalid("normalize_pooled", [](S& s, B&) { s.normalize_pooled = true; });
 }
 
+TEST_CASE("config: a stack that is not there has no blocks, a block without heads no keys and values") {
+    Config config = llama_config();
+    for (const std::uint32_t n_blocks : {1u, 9u, 0xffffffffu}) {
+        config.encoder.n_blocks = n_blocks;
+        CHECK(std::string(check(config).what) == "n_layers");
+    }
+    check_invalid("n_kv_heads", [](Stack&, Block& b) { b.n_heads = 0; });
+    check_invalid("head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = 0; });
+    check_invalid("value_head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = b.head_dim = 0; });
+}
+
+TEST_CASE("config: logits come from a decoder that attends to no memory") {
+    Config config = llama_config();
+    config.decoder.blocks[0].cross_attention = true;
+    REQUIRE(check(config).ok());
+    Plan plan;
+    CHECK(make_plan(config, {}, plan).code == Code::unsupported);
+    CHECK(plan.arena_bytes == 0);
+}
+
 TEST_CASE("config: the table of layers") {
     Config config = llama_config(3);
     std::uint8_t layers[] = {0, 0, 1};

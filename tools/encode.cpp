@@ -99,6 +99,16 @@ struct Job {
     bool encodes = false, decodes = false, reads_memory = false;
 };
 
+/// How many heads every attention of a stack has; 1 where layers differ, so that no mask tells heads apart.
+std::uint32_t heads_of_all(const Stack& stack) {
+    std::uint32_t n_heads = 0;
+    for (const Block& block : std::span(stack.blocks).first(stack.n_blocks)) {
+        if (n_heads && block.n_heads && block.n_heads != n_heads) return 1;
+        if (block.n_heads) n_heads = block.n_heads;
+    }
+    return std::max(n_heads, 1u);
+}
+
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     job.encodes = config.encoder.n_layers != 0;
@@ -132,7 +142,7 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
         refuse_given("--memory", options.memory, "a model that makes or reads none");
 
     const auto size = [](const Side& queries, const Side& keys, const Stack& stack) {
-        return AttentionSize{queries.lengths.size(), stack.blocks[0].n_heads, queries.longest(), keys.longest()};
+        return AttentionSize{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
     };
     EncodeInput& in = job.input;
     if (job.encodes) {
