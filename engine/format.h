@@ -339,8 +339,8 @@ enum TokenizerFlag : std::uint32_t {
     kTokenizerFlags = 63,
 };
 
-// What a text may grow to is bounded, so that a file cannot make its reader ask for more memory than the text justifies.
-inline constexpr std::uint32_t kMaxTextGrowth = 64, kMaxTokenGrowth = 16;
+// Bounded, so that a file cannot make its reader ask for more memory, or calls within calls, than the text justifies.
+inline constexpr std::uint32_t kMaxTextGrowth = 64, kMaxTokenGrowth = 16, kMaxSteps = 16;
 inline constexpr std::uint32_t kMaxWordCharacters = 1000;  // and the time a word of word_piece may take
 
 struct TokenizerHeader {

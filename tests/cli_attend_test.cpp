@@ -112,6 +112,32 @@ TEST_CASE("cli: attend refuses in one line") {
     check_refused({"encode"}, 2, "MODEL, want a Fovea file");
 }
 
+TEST_CASE("cli: a mask for each head is taken where every layer has as many") {
+    const Files files;
+    Config config;
+    Stack& s = config.encoder;
+    s.n_layers = s.n_blocks = 2;
+    s.d_model = 16;
+    static constexpr std::uint8_t kLayers[] = {0, 1};
+    s.layer_blocks = kLayers;
+    for (Block& b : std::span(s.blocks).first(2)) {
+        b.n_heads = b.n_kv_heads = 2;
+        b.head_dim = b.value_head_dim = 8;
+    }
+    const std::string m = files.path("m.fovea"), x = files.array("x.npy", {4, 16}), y = files.path("y.npy"),
+                      mask = files.array("mask.npy", {1, 2, 4, 4}), one = files.array("one.npy", {4, 4});
+    const auto write = [&] {
+        const SmallModel small(config, Type::f32);
+        write_text(m, {reinterpret_cast<const char*>(small.file.data()), small.file.size()});
+    };
+    write();
+    output_of({"encode", m, "--source", x, "--source-mask", mask, "-o", y});
+    s.blocks[1].n_heads = s.blocks[1].n_kv_heads = 16;
+    write();
+    check_refused({"encode", m, "--source", x, "--source-mask", mask, "-o", y}, 1, "want at most [1, 1, 4, 4]");
+    output_of({"encode", m, "--source", x, "--source-mask", one, "-o", y});
+}
+
 TEST_CASE("cli: inspect shows the same matrices for every number of heads of a width") {
     const Files files;
     for (const std::uint32_t n_heads : {1u, 2u, 8u, 64u}) {

@@ -8,6 +8,8 @@
 
 #include "convert/safetensors.h"
 #include "convert_fixtures.h"
+#include "fuzz/fovea_file.h"
+#include "small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -116,6 +118,14 @@ TEST_CASE("refusals: files that are not what they should be") {
         write_text(spoiled / "config.json", "[]");
         check_has(spoiled.line(), {"config.json: want a JSON object, have array"});
     }
+    SUBCASE("config.json is deep") {
+        for (const std::size_t n : {65u, 100'000u}) {
+            write_text(spoiled / "config.json", R"({"model_type": "[\"[", "x": )" + std::string(n, '['));
+            check_has(spoiled.line(), {"config.json: want at most 64 levels of JSON"});
+        }
+        write_text(spoiled / "config.json", R"({"model_type": )" + std::string(63, '[') + std::string(63, ']') + "}");
+        check_has(spoiled.line(), {"config.json: model_type: want a text"});
+    }
     SUBCASE("config.json is large") {
         write_text(spoiled / "config.json", std::string(5u << 20, ' '));
         check_has(spoiled.line(), {"config.json: want at most 4194304 bytes"});
@@ -153,6 +163,19 @@ TEST_CASE("refusals: files that are not what they should be") {
         flipped.back() ^= 1;
         write_text(spoiled.folder() / "flipped.fovea", flipped);
         check_has(spoiled.line("flipped.fovea"), {"flipped.fovea: checksum"});
+    }
+    SUBCASE("a Fovea file whose tensors share their bytes") {
+        AlignedBytes file = write_bytes(random_model(llama_config(), 1), {});
+        auto* bytes = reinterpret_cast<std::uint8_t*>(file.data());
+        const auto* sections = reinterpret_cast<const SectionRecord*>(bytes + sizeof(FileHeader));
+        const auto is_list = [](const SectionRecord& s) {
+            return s.kind == static_cast<std::uint32_t>(SectionKind::tensors);
+        };
+        auto* tensors = reinterpret_cast<TensorRecord*>(bytes + std::find_if(sections, sections + 2, is_list)->offset);
+        for (int i = 1; tensors[i].layer == 0; ++i) tensors[i].offset = tensors[0].offset;
+        fuzz::make_right(bytes, file.size());
+        write_text(spoiled.folder() / "shared.fovea", {reinterpret_cast<const char*>(bytes), file.size()});
+        check_has(spoiled.line("shared.fovea"), {"shared.fovea: want tensors with bytes of their own"});
     }
     SUBCASE("llama2.c of a wrong size or version") {
         std::int32_t shape[] = {8, 16, 1, 2, 2, 11, 5, 0, 0, 0};
@@ -245,6 +268,11 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     const std::uint64_t n = deep.size();
     std::memcpy(nested.data(), &n, sizeof n);
     check_has(line_of(nested + deep), {"header: want"});
+    std::string objects = R"({"a":{)";
+    for (int i = 0; i < 100'000; ++i) objects += '"' + std::to_string(i) + R"(":{},)";
+    const std::uint64_t objects_bytes = objects.size();
+    std::memcpy(nested.data(), &objects_bytes, sizeof objects_bytes);
+    check_has(line_of(nested + objects), {"header: want objects of numbers, have deeper nesting"});
     std::string twice =
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
     const std::uint64_t twice_bytes = twice.size();

@@ -271,6 +271,10 @@ TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is r
     check(
         "modules.json", [](auto& m) { m = nlohmann::json::object(); }, "no list of modules");
     check(
+        "modules.json", [](auto& m) { m[0]["path"] = "../m"; }, "a path out of the folder, ../m");
+    check(
+        "modules.json", [](auto& m) { m[1]["path"] = "/"; }, "a path out of the folder, /");
+    check(
         "modules.json", [](auto& m) { m.insert(m.begin(), m[1]); }, "Pooling");
     check(
         "1_Pooling/config.json", [](auto& p) { p["pooling_mode_max_tokens"] = true; }, "the mean, the first and");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "convert/tokenizer_bin.h"
 #include "engine/format.h"
 #include "opened_tokenizer.h"
 #include "refusal.h"
@@ -128,6 +129,69 @@ TEST_CASE("what is no tokenizer.json is refused") {
     std::string broken = text;
     broken[broken.find("\"vocab\"") + 20] = '\xff';
     CHECK(refusal_of(broken).starts_with("tokenizer.json: wanted JSON, had "));
+}
+
+TEST_CASE("a tokenizer.json that would take its reader long, or deep, is refused soon") {
+    const json original = json::parse(golden_text("tokenizer_llama2.json"));
+    json file = original;
+    json steps = {{"type", "NFC"}};
+    for (int i = 0; i < 40; ++i) steps = {{"type", "Sequence"}, {"normalizers", json::array({steps})}};
+    file["normalizer"] = steps;
+    CHECK(refusal_of(file.dump()).find("64 levels") != std::string::npos);
+    CHECK(refusal_of("{\"x\": " + std::string(100'000, '[')).find("64 levels") != std::string::npos);
+
+    const json grows = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaaaaaa"}};
+    file = json::parse(golden_text("tokenizer_gpt2.json"));
+    file["normalizer"] = {{"type", "Sequence"},
+                          {"normalizers", json::array({grows, grows, grows, grows, grows, grows})}};
+    file["added_tokens"].push_back({{"id", 100'000}, {"content", "aaaaa"}});
+    CHECK(refusal_of(file.dump()).find("at most 65536 bytes in each step") != std::string::npos);
+
+    file = original;
+    json digits = json::array();
+    for (int i = 0; i < 20; ++i) digits.push_back({{"type", "Digits"}});
+    file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", digits}};
+    CHECK(refusal_of(file.dump()).find("at most 16 steps") != std::string::npos);
+
+    file = original;
+    file["post_processor"] = {{"type", "Sequence"}, {"processors", json::array()}};
+    for (int i = 0; i < 5000; ++i) file["post_processor"]["processors"].push_back({{"type", "ByteLevel"}});
+    CHECK(refusal_of(file.dump()).find("at most 4096 objects") != std::string::npos);
+}
+
+TEST_CASE("a tokenizer.bin's pieces have at most 1,024 bytes") {
+    const auto line_of = [](std::size_t n_bytes) -> std::string {
+        std::string file;
+        const auto put = [&](auto value) { file.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        put(std::int32_t{1 << 20});
+        for (const std::string& piece : {std::string("<unk>"), std::string("<s>"), std::string(n_bytes, 'a')}) {
+            put(1.0f);
+            put(static_cast<std::int32_t>(piece.size()));
+            file += piece;
+        }
+        try {
+            static_cast<void>(
+                tokenizer_section_from_llama2c(std::as_bytes(std::span(file)), "tokenizer.bin", {.vocab_size = 3}));
+            return "";
+        } catch (const Refusal& refusal) {
+            return refusal.what();
+        }
+    };
+    CHECK(line_of(1024) == "");
+    CHECK(line_of(1025) == "tokenizer.bin: token 2 of 3: wanted at most 1024 bytes, had 1025");
+}
+
+TEST_CASE("a tokenizer.json may have many added tokens, and parts that nobody reads") {
+    const std::string golden = golden_text("tokenizer_gpt2.json");
+    json file = json::parse(golden);
+    file["padding"] = {{"added_tokens", json::array({{{"id", 3}}})}};
+    CHECK(section_of(file.dump()) == section_of(golden));
+    for (std::uint32_t i = 0; i < 20'000; ++i)
+        file["added_tokens"].push_back({{"id", 100'000 + i}, {"content", "<token " + std::to_string(i) + ">"}});
+    const OpenedTokenizer tokenizer(file.dump());
+    CHECK(tokenizer.encode("<token 19999><token 0>", {.add_special = false}) == std::vector<Token>{119'999, 100'000});
+    file["added_tokens"] = {{"id", 3}};
+    CHECK(refusal_of(file.dump()).find("added_tokens: wanted an array") != std::string::npos);
 }
 
 TEST_CASE("older spellings of a tokenizer.json give the same section") {

@@ -163,6 +163,25 @@ TEST_CASE("one word of two megabytes is as good as short ones") {
     CHECK(std::equal(first.begin(), first.end() - 20, ids.begin()));
 }
 
+TEST_CASE("an added token that is a space and takes the spaces after it is found once for each, at once") {
+    nlohmann::json file = nlohmann::json::parse(golden_text("tokenizer_gpt2.json"));
+    constexpr Token kSpaces = 100'000, kTab = 100'001;
+    file["added_tokens"].push_back({{"id", kSpaces}, {"content", " "}, {"normalized", false}, {"rstrip", true}});
+    file["added_tokens"].push_back({{"id", kTab}, {"content", "\t"}, {"normalized", false}});
+    const OpenedTokenizer tokenizer(file.dump());
+    // The tokenizers package looks for tokens in the whole text first, and takes the space with them afterwards.
+    constexpr std::size_t kMany = 400'000;
+    const std::vector<Token> spaces = tokenizer.encode(std::string(kMany, ' '), {.add_special = false});
+    CHECK(spaces == std::vector<Token>(kMany, kSpaces));
+    std::string text;
+    std::vector<Token> wanted;
+    for (std::size_t i = 0; i < kMany; ++i) {
+        text += i % 2 ? '\t' : ' ';
+        wanted.push_back(i % 2 ? kTab : kSpaces);
+    }
+    CHECK(tokenizer.encode(text, {.add_special = false}) == wanted);
+}
+
 TEST_CASE("what encode needs is what it says, to the byte and the token") {
     for (const std::string kind : kKinds) {
         CAPTURE(kind);

@@ -2,12 +2,14 @@
 #include "convert/writer.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 
 #include "convert/elements.h"
 #include "convert_fixtures.h"
+#include "output_file.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -167,6 +169,26 @@ TEST_CASE("writer: a failure leaves the older file and nothing else") {
     }
     CHECK(read_text(folder / "m.fovea") == "older");
     CHECK(folder.n_files() == 1);
+}
+
+TEST_CASE("writer: what has the temporary name already stays, and so does what it leads to") {
+    TemporaryFolder folder;
+    const std::string temporary = ".part-" + std::to_string(getpid());
+    for (const char* name : {"m.fovea", "y.npy"}) {
+        CAPTURE(name);
+        write_text(folder / "victim", "older");
+        fs::create_symlink(folder / "victim", folder.path() / (name + temporary));
+        const std::string line = refusal_of([&] {
+            if (name[0] == 'm')
+                write_file(random_model(llama_config(), 5), folder / name, {});
+            else
+                OutputFile(folder / name).stream() << "x";
+        });
+        CHECK(contains(line, "File exists"));
+        CHECK(read_text(folder / "victim") == "older");
+        CHECK(fs::is_symlink(folder.path() / (name + temporary)));
+        CHECK(!fs::exists(folder / name));
+    }
 }
 
 TEST_CASE("writer: targets that can't be") {

@@ -1,6 +1,7 @@
 // A file that is there whole or not at all.
 #pragma once
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "unfinished.h"
@@ -22,7 +23,7 @@ private:
     std::string path_, target_;
     bool in_place_;
     std::string temporary_;
-    Unfinished unfinished_;
+    std::optional<Unfinished> unfinished_;
     std::ofstream file_;
 };
 

@@ -23,8 +23,10 @@ public:
         std::size_t resume = 0;             ///< where to look for the next one
     };
     /// The leftmost added token from `pos` on, the longest where several start together, of those that are matched in
-    /// the normalized text or of those in the text as given. `taken` bounds the space that may go with it on the left.
-    [[nodiscard]] Match next(std::string_view text, std::size_t pos, std::size_t taken,
+    /// the normalized text or of those in the text as given. `taken` bounds the space that may go with it on the left;
+    /// `space_end`, 0 at first, is where the space ends that went with the last one on the right: tokens that are made of
+    /// space would else look through all of it each.
+    [[nodiscard]] Match next(std::string_view text, std::size_t pos, std::size_t taken, std::size_t& space_end,
                              bool normalized) const noexcept {
         for (; pos < text.size(); ++pos) {
             const auto first = static_cast<std::uint8_t>(text[pos]);
@@ -39,7 +41,10 @@ public:
                 if (!(classes_.of(c) & kSpace)) break;
                 match.begin -= c.bytes;
             }
-            if (token->flags & kAddedTakesRight) match.end = classes_.run_end(text, match.end, kSpace);
+            if (token->flags & kAddedTakesRight) {
+                if (match.end < space_end) match.end = space_end;
+                space_end = match.end = classes_.run_end(text, match.end, kSpace);
+            }
             return match;
         }
         return {};
@@ -155,9 +160,9 @@ private:
 
     [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept {
         const bool normalized = tables_.steps[step_index].mode == 1;
-        std::size_t taken = 0;  // up to here the text is dealt with
+        std::size_t taken = 0, space_end = 0;  // up to `taken` the text is dealt with
         for (std::size_t pos = 0; pos < piece.text.size();) {
-            const AddedTokens::Match match = added_.next(piece.text, pos, taken, normalized);
+            const AddedTokens::Match match = added_.next(piece.text, pos, taken, space_end, normalized);
             if (!match.token) break;
             pos = match.resume;
             if (!match.taken) continue;

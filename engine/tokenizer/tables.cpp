@@ -4,7 +4,6 @@ namespace fovea {
 namespace {
 
 constexpr std::uint32_t kMaxTables = 64;
-constexpr std::uint32_t kMaxSteps = 16;  // their nesting is the depth of encode's recursion
 
 /// Whether the table's extent fits in the section, and `out` then views it as whole elements of T.
 template<class T>

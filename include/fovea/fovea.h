@@ -91,7 +91,7 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
                                 size_t arena_bytes, fovea_session** session);
 
 /// Writes the ids of `text`, any bytes, and their number. With `read_special` a "<|name|>" in it is that special token.
-/// Errors, *n_tokens 0: those of encode; a text above max_text_bytes is FOVEA_BUFFER_TOO_SMALL.
+/// Errors, *n_tokens 0: those of encode; a text above max_text_bytes may be FOVEA_BUFFER_TOO_SMALL.
 fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int read_special,
                           uint32_t* tokens, size_t capacity, size_t* n_tokens);
 

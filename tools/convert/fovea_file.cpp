@@ -79,6 +79,14 @@ std::vector<std::pair<std::string, std::string>> read_info(std::span<const std::
     return info;
 }
 
+/// To run a model whose tensors share bytes is safe; its copy would have them all, and be larger than any disk.
+void refuse_overlaps(std::vector<TensorRecord> records, const std::filesystem::path& path) {
+    std::ranges::sort(records, {}, &TensorRecord::offset);
+    const auto overlap = [](const TensorRecord& a, const TensorRecord& b) { return b.offset - a.offset < a.bytes; };
+    if (std::ranges::adjacent_find(records, overlap) != records.end())
+        throw Refusal(path.string() + ": want tensors with bytes of their own, have two that share some");
+}
+
 }  // namespace
 
 ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) {
@@ -99,6 +107,7 @@ ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) 
                           ": want f32, f16 or bf16 to convert from, have a quantized type");
         if (r.layout == static_cast<std::uint8_t>(Layout::panels)) source.type = static_cast<Type>(r.type);
     }
+    refuse_overlaps(tensors->records(), path);
     source.read_rows = [tensors](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
         tensors->read_rows(spec, row_begin, n_rows, out);
     };

@@ -22,7 +22,6 @@ constexpr const char* kTokens = "tokenizer.ggml.tokens";
 constexpr const char* kScores = "tokenizer.ggml.scores";
 constexpr const char* kKinds = "tokenizer.ggml.token_type";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
-constexpr std::size_t kMostPieceBytes = 1024;  // keeps the ways to part all pieces in two few
 
 /// tokenizer.ggml.token_type
 enum Kind : std::int32_t { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -164,7 +163,7 @@ private:
             if (texts_[id].size() > kMostPieceBytes)
                 refuse(kTokens, place + "want at most " + std::to_string(kMostPieceBytes) + " bytes, have " +
                                     std::to_string(texts_[id].size()));
-            pieces[id] = replaced(std::string(texts_[id]), kMetaspace, " ");
+            pieces[id] = replaced(texts_[id], kMetaspace, " ");
             if (add_special(id, pieces[id])) continue;
             if (const int byte = byte_of_token(texts_[id]); kinds_[id] == kByte && byte >= 0) {
                 const char as_char = static_cast<char>(byte);

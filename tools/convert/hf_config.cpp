@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "refusal.h"
@@ -187,11 +188,12 @@ void read_bert(const Fields& fields, HfConfig& result) {
 void add_ids(const Fields& fields, const char* name, std::uint32_t vocab_size, std::vector<Token>& ids) {
     if (!fields.has(name)) return;
     const nlohmann::json& field = fields.json()[name];
+    std::set<Token> known(ids.begin(), ids.end());
     for (const nlohmann::json& id : field.is_array() ? field : nlohmann::json::array({field})) {
         if (!id.is_number_integer()) fields.refuse(name, "a token's id or a list of them");
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab_size) continue;
         const auto token = id.get<Token>();
-        if (std::find(ids.begin(), ids.end(), token) == ids.end()) ids.push_back(token);
+        if (known.insert(token).second) ids.push_back(token);
     }
 }
 

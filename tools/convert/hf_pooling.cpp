@@ -61,6 +61,9 @@ fs::path read_sentence_modules(const fs::path& modules, Stack& stack) {
             return list[i][key].get<std::string>();
         };
         const std::string type = text_of("type"), path = text_of("path");
+        const fs::path inner = path;
+        if (inner.is_absolute() || std::find(inner.begin(), inner.end(), "..") != inner.end())
+            refuse("a path out of the folder, " + path);
         if (i >= std::size(kOrder) || type.substr(type.find_last_of('.') + 1) != kOrder[i]) refuse(type);
         if (i == 0) encoder = path;
         if (i == 1) stack.pooling = read_pooling(modules.parent_path() / path / "config.json");

@@ -56,7 +56,9 @@ private:
     void parse(const char* text, std::uint64_t n) {
         std::string name;
         const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {
-            if (depth > 3) refuse("header: want objects of numbers, have deeper nesting");
+            // The parser looks through an object whenever one within it ends.
+            const bool is_inner_object = event == Json::parse_event_t::object_start && depth > 1;
+            if (depth > 3 || is_inner_object) refuse("header: want objects of numbers, have deeper nesting");
             if (event == Json::parse_event_t::key && depth == 1) name = parsed.get<std::string>();
             if (event == Json::parse_event_t::object_end && depth == 1) {
                 if (name != "__metadata__") add(name, parsed);

@@ -36,10 +36,29 @@ Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
                   std::to_string(mapping.bytes().size()));
 }
 
+void check_json_depth(std::span<const char> text, const std::string& file_name) {
+    constexpr int kMostLevels = 64;
+    int depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (in_string && text[i] == '\\')
+            ++i;
+        else if (text[i] == '"')
+            in_string = !in_string;
+        else if (!in_string && (text[i] == '{' || text[i] == '['))
+            ++depth;
+        else if (!in_string && (text[i] == '}' || text[i] == ']'))
+            --depth;
+        if (depth > kMostLevels)
+            throw Refusal(file_name + ": want at most " + std::to_string(kMostLevels) + " levels of JSON, have more");
+    }
+}
+
 Fields Fields::read(const std::filesystem::path& path) {
     const Mapping mapping = map_source(path, kMostJsonBytes);
     const auto bytes = mapping.bytes();
     const char* text = reinterpret_cast<const char*>(bytes.data());
+    check_json_depth({text, bytes.size()}, path.string());
     try {
         nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());
         if (!json.is_object()) throw Refusal(path.string() + ": want a JSON object, have " + json.type_name());

@@ -17,6 +17,9 @@ namespace fovea {
 /// The same for one that is read whole; it has at most `most_bytes`.
 [[nodiscard]] Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes);
 
+/// Refuses JSON with more than 64 levels, before a tree is made of it: what copies or prints a tree calls itself for each.
+void check_json_depth(std::span<const char> text, const std::string& file_name);
+
 /// The JSON object that is one small file (4 MB at most) or part of one, and how its fields are read. A field that is
 /// null counts as not there. Throws Refusal: "FILE: FIELD: want …, have …".
 class Fields {

@@ -1,5 +1,6 @@
 #include "convert/tokenizer_bin.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -40,8 +41,9 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
         take(&score, sizeof score, id);
         take(&n, sizeof n, id);
         if (std::isnan(score)) refuse(id, "wanted a score, had NaN");
-        if (n < 0 || n > longest)
-            refuse(id, "wanted at most " + std::to_string(longest) + " bytes, had " + std::to_string(n));
+        const std::int32_t most = std::min(longest, static_cast<std::int32_t>(kMostPieceBytes));
+        if (n < 0 || n > most)
+            refuse(id, "wanted at most " + std::to_string(most) + " bytes, had " + std::to_string(n));
         if (bytes.size() - pos < static_cast<std::size_t>(n))
             refuse(id, "wanted " + std::to_string(n) + " more bytes, had " + std::to_string(bytes.size() - pos));
         pieces.texts.emplace_back(reinterpret_cast<const char*>(bytes.data()) + pos, n);

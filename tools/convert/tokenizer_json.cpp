@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "convert/source_file.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
@@ -16,14 +17,36 @@ namespace {
 
 using nlohmann::json;
 
-/// The file without its two large parts.
+/// The file's parts that are read here, without the two large ones. Whenever an object ends, the parser looks through
+/// what it is in: so added tokens, of which there may be many, are taken out of their list one by one, and of other
+/// objects there may not be many.
 json parse_small_parts(std::span<const char> text, const std::string& file_name) {
-    const auto keep = [](int depth, json::parse_event_t event, json& parsed) {
-        return !(depth == 2 && event == json::parse_event_t::key && (parsed == "vocab" || parsed == "merges"));
+    static constexpr const char* kParts[] = {"normalizer", "pre_tokenizer", "model",
+                                             "decoder",    "added_tokens",  "post_processor"};
+    constexpr int kMostObjects = 4096;
+    bool in_added = false;
+    int n_objects = 0;
+    json added = json::array();
+    const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
+        const bool is_added = in_added && depth == 2;
+        if (event == json::parse_event_t::key && depth == 1) {
+            in_added = parsed == "added_tokens";
+            return std::any_of(std::begin(kParts), std::end(kParts), [&](const char* part) { return parsed == part; });
+        }
+        if (event == json::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
+        if (event == json::parse_event_t::object_start && !is_added && ++n_objects > kMostObjects)
+            throw Refusal(file_name + ": wanted at most " + std::to_string(kMostObjects) +
+                          " objects beside added tokens, had more");
+        if (event != json::parse_event_t::object_end || !is_added) return true;
+        added.push_back(std::move(parsed));
+        return false;
     };
+    check_json_depth(text, file_name);
     try {
         json parts = json::parse(text.begin(), text.end(), keep);
         if (!parts.is_object()) throw Refusal(file_name + ": wanted a JSON object, had " + parts.type_name());
+        if (const auto list = parts.find("added_tokens"); list != parts.end() && list->is_array() && list->empty())
+            *list = std::move(added);
         return parts;
     } catch (const json::exception& error) {
         throw Refusal(file_name + ": wanted JSON, had " + error.what());
@@ -114,7 +137,7 @@ private:
         }
         bytes = spelling;
         if (!steps_.spaces) return true;
-        bytes = replaced(std::move(bytes), kMetaspace, " ");
+        bytes = replaced(bytes, kMetaspace, " ");
         return spelling.find(' ') == std::string_view::npos;
     }
 

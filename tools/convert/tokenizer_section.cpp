@@ -192,6 +192,9 @@ std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
     header.n_tokens = source.tokens.size();
     header.bos = source.bos;
     header.unknown = source.unknown;
+    if (source.steps.size() > kMaxSteps)
+        throw Refusal("tokenizer: wanted at most " + std::to_string(kMaxSteps) + " steps from text to words, had " +
+                      std::to_string(source.steps.size()));
     set_growth(header, source);
 
     SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::lower_case));

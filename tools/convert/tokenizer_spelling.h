@@ -22,9 +22,12 @@ bool spelled_bytes(std::string_view text, std::string& bytes);
 /// The byte that such a token stands for, or -1.
 [[nodiscard]] int byte_of_token(std::string_view spelling);
 
+/// A piece's bytes, so that the ways to part it in two are few.
+inline constexpr std::size_t kMostPieceBytes = 1024;
+
 /// SentencePiece's BPE merges the neighbours whose joined text has the best score, so each way to part a piece in two
 /// is a merge, ranked by the score of the whole; equal scores are equal ranks, and of equal pieces the first counts.
-///   texts, scores  by id
+///   texts, scores  by id; a text has at most kMostPieceBytes
 ///   ids            which of them are pieces of text
 [[nodiscard]] std::vector<TokenizerMerge> piece_merges(std::span<const std::string_view> texts,
                                                        std::span<const float> scores,

@@ -206,7 +206,7 @@ TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer
     for (TokenizerStep& step : steps.normalizer)
         if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
             const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
-            step = make_step(StepKind::prepend, step.mode, {}, replaced(std::string(to), kMetaspace, " "));
+            step = make_step(StepKind::prepend, step.mode, {}, replaced(to, kMetaspace, " "));
         }
     return steps;
 }
@@ -267,13 +267,15 @@ void read_template(const JsonField& post_processor, std::vector<std::uint32_t>& 
 }
 
 std::string normalized(const JsonField& content, const TextSteps& steps) {
+    constexpr std::size_t kMostBytes = 1u << 16;  // on the way, where each step may make it longer
     std::string text = content.text();
     for (const TokenizerStep& step : steps.normalizer) {
+        if (text.size() > kMostBytes) content.refuse("at most " + std::to_string(kMostBytes) + " bytes in each step");
         const std::string_view from(reinterpret_cast<const char*>(step.from), step.n_from);
         const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
         switch (static_cast<StepKind>(step.kind)) {
             case StepKind::prepend: text.insert(0, to); break;
-            case StepKind::replace: text = replaced(std::move(text), from, to); break;
+            case StepKind::replace: text = replaced(text, from, to); break;
             case StepKind::characters:
                 if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }))
                     content.refuse("visible ASCII, where BertNormalizer or Lowercase applies to an added token");
@@ -289,10 +291,15 @@ std::string normalized(const JsonField& content, const TextSteps& steps) {
     return text;
 }
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-    for (std::size_t pos = text.find(from); pos != std::string::npos; pos = text.find(from, pos + to.size()))
-        text.replace(pos, from.size(), to);
-    return text;
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+    std::string result;
+    for (;;) {
+        const std::size_t pos = text.find(from);
+        result += text.substr(0, pos);
+        if (pos == std::string_view::npos) return result;
+        result += to;
+        text.remove_prefix(pos + from.size());
+    }
 }
 
 }  // namespace fovea

@@ -63,6 +63,6 @@ inline constexpr std::string_view kMetaspace = "\xe2\x96\x81";  // ▁
 inline constexpr std::string_view kContinues = "##";            // how WordPiece spells what continues a word
 
 /// `text` with every `from` made `to`.
-[[nodiscard]] std::string replaced(std::string text, std::string_view from, std::string_view to);
+[[nodiscard]] std::string replaced(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace fovea

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -157,9 +158,11 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 class TemporaryFile {
 public:
     explicit TemporaryFile(const std::filesystem::path& target)
-        : target_(target), path_(target.string() + ".part-" + std::to_string(::getpid())), unfinished_(path_.string()) {
-        fd_ = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        : target_(target),
+          path_(target.string() + ".part-" + std::to_string(::getpid())),
+          fd_(::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666)) {
         if (fd_ < 0) refuse_io(path_, "create");
+        unfinished_.emplace(path_.string());  // not before: a file that is there already is somebody else's
     }
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -199,8 +202,8 @@ private:
     }
 
     std::filesystem::path target_, path_;
-    Unfinished unfinished_;
-    int fd_ = -1;
+    int fd_;
+    std::optional<Unfinished> unfinished_;
     bool committed_ = false;
 };
 
