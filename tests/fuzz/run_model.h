@@ -12,9 +12,11 @@
 
 namespace fovea::fuzz {
 
-/// What is run; anything larger would run too, but for long.
+/// What is run, and how; anything larger would run too, but for long.
 struct Most {
     std::uint64_t arena_bytes = 16 << 20, parameters = 1 << 20;
+    Type kv_type = Type::f32;
+    bool weights = false;  ///< again for the attention weights of each layer
 };
 
 enum class Outcome { refused, too_large, no_session, ran };
@@ -92,6 +94,28 @@ inline std::vector<float> result_of(Session& session) {
     return {};
 }
 
+/// Asked for the attention weights of any layer, with room for those, a session gives the same result.
+inline void look(Session& session, const std::vector<float>& result) {
+    const Config& config = session.model().config();
+    constexpr std::uint32_t kSide = 8;  // more than there are rows, appended keys among them
+    for (const bool in_encoder : {false, true})
+        for (const bool cross : {false, true})
+            for (const bool per_head : {false, true}) {
+                const Stack& stack = in_encoder || !config.decoder.n_layers ? config.encoder : config.decoder;
+                for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+                    std::vector<float> out(std::size_t{2 * kSide * kSide} *
+                                           (per_head ? stack.block(layer).n_heads : 1));
+                    if (!set_weights(session, {layer, in_encoder, cross, per_head, kSide, kSide, out}).ok()) continue;
+                    (void)rewind(session, 0);
+                    const std::vector<float> again = result_of(session);
+                    promise(again.size() == result.size() &&
+                                std::memcmp(again.data(), result.data(), result.size() * sizeof(float)) == 0,
+                            "weights change no result");
+                    (void)set_weights(session, {});
+                }
+            }
+}
+
 /// Opens and runs a file, on every instruction set there is, and says how far that went.
 inline Outcome run_model(std::span<const std::byte> file, const Most& most = {}) {
     Model model;
@@ -99,10 +123,11 @@ inline Outcome run_model(std::span<const std::byte> file, const Most& most = {})
     speak(model);
     if (count_parameters(model.config()).total > most.parameters) return Outcome::too_large;
     // A model is for logits or for rows, and limits of the other kind are refused.
-    Limits limits{.max_batch = Rows::kRows, .max_sequences = 2};
+    Limits limits{.max_batch = Rows::kRows, .kv_type = most.kv_type, .max_sequences = 2};
     Plan plan;
     if (!make_plan(model.config(), limits, plan).ok()) {
-        limits = {.max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u, .max_batch = 4};
+        limits = {
+            .max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u, .max_batch = 4, .kv_type = most.kv_type};
         if (!make_plan(model.config(), limits, plan).ok()) return Outcome::no_session;
     }
     if (plan.arena_bytes > most.arena_bytes) return Outcome::too_large;
@@ -120,6 +145,7 @@ inline Outcome run_model(std::span<const std::byte> file, const Most& most = {})
         if (out.empty()) return Outcome::no_session;  // it takes other inputs than ours
         promise(out.size() == first.size() && std::memcmp(out.data(), first.data(), out.size() * sizeof(float)) == 0,
                 "every instruction set computes the same bits");
+        if (most.weights) look(session, out);
     }
     return Outcome::ran;
 }

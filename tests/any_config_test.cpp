@@ -1,0 +1,118 @@
+// Configurations changed at random, a few fields at a time: refused, or a model that is written, opened, planned and
+// run, with the same bits on every instruction set. Damaged files seldom get this far: their tensors no longer fit.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <type_traits>
+
+#include "fuzz/run_model.h"
+#include "fuzz/tiny_models.h"
+
+namespace fovea::testing {
+namespace {
+
+/// Gives the field of that number, counted through a record, another value.
+struct Change {
+    std::uint32_t number, value;
+
+    void operator()(const char*, auto& field, auto...) {
+        using T = std::remove_reference_t<decltype(field)>;
+        if (number-- != 0) return;
+        if constexpr (std::is_same_v<T, float>)
+            field = static_cast<float>(value) / 4;
+        else if constexpr (std::is_enum_v<T>)
+            field = static_cast<T>(value % 5);
+        else
+            field = value;
+    }
+    void flags(auto&... flag) { ((number-- == 0 ? void(flag = value % 2) : void()), ...); }
+    void skip(std::size_t) {}
+};
+
+class AnyConfig {
+public:
+    explicit AnyConfig(std::uint32_t seed) : random_(seed) {
+        static const std::vector<fuzz::Tiny> models = fuzz::tinier_models();
+        const fuzz::Tiny& model = models[below(static_cast<std::uint32_t>(models.size()))];
+        config = model.config;
+        type = model.type;
+        if (below(8) == 0) std::swap(config.encoder, config.decoder);
+        if (below(8) == 0) (below(2) ? config.encoder : config.decoder) = model.config.decoder;
+        for (Stack* stack : {&config.encoder, &config.decoder})
+            if (stack->n_layers && below(2)) repeat(*stack);
+        for (std::uint32_t n = below(6); n > 0; --n) change(below(2) ? config.encoder : config.decoder);
+    }
+
+    Config config;
+    Type type;
+
+private:
+    [[nodiscard]] std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+
+    /// Up to three layers, of as many shapes at most.
+    void repeat(Stack& stack) {
+        stack.n_layers = 1 + below(3);
+        stack.n_blocks = 1 + below(stack.n_layers);
+        for (std::uint32_t i = 1; i < stack.n_blocks; ++i) stack.blocks[i] = stack.blocks[0];
+        std::vector<std::uint8_t>& layers = layers_.emplace_back(stack.n_layers);
+        for (std::uint8_t& layer : layers) layer = static_cast<std::uint8_t>(below(stack.n_blocks));
+        stack.layer_blocks = layers;
+    }
+
+    void change(Stack& stack) {
+        const std::uint32_t kind = below(8);
+        const std::uint32_t value = kind == 0   ? 1u << below(32)
+                                    : kind == 1 ? 0u - below(3)
+                                    : kind == 2 ? 4 * below(10)
+                                                : below(10);
+        Change field{below(40), value};
+        if (below(3) == 0)
+            for_each_stack_field(stack, field);
+        else
+            for_each_block_field(stack.blocks[below(3)], field);
+    }
+
+    std::mt19937 random_;
+    std::vector<std::vector<std::uint8_t>> layers_;
+};
+
+TEST_CASE("any configuration is refused, or has a model that runs with the same bits on every instruction set") {
+    unsigned n = 4000, first = 0;
+    const char* asked = std::getenv("FOVEA_ANY_CONFIGS");  // how many, and the first's number
+    if (asked) REQUIRE(std::sscanf(asked, "%u,%u", &n, &first) == 2);
+    int counts[fuzz::kOutcomes] = {};
+    for (unsigned seed = first; seed != first + n; ++seed) {
+        CAPTURE(seed);
+        const AnyConfig any(seed);
+        if (!check(any.config).ok()) {
+            ++counts[static_cast<int>(fuzz::Outcome::refused)];
+            continue;
+        }
+        Plan plan;
+        (void)make_plan(any.config, {}, plan);
+        if (count_parameters(any.config).total > 1 << 15 || any.config.encoder.n_layers > 3 ||
+            any.config.decoder.n_layers > 3) {
+            ++counts[static_cast<int>(fuzz::Outcome::too_large)];
+            continue;
+        }
+        AlignedBytes file;
+        try {
+            file = write_bytes(random_model(any.config, 1), {.type = any.type, .weights_alignment = 64});
+        } catch (const Refusal& refusal) {
+            FAIL("seed ", seed, ": ", refusal.what());
+        }
+        constexpr Type kKvTypes[] = {Type::f32, Type::f16, Type::q8};
+        const fuzz::Outcome outcome = fuzz::run_model(
+            file,
+            {.arena_bytes = 4 << 20, .parameters = 1 << 15, .kv_type = kKvTypes[seed % 3], .weights = seed % 5 == 0});
+        CHECK(outcome != fuzz::Outcome::refused);
+        ++counts[static_cast<int>(outcome)];
+    }
+    for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
+    CHECK(counts[static_cast<int>(fuzz::Outcome::ran)] > counts[static_cast<int>(fuzz::Outcome::refused)] / 10);
+}
+
+}  // namespace
+}  // namespace fovea::testing
