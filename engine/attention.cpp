@@ -122,7 +122,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         const Input& in = inputs[first];
         const Type type = products[first].matrix.type;
         while (end < 3 && inputs[end].rows.data == in.rows.data && inputs[end].n_rows == in.n_rows &&
-               is_quantized(products[end].matrix.type) == is_quantized(type))
+               inputs[end].width == in.width && is_quantized(products[end].matrix.type) == is_quantized(type))
             ++end;
         if (first) pass.sync();  // the last operand's place is used again
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);

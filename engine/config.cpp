@@ -102,13 +102,27 @@ void check_stack(const Stack& s, Checks& check) {
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) check_block(s, s.blocks[i], check);
 }
 
+/// A stack that is not there has nothing else either: many look at one field alone.
+struct Absent {
+    Checks& check;
+
+    template<class T>
+    void operator()(const char*, T value, auto...) {
+        if constexpr (!std::is_floating_point_v<T>) check.expect(value == T{}, "n_layers", 1, 0);
+    }
+    void flags(auto... flag) { check.expect(!(flag || ...), "n_layers", 1, 0); }
+    void skip(std::size_t) {}
+};
+
 }  // namespace
 
 Status check(const Config& config) noexcept {
     Checks check;
     const auto& [encoder, decoder] = config;
     check.expect(encoder.n_layers || decoder.n_layers, "n_layers", 1, 0);
-    for (const Stack* s : {&encoder, &decoder}) check.expect(s->n_layers || !s->n_blocks, "n_layers", 1, 0);
+    Absent absent{check};
+    for (const Stack* s : {&encoder, &decoder})
+        if (!s->n_layers) for_each_stack_field(*s, absent);
     if (encoder.n_layers) check_stack(encoder, check);
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
         check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);

@@ -163,6 +163,9 @@ Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& p
             values = kind == Kind::decode ? values + v : at_least(values, v);
         }
     }
+    constexpr std::uint64_t kMostTasks = 0xffffffffu;  // a pass counts them in 32 bits
+    if (const std::uint64_t n = at_least(map.capacity, map.max_rows) * widest.n_heads; n > kMostTasks)
+        return {Code::bad_limits, "positions times heads at most", kMostTasks, n};
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
     map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);

@@ -103,6 +103,13 @@ TEST_CASE("config: a stack that is not there has no blocks, a block without head
         config.encoder.n_blocks = n_blocks;
         CHECK(std::string(check(config).what) == "n_layers");
     }
+    config.encoder = {};
+    CHECK(check(config).ok());
+    config.encoder.has_output_head = true;
+    CHECK(std::string(check(config).what) == "n_layers");
+    config.encoder = {};
+    config.encoder.max_positions = 1;
+    CHECK(std::string(check(config).what) == "n_layers");
     check_invalid("n_kv_heads", [](Stack&, Block& b) { b.n_heads = 0; });
     check_invalid("head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = 0; });
     check_invalid("value_head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = b.head_dim = 0; });
@@ -115,6 +122,16 @@ TEST_CASE("config: logits come from a decoder that attends to no memory") {
     Plan plan;
     CHECK(make_plan(config, {}, plan).code == Code::unsupported);
     CHECK(plan.arena_bytes == 0);
+}
+
+TEST_CASE("config: a pass's tasks are counted in 32 bits, and a plan refuses more") {
+    Config config = llama_config(1, 48, 1u << 15, 1, 2, 88, 1u << 22);
+    REQUIRE(check(config).ok());
+    Plan plan;
+    CHECK(make_plan(config, {.max_kv_len = 1u << 16, .max_batch = 1}, plan).ok());
+    const Status status = make_plan(config, {.max_kv_len = 1u << 17, .max_batch = 1}, plan);
+    CHECK(status.code == Code::bad_limits);
+    CHECK(status.had == std::uint64_t{1} << 32);
 }
 
 TEST_CASE("config: the table of layers") {
@@ -188,10 +205,12 @@ TEST_CASE("config: the largest there may be still counts and plans without overf
     CHECK(count.layer_attention == std::uint64_t{1} << 44);  // 4 maps of 2^22 by 2^20
     CHECK(count.attention == std::uint64_t{1} << 56);
     Plan plan;
-    const Limits limits{.max_batch = 1u << 22, .n_threads = kMaxThreads};
+    Limits limits{.max_batch = 1u << 22, .n_threads = kMaxThreads};
+    CHECK(make_plan(config, limits, plan).code == Code::bad_limits);  // 2^34 tasks
+    limits.max_kv_len = limits.max_batch = (1u << 20) - 16;
     REQUIRE(make_plan(config, limits, plan).ok());
-    CHECK(plan.arena_bytes > std::uint64_t{1} << 59);
-    CHECK(plan.arena_bytes < std::uint64_t{1} << 61);
+    CHECK(plan.arena_bytes > std::uint64_t{1} << 57);
+    CHECK(plan.arena_bytes < std::uint64_t{1} << 59);
 }
 
 }  // namespace

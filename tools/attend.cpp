@@ -214,6 +214,10 @@ Attended attended_of(const OpenedModel& opened, const Job& job) {
 
 /// The steps, and how what they end in compares with the fused path's result.
 void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
+    const Config& config = model.config();
+    const Block& block = (config.decoder.n_layers ? config.decoder : config.encoder).blocks[0];
+    if (block.window || block.query_key_norm != Norm::none)
+        throw Refusal("--explain, want attention without a window and norms of queries and keys, had one with them");
     const AttentionSize& size = job.size;
     const std::uint64_t most = kMostExplained / (size.n_sequences * size.n_heads);
     if (size.n_keys + 2 > most / std::max<std::uint64_t>(size.n_queries, 1))

@@ -206,7 +206,7 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
                                                    {"read_peak", of(&Sample::read_peak)},
                                                    {"prefill_share", of(&Sample::prefill_share)},
                                                    {"decode_share", of(&Sample::decode_share)}}
-                                .dump()
+                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
                                 .c_str());
         return;
     }
@@ -231,6 +231,7 @@ void bench(BenchOptions& options) {
     settle(options.common);
     const OpenedModel opened =
         options.preset.empty() ? open_path(options.model) : open_random(options.preset, options.type);
+    need_logits(opened);
     const std::uint64_t n_positions = std::uint64_t{options.n_prompt} + options.n_new;
     const std::uint64_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
     if (n_positions > context)

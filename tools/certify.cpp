@@ -135,6 +135,7 @@ void certify(CertifyOptions& options) {
     const std::uint32_t asked_threads = options.common.n_threads;
     settle(options.common);
     const OpenedModel opened = open_path_or_demo(options.model);
+    need_logits(opened);
     const std::vector<Token> tokens = certify_tokens(options, opened);
     if (tokens.empty()) throw Refusal("-p, want a text of 1 token or more, had none", 2);
     const std::uint32_t context = opened.model.config().decoder.max_positions;

@@ -9,6 +9,7 @@
 #include "convert/convert.h"
 #include "options.h"
 #include "refusal.h"
+#include "report.h"
 #include "verbs.h"
 
 namespace fovea {
@@ -57,13 +58,14 @@ void convert_as_asked(Arguments& arguments) {
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
     options.show_progress = isatty(STDERR_FILENO);
     convert(options);
-    losses.print();
     if (arguments.common.json)
         std::printf("%s\n", nlohmann::ordered_json{{"file", arguments.output},
                                                    {"file_bytes", std::filesystem::file_size(options.output)},
                                                    {"quantized", losses.tensors}}
                                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
                                 .c_str());
+    flush_output();
+    losses.print();
 }
 
 }  // namespace

@@ -47,10 +47,11 @@ void write_bytes(std::ofstream& out, std::span<const std::byte> bytes) {
     for (; at < bytes.size(); ++at) out << "    .byte " << std::to_integer<unsigned>(bytes[at]) << '\n';
 }
 
-void embed(const EmbedOptions& options) {
+void embed(EmbedOptions& options) {
     need_model(options.model);
     if (options.output.empty()) throw Refusal("-o, want the file to write, had none", 2);
     check_symbol(options.symbol);
+    settle(options.common);
     const OpenedModel opened = open_path(options.model, {.verify_checksums = true});
     const std::span<const std::byte> bytes = opened.model.bytes();
     const std::string &begin = options.symbol, end = begin + "_end";

@@ -58,7 +58,18 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     return side;
 }
 
-/// -p's text, or each line of --texts, as ids; those beyond the model's positions are cut off.
+/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
+void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
+    if (ids.size() <= most) return;
+    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
+    const auto n_last = static_cast<std::size_t>(differs - of_no_text.rbegin());
+    ids.resize(most);
+    if (n_last <= most)
+        std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
+                  ids.end() - static_cast<std::ptrdiff_t>(n_last));
+}
+
+/// -p's text, or each line of --texts, as ids, at most as many as the model has positions.
 Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::uint32_t max_positions) {
     Side side;
     std::vector<std::string> texts;
@@ -68,9 +79,10 @@ Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::ui
         for (std::string line; std::getline(file, line);) texts.push_back(line);
         if (texts.empty()) throw Refusal(options.texts + ": lines, want 1 or more, had none");
     }
+    const std::vector<Token> of_no_text = encode_text(opened, "", false);
     for (const std::string& text : texts) {
         std::vector<Token> ids = encode_text(opened, text, false);
-        if (ids.size() > max_positions) ids.resize(max_positions);
+        cut(of_no_text, max_positions, ids);
         if (ids.empty()) throw Refusal("text, want 1 token or more, had none");
         side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
         side.ids.insert(side.ids.end(), ids.begin(), ids.end());
@@ -114,7 +126,8 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     job.encodes = config.encoder.n_layers != 0;
     job.decodes = config.decoder.n_layers != 0;
     job.last = job.decodes ? &config.decoder : &config.encoder;
-    job.reads_memory = job.decodes && job.last->blocks[0].cross_attention;
+    for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
+        job.reads_memory |= job.decodes && block.cross_attention;
     if (job.last->has_output_head)
         throw Refusal(opened.name + ": model, want an encoder or a decoder of vectors, had one for logits");
     const Stack& first = job.encodes ? config.encoder : config.decoder;
@@ -123,6 +136,7 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
         throw Refusal("-p or --texts, want one of them, had " + std::string(options.has_text ? "both" : "neither"), 2);
     if (!reads_ids && (options.has_text || !options.texts.empty()))
         throw Refusal(opened.name + ": text, want a model with a vocabulary, had one without");
+    if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
     const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
         if (path.empty()) throw Refusal(std::string(option) + ", want an .npy file, had none", 2);
         return read_side(path, stack.d_model, options.seq_first);
@@ -140,6 +154,18 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
         job.memory = vectors("--memory", options.memory, config.decoder);
     else
         refuse_given("--memory", options.memory, "a model that makes or reads none");
+    if (!job.encodes) {
+        refuse_given("--source-mask", options.source_mask, "a decoder alone");
+        refuse_given("--source-padding-mask", options.source_padding, "a decoder alone");
+    }
+    if (!job.decodes) {
+        refuse_given("--target-mask", options.target_mask, "an encoder alone");
+        refuse_given("--target-padding-mask", options.target_padding, "an encoder alone");
+    }
+    if (!job.reads_memory) {
+        refuse_given("--memory-mask", options.memory_mask, "a model that reads no memory");
+        refuse_given("--memory-padding-mask", options.memory_padding, "a model that reads no memory");
+    }
 
     const auto size = [](const Side& queries, const Side& keys, const Stack& stack) {
         return AttentionSize{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
@@ -270,7 +296,7 @@ void add_encode(CLI::App& app) {
     auto options = std::make_shared<VectorOptions>();
     CLI::App& verb = *app.add_subcommand("encode", "Vectors of a text, or of what an encoder or decoder is given");
     add_model(verb, options->model);
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "a text");
+    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "a text, cut where the model's positions end");
     const auto file = [&](const char* name, std::string& path, const char* help) {
         add_text(verb, name, path, help)->type_name("FILE");
     };

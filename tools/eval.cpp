@@ -34,7 +34,7 @@ void print(const EvalOptions& options, const OpenedModel& opened, const Evaluati
                                  {"perplexity", e.against_perplexity()},
                                  {"kl_divergence", e.mean_divergence()},
                                  {"same_top", e.same_top()}};
-        std::printf("%s\n", object.dump().c_str());
+        std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
         return;
     }
     std::printf("%s: perplexity %.4f over %s tokens\n", one_line(opened.name).c_str(), e.perplexity(),
@@ -51,19 +51,25 @@ void eval(EvalOptions& options) {
     if (options.text.empty()) throw Refusal("--text, want a file, had none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
+    need_logits(opened);
     const std::vector<Token> tokens = encode_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
         throw Refusal(options.text + ": tokens, want at least 2, had " + std::to_string(tokens.size()));
+    const Stack& stack = opened.model.config().decoder;
+    for (const Token id : tokens)
+        if (id >= stack.vocab_size)
+            throw Refusal(opened.name + ": tokens, want ids below its vocab_size " + std::to_string(stack.vocab_size) +
+                          ", had " + std::to_string(id));
     const auto start = [&](const OpenedModel& of, std::uint32_t context) {
         const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
         return start_session(of, limits, options.common.isa_or_best());
     };
-    const Stack& stack = opened.model.config().decoder;
     std::uint32_t context = options.context ? options.context : stack.max_positions;
     std::optional<OpenedModel> against;
     std::optional<Running> against_running;
     if (!options.against.empty()) {
         against = open_path(options.against);
+        need_logits(*against);
         const Stack& other = against->model.config().decoder;
         if (other.vocab_size != stack.vocab_size)
             throw Refusal(options.against + ": tokens in its vocabulary, want " + std::to_string(stack.vocab_size) +
@@ -71,6 +77,7 @@ void eval(EvalOptions& options) {
         if (!options.context) context = std::min(context, other.max_positions);
         against_running = start(*against, context);
     }
+    if (context < 2) throw Refusal(opened.name + ": positions, want 2 or more, had " + std::to_string(context));
     Running running = start(opened, context);
     Evaluation sum;
     for (std::size_t begin = 0; begin < tokens.size(); begin += context)

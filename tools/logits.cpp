@@ -134,6 +134,7 @@ void logits(LogitsOptions& options) {
                       2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
+    need_logits(opened);
     check_layer(options.view, opened.model.config().decoder);
     const Input input = read_input(options, opened);
     Limits limits;
@@ -153,11 +154,11 @@ void logits(LogitsOptions& options) {
     if (options.trace) set_trace(running.session, tracer.tap());
     compute(opened, running, input, sink);
     if (sink.file) sink.file->close();
+    show_attention(options.view, opened, running.session, input.tokens, input.seq_len(), input.shape.size() == 2);
     if (options.common.json)
         print_json(opened, options, input, sink, tracer);
     else
         print_text(opened, options, sink, tracer);
-    show_attention(options.view, opened, running.session, input.tokens, input.seq_len(), input.shape.size() == 2);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
 
@@ -56,13 +57,16 @@ int run_command_line(int argc, char** argv) {
         "Runs attention models from one flat file on this machine's CPU, with the same bits on every CPU.\n"
         "With no model, `fovea run` shows the one that is built in."};
     app.name("fovea");
+    app.require_subcommand(0, 1);  // else a file named like a verb would be one more
     app.set_version_flag("--version", kVersion);
     add_verbs(app);
     try {
         app.parse(argc, argv);
         if (app.get_subcommands().empty()) throw Refusal("command, want one of " + verb_names(app) + ", had none", 2);
     } catch (const CLI::Success& done) {  // --help, --version
-        return app.exit(done);
+        const int status = app.exit(done);
+        if (!std::cout.flush()) throw Refusal("standard output, want to write all of the help, had an error");
+        return status;
     } catch (const CLI::ExtrasError& error) {
         throw Refusal(extra_argument(app, error), 2);
     } catch (const CLI::ArgumentMismatch& error) {
@@ -70,8 +74,7 @@ int run_command_line(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         throw Refusal(error.what(), 2);
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-        throw Refusal("standard output, want to write all of the result, had an error");
+    flush_output();
     return 0;
 }
 

@@ -46,6 +46,12 @@ OpenedModel open_path_or_demo(const std::string& path) {
     return opened;
 }
 
+void need_logits(const OpenedModel& opened) {
+    const auto& [encoder, decoder] = opened.model.config();
+    if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
+        throw Refusal(opened.name + ": model, want one for logits, had one for vectors");
+}
+
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {
     if (!opened.tokenizer.valid())
         throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without (--tokens takes ids)");

@@ -28,6 +28,8 @@ struct OpenedModel {
 /// The built-in model's file, 64-byte aligned, part of the program.
 [[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
 
+/// Refusal where it is no model for logits: no decoder, or one of vectors.
+void need_logits(const OpenedModel& opened);
 /// The model's tokenizer, or Refusal where it has none.
 [[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
 /// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.

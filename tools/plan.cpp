@@ -139,7 +139,8 @@ void print_plan(const std::string& name, const Config& config, std::uint64_t fil
     std::optional<Board> board;
     if (options.flash || options.ram) board.emplace(config, file_bytes, options);
     if (!options.picture.empty() && options.picture != "-")
-        write_picture(options.picture, draw_arena("arena of " + one_line(name), plan, picture_kind(options.picture)));
+        write_picture(options.picture,
+                      draw_arena("arena of " + token_label(name), plan, picture_kind(options.picture)));
     if (options.common.json) {
         print_json(name, plan, count, board ? &*board : nullptr);
     } else {

@@ -157,6 +157,11 @@ void require(const Status& status, const std::string& subject) {
     throw Refusal(subject.empty() ? words : subject + ": " + words);
 }
 
+void flush_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw Refusal("standard output, want to write all of the result, had an error");
+}
+
 std::string with_separators(std::uint64_t number) {
     std::string digits = std::to_string(number);
     for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');

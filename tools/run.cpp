@@ -146,6 +146,7 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
         const Generated made = generator.generate(tokens, options.generate(), write_piece);
         write_piece("\n");
         write_files();
+        flush_output();
         print_figures(stderr, made, running, opened);
     }
 }
@@ -208,6 +209,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
 void run(RunOptions& options) {
     settle(options.common);
     const OpenedModel opened = open_path_or_demo(options.model);
+    need_logits(opened);
     (void)need_tokenizer(opened);
     if (options.has_prompt) return run_once(options, opened);
     if (options.common.json) throw Refusal("prompt, want -p TEXT with --json, had none", 2);

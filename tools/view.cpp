@@ -18,6 +18,11 @@ std::uint32_t longest(const std::vector<std::vector<std::string>>& labels) {
     return static_cast<std::uint32_t>(n);
 }
 
+bool has_attention(const Attended& a, std::uint32_t layer) {
+    const Block& block = a.stack->block(layer);
+    return block.n_heads && (!a.cross || block.cross_attention);
+}
+
 std::uint64_t matrices(const Attended& a, std::uint32_t layer, bool per_head) {
     return a.queries.size() * (per_head ? a.stack->block(layer).n_heads : 1u);
 }
@@ -65,7 +70,7 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
         for (std::uint32_t layer = 0; layer < a.stack->n_layers; ++layer) {
             const bool is_chosen = &a == &all[chosen] && layer == view.layer;
             if (is_chosen) first = parts.size() * a.queries.size();
-            if (is_chosen || (kind == PictureKind::html && a.stack->block(layer).n_heads)) parts.push_back({a, layer});
+            if (is_chosen || (kind == PictureKind::html && has_attention(a, layer))) parts.push_back({a, layer});
         }
     std::uint64_t n_weights = 0;
     for (const Part& part : parts)
@@ -141,6 +146,8 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
                     const WeightsPass& pass) {
     const Attended& a = all[chosen];
     check_layer(view, *a.stack);
+    if (view.wanted() && !has_attention(a, view.layer))
+        throw Refusal("--layer, want one with that attention, had " + std::to_string(view.layer));
     if (!view.weights.empty())
         write_npy(view.weights, a.weights_shape(view), weights_of(a, view.layer, view.per_head, pass));
     if (!view.picture.empty()) draw(view, all, chosen, pass);
