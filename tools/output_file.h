@@ -10,7 +10,8 @@ namespace fovea {
 
 /// Written under a temporary name beside `path` until close, so that a failure leaves no half file and an older one as
 /// it was; nor does a signal that ends the process. A link stays, what it leads to changes; what is no regular file
-/// (a pipe), and what a standard stream goes to (/dev/stdout), is written as it is, the latter at its end. Throws Refusal where it cannot be made or written.
+/// (a pipe), and what a standard stream goes to (/dev/stdout), is written as it is, the latter at its end. Throws
+/// Refusal where it cannot be made or written.
 class OutputFile {
 public:
     explicit OutputFile(const std::string& path);
@@ -22,9 +23,7 @@ public:
 private:
     std::string path_, target_;
     int stream_;
-    bool in_place_;
-    std::string temporary_;
-    std::optional<Unfinished> unfinished_;
+    std::optional<Unfinished> unfinished_;  // none: written in place
     std::ofstream file_;
 };
 

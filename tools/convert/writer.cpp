@@ -1,14 +1,12 @@
 #include "convert/writer.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -157,37 +155,23 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 /// A file beside `target` that becomes it on commit and otherwise vanishes.
 class TemporaryFile {
 public:
-    explicit TemporaryFile(const std::filesystem::path& target)
-        : target_(target),
-          path_(target.string() + ".part-" + std::to_string(::getpid())),
-          fd_(::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666)) {
-        if (fd_ < 0) refuse_io(path_, "create");
-        unfinished_.emplace(path_.string());  // not before: a file that is there already is somebody else's
-    }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    ~TemporaryFile() {
-        if (fd_ >= 0) ::close(fd_);
-        if (!committed_) ::unlink(path_.c_str());
+    explicit TemporaryFile(const std::filesystem::path& target) : target_(target), file_(target.string()) {
+        if (file_.fd() < 0) refuse_io(file_.path(), "create");
     }
 
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
         while (!bytes.empty()) {
-            const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            const ssize_t n = ::pwrite(file_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
             if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) refuse_io(path_, "write");
+            if (n <= 0) refuse_io(file_.path(), "write");
             bytes = bytes.subspan(static_cast<std::size_t>(n));
             offset += static_cast<std::uint64_t>(n);
         }
     }
 
     void commit() {
-        if (::fsync(fd_) != 0) refuse_io(path_, "write");
-        const int fd = fd_;
-        fd_ = -1;
-        if (::close(fd) != 0) refuse_io(path_, "write");
-        if (::rename(path_.c_str(), target_.c_str()) != 0) refuse_io(target_, "replace");
-        committed_ = true;
+        if (::fsync(file_.fd()) != 0) refuse_io(file_.path(), "write");
+        if (!file_.finish()) refuse_io(target_, "replace");
         sync_directory();
     }
 
@@ -201,10 +185,8 @@ private:
         ::close(fd);
     }
 
-    std::filesystem::path target_, path_;
-    int fd_;
-    std::optional<Unfinished> unfinished_;
-    bool committed_ = false;
+    std::filesystem::path target_;
+    Unfinished file_;
 };
 
 /// What is appended reaches the file 2 MB at a time: a file system that keeps what it is given in large pages (Linux's
@@ -238,9 +220,8 @@ private:
 }  // namespace
 
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options) {
+    const std::filesystem::path target = behind_links(path.string());
     std::error_code error;
-    const auto target = std::filesystem::weakly_canonical(path, error);  // a link stays, what it leads to changes
-    if (error) throw Refusal(path.string() + ": can't create: " + error.message());
     if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
         throw Refusal(path.string() + ": want a regular file to write, have something else");
     FileHead head = make_head(source, options);
