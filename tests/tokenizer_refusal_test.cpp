@@ -157,6 +157,11 @@ TEST_CASE("a tokenizer.json that would take its reader long, or deep, is refused
     file["post_processor"] = {{"type", "Sequence"}, {"processors", json::array()}};
     for (int i = 0; i < 5000; ++i) file["post_processor"]["processors"].push_back({{"type", "ByteLevel"}});
     CHECK(refusal_of(file.dump()).find("at most 4096 objects") != std::string::npos);
+
+    file = original;  // of what nobody reads there may be any number
+    file["truncation"] = json::array();
+    for (int i = 0; i < 5000; ++i) file["truncation"].push_back({{"part", i}});
+    CHECK(refusal_of(file.dump()).empty());
 }
 
 TEST_CASE("a tokenizer.bin's pieces have at most 1,024 bytes") {

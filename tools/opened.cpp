@@ -53,8 +53,7 @@ void need_logits(const OpenedModel& opened) {
 }
 
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {
-    if (!opened.tokenizer.valid())
-        throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without (--tokens takes ids)");
+    if (!opened.tokenizer.valid()) throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without");
     return opened.tokenizer;
 }
 

@@ -24,17 +24,19 @@ json parse_small_parts(std::span<const char> text, const std::string& file_name)
     static constexpr const char* kParts[] = {"normalizer", "pre_tokenizer", "model",
                                              "decoder",    "added_tokens",  "post_processor"};
     constexpr int kMostObjects = 4096;
-    bool in_added = false;
+    bool in_added = false, in_part = true;
     int n_objects = 0;
     json added = json::array();
     const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
         const bool is_added = in_added && depth == 2;
         if (event == json::parse_event_t::key && depth == 1) {
             in_added = parsed == "added_tokens";
-            return std::any_of(std::begin(kParts), std::end(kParts), [&](const char* part) { return parsed == part; });
+            in_part =
+                std::any_of(std::begin(kParts), std::end(kParts), [&](const char* part) { return parsed == part; });
+            return in_part;
         }
         if (event == json::parse_event_t::key && depth == 2) return parsed != "vocab" && parsed != "merges";
-        if (event == json::parse_event_t::object_start && !is_added && ++n_objects > kMostObjects)
+        if (event == json::parse_event_t::object_start && in_part && !is_added && ++n_objects > kMostObjects)
             throw Refusal(file_name + ": wanted at most " + std::to_string(kMostObjects) +
                           " objects beside added tokens, had more");
         if (event != json::parse_event_t::object_end || !is_added) return true;
