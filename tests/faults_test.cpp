@@ -82,7 +82,7 @@ void check_fault(const TemporaryFolder& folder, const Command& command, const st
     CHECK((line == 0 || now == whole));
 }
 
-/// Every call failing takes minutes (`./dev faults`); otherwise the first few and some of the rest.
+/// Every call failing takes minutes (`./dev faults`); otherwise the first few, some of the rest, and the last.
 bool all_faults() { return std::getenv("FOVEA_ALL_FAULTS") != nullptr; }
 
 }  // namespace
@@ -117,12 +117,21 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
         for (const std::string name :
              {"open", "read", "write", "fsync", "rename", "mmap", "pthread_create", "malloc"}) {
             Counts counts;
-            bool reached = true;
-            for (std::size_t n = 1; reached; n += all_faults() ? 1 : n)
-                check_fault(folder, command, old, whole, name + ":" + std::to_string(n), counts, reached);
-            reached = true;
-            for (std::size_t n = 1; reached && n < 100; n *= 3)  // and all that follow it
-                check_fault(folder, command, old, whole, name + ":" + std::to_string(n) + "+", counts, reached);
+            const auto reaches = [&](std::size_t n, const char* and_more = "") {
+                bool reached = false;
+                check_fault(folder, command, old, whole, name + ":" + std::to_string(n) + and_more, counts, reached);
+                return reached;
+            };
+            std::size_t n = 1, last = 0;
+            for (; reaches(n); n += all_faults() ? 1 : n) last = n;
+            while (n - last > 1) {
+                const std::size_t middle = last + (n - last) / 2;
+                (reaches(middle) ? last : n) = middle;
+            }
+            if (!all_faults())  // the last ones too, where a file is made and finished
+                for (n = last > 40 ? last - 40 : 1; n < last; ++n) static_cast<void>(reaches(n));
+            for (n = 1; n < 100 && reaches(n, "+"); n *= 3) {  // and all that follow it
+            }
             if (all_faults())
                 std::printf("%s: %zu faults of %s, %zu refused\n", command.name, counts.n_faults, name.c_str(),
                             counts.n_refused);
