@@ -49,7 +49,8 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
     };
     (void)output_of(arguments(file));
     const std::string good = read_text(file);
-    const auto refused = [&](const std::string& bytes, const std::string& words, std::vector<std::string> more = {}) {
+    const auto refused = [&](const std::string& bytes, const std::string& words,
+                             const std::vector<std::string>& more = {}) {
         write_text(other, bytes);
         check_refused(arguments(other, more), 1, words);
         CHECK(read_text(other) == bytes);

@@ -40,7 +40,7 @@ public:
         ConvertOptions options;
         options.source = folder_ / source;
         options.output = folder_ / "out.fovea";
-        const std::string line = refusal_of([&] { convert(options); });
+        std::string line = refusal_of([&] { convert(options); });
         CHECK(read_text(folder_ / "out.fovea") == "older");
         return line;
     }
@@ -261,7 +261,7 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     check_has(line_of(broken), {"header: want JSON"});
     std::string overflowing = text;
     const std::string number = "1e705,";
-    overflowing.replace(overflowing.find("[") + 1, number.size(), number);
+    overflowing.replace(overflowing.find('[') + 1, number.size(), number);
     check_has(line_of(overflowing), {"header: want numbers that a double can hold"});
     const std::string deep = std::string(1000, '[');
     std::string nested(8, '\0');

@@ -55,7 +55,7 @@ TEST_CASE("gguf: every type of tensor dequantizes to the gguf package's floats")
 }
 
 TEST_CASE("gguf: every architecture has transformers' logits of the dequantized weights") {
-    const char* const kNames[] = {"llama_q8_0", "llama_yarn", "llama_linear", "qwen2_q4_0", "qwen3", "gpt2"};
+    constexpr const char* kNames[] = {"llama_q8_0", "llama_yarn", "llama_linear", "qwen2_q4_0", "qwen3", "gpt2"};
     for (const std::string name : kNames) {
         CAPTURE(name);
         TemporaryFolder folder;
@@ -103,7 +103,7 @@ float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row
 
 // What the source's rows are was compared with the gguf package's floats above, and by the logits.
 TEST_CASE("gguf: Q8_0 and Q4_0 files become q8 and q4 without a bit lost, tensor by tensor") {
-    const std::pair<const char*, Type> kFiles[] = {{"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}};
+    constexpr std::pair<const char*, Type> kFiles[] = {{"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}};
     for (const auto& entry : kFiles) {
         const auto& name = entry.first;  // names, not bindings: clang 14 does not capture those
         const auto type = entry.second;

@@ -167,7 +167,7 @@ TEST_CASE("gguf: vocabularies changed at random give a refusal or a tokenizer") 
 }
 
 TEST_CASE("gguf: tokenizers that are not what they say are refused") {
-    const auto replace = [](std::string from, std::string to) {
+    const auto replace = [](const std::string& from, const std::string& to) {
         return [=](std::string& bytes) {
             REQUIRE(from.size() == to.size());
             REQUIRE(bytes.find(from) != std::string::npos);

@@ -262,7 +262,7 @@ TEST_CASE("scalar cache: keys go to their lane of a panel, values to their row")
 }
 
 TEST_CASE("scalar q8 cache: quants and scales as pack_q8 makes them, a group at a time, the scales as f16") {
-    constexpr auto q8 = static_cast<int>(Type::q8);
+    const auto q8 = static_cast<int>(Type::q8);
     for (const std::uint32_t dim : {1u, 31u, 32u, 64u, 80u, 130u}) {
         CAPTURE(dim);
         Guarded<float> x(dim);

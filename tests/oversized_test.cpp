@@ -66,11 +66,11 @@ TEST_CASE("oversized: files of 3 TB") {
     const std::string out = (folder / "out").string();
     const auto in = [&](const char* name) { return (folder / name).string(); };
 #if defined(FOVEA_EMULATED)
-    constexpr bool emulated = true;  // in an address space within another
+    constexpr bool kEmulated = true;  // in an address space within another
 #else
-    constexpr bool emulated = false;
+    constexpr bool kEmulated = false;
 #endif
-    if (emulated || !has_addresses(kHuge) || !make_huge(folder / "huge")) {
+    if (kEmulated || !has_addresses(kHuge) || !make_huge(folder / "huge")) {
         MESSAGE("skipped: this address space or file system holds no file of 3 TB");
         return;
     }

@@ -224,7 +224,7 @@ def check(fovea, folder, isa):
     commands = [["convert", ".", "-o", "m.fovea", "--type", "f32"],
                 [case["verb"], "m.fovea", *case["args"], *outputs, *(["--isa", isa] if isa else [])]]
     for command in commands:
-        ran = subprocess.run([fovea, *command], cwd=folder, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run([fovea, *command], cwd=folder, capture_output=True, text=True, timeout=600)
         if ran.returncode:
             return ran.stderr.strip()
     for name in case["outputs"].values():
@@ -261,7 +261,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.sweep:
-        return sweep(options.sweep, options.n_cases, options.seed, options.isa)
+        return sweep(pathlib.Path(options.sweep).resolve(), options.n_cases, options.seed, options.isa)
     shutil.rmtree(FOLDER, ignore_errors=True)
     for seed in range(18):
         make(FOLDER / f"{seed:02}", seed, largest=12)

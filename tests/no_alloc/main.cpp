@@ -297,7 +297,7 @@ int run(std::uint32_t n_threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const int n_threads = argc == 2 ? std::atoi(argv[1]) : 0;
+    const long n_threads = argc == 2 ? std::strtol(argv[1], nullptr, 10) : 0;
     if (n_threads < 1 || n_threads > 64) return std::fprintf(stderr, "usage: fovea_no_alloc N_THREADS\n"), 2;
     const int result = run(static_cast<std::uint32_t>(n_threads));
     _exit(result);  // exit's own clean-up is not what is watched

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
                 static_cast<unsigned long long>(n_tokens), static_cast<unsigned long long>(n_sessions), seconds.count(),
                 together, n_different);
     std::printf("from token %llu to the last: allocated %zu and %zu bytes, resident %zu and %zu, %lld more\n",
-                static_cast<unsigned long long>(n_settled * n_sessions), settled.allocated, after.allocated,
+                static_cast<unsigned long long>(n_settled) * n_sessions, settled.allocated, after.allocated,
                 settled.resident, after.resident, grown);
     return n_different || after.allocated != settled.allocated || grown > kMayGrow ? 1 : 0;
 }
