@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     const std::string_view prompt = argv[2];
-    const long n_new = argc > 3 ? std::atol(argv[3]) : 64;
+    const long n_new = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 64;
 
     fovea::Mapping file;
     fovea::Model model;
