@@ -232,15 +232,14 @@ struct Task {
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
         // Appended keys are seen by all: where others are not, they no longer end a row's window.
-        masked = either || (a.n_appended && a.causal);
+        masked = either || (a.n_appended && (a.causal || s.n_keys < Attention::given(s)));
         std::uint32_t begin = ~0u, end = 0;
         for (std::uint32_t i = 0; i < n; ++i) {
-            last[i] = s.n_keys;
-            if (a.causal) {
-                const std::int64_t seen = std::int64_t{s.diagonal} + row_of(i) + 1;
-                last[i] = seen < 0 ? 0 : seen < s.n_keys ? static_cast<std::uint32_t>(seen) : s.n_keys;
-            }
-            first[i] = window && window < last[i] ? last[i] - window : 0;
+            const std::int64_t seen = a.causal ? std::int64_t{s.diagonal} + row_of(i) + 1 : s.n_keys;  // maybe more
+            const std::int64_t from = window && seen > window ? seen - window : 0;
+            const bool any = from < s.n_keys && from < seen;
+            first[i] = any ? static_cast<std::uint32_t>(from) : 0;
+            last[i] = any ? static_cast<std::uint32_t>(seen < s.n_keys ? seen : s.n_keys) : 0;
             if (masked) mask_row(a, i);
             if (a.n_appended) last[i] = Attention::given(s) + a.n_appended;
             begin = first[i] < begin ? first[i] : begin;
@@ -313,7 +312,8 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
     const std::uint32_t n_heads = a.block.n_heads, end = Attention::given(task.sequence) + a.n_appended;
     const Attend call = kernel_call(a, task, query, 0, state);
     alignas(64) float tile[kRowBlock * kTile];
-    for (std::uint32_t begin = 0; begin < w.n_keys; begin += kTile) {
+    for (std::uint64_t at = 0; at < w.n_keys; at += kTile) {
+        const auto begin = static_cast<std::uint32_t>(at);
         if (begin < end) a.pass.session.kernels->of(a.kv_type).attend_weights(call, begin / kTile, tile);
         const std::uint32_t n = w.n_keys - begin < kTile ? w.n_keys - begin : kTile;
         const std::uint32_t seen = end < begin ? 0 : end - begin, n_seen = seen < n ? seen : n;

@@ -85,9 +85,9 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
     return run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
-/// Whether a bare attention's heads lie within their span.
+/// Whether a bare attention's heads lie within their span and, where they are written, apart from each other.
 [[nodiscard]] Status check_heads(const char* what, const Heads& heads, std::uint64_t n_sequences, std::uint64_t n_rows,
-                                 std::uint64_t n_heads, std::uint64_t dim) noexcept {
+                                 std::uint64_t n_heads, std::uint64_t dim, bool written = false) noexcept {
     if (!n_rows) return {};
     const Strides& strides = heads.strides;
     const std::uint64_t counts[] = {n_sequences, n_rows, n_heads},
@@ -98,7 +98,19 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
         wanted += (counts[i] - 1) * steps[i];
     }
     if (n_sequences > 1 && !strides.sequence) return bad_shape("a sequence stride at least", 1, 0);
-    return size < wanted ? bad_shape(what, wanted, size) : Status{};
+    if (size < wanted) return bad_shape(what, wanted, size);
+    // Apart are strides of which each, from the least on, leaves room for all that the lesser ones reach.
+    bool seen[3] = {counts[0] == 1, counts[1] == 1, counts[2] == 1};
+    for (std::uint64_t reach = dim; written;) {
+        int least = -1;
+        for (int i = 0; i < 3; ++i)
+            if (!seen[i] && (least < 0 || steps[i] < steps[least])) least = i;
+        if (least < 0) break;
+        if (steps[least] < reach) return bad_shape("as the least stride, for rows not to meet", reach, steps[least]);
+        reach += (counts[least] - 1) * steps[least];
+        seen[least] = true;
+    }
+    return {};
 }
 
 [[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::span<float> out) noexcept {
@@ -123,7 +135,7 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
         check_heads("value elements", in.value, n, in.n_keys, b.n_kv_heads, b.value_head_dim),
         check_heads("past key elements", in.past_key, n, in.n_past, b.n_kv_heads, b.head_dim),
         check_heads("past value elements", in.past_value, n, in.n_past, b.n_kv_heads, b.value_head_dim),
-        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim)};
+        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim, true)};
     for (const Status& status : checks)
         if (!status.ok()) return status;
     return {};

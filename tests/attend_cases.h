@@ -17,6 +17,8 @@ struct Case {
     std::uint32_t head_dim = 20, value_head_dim = 24;
     bool causal = false, hides = false, adds = false, pads = false, lengths = false;
     float softcap = 0;
+    std::uint32_t window = 0;  ///< with `causal`: keys up to a query's own place
+    bool zero_attn = false;    ///< a key and a value of zeros, which every query sees
 };
 
 struct Arrays {
@@ -83,15 +85,17 @@ struct Arrays {
         return std::size_t{c.n_sequences} * c.n_heads * c.n_queries * c.value_head_dim;
     }
     [[nodiscard]] std::size_t n_weights() const {
-        return std::size_t{c.n_sequences} * c.n_heads * c.n_queries * (c.n_keys + c.n_past);
+        return std::size_t{c.n_sequences} * c.n_heads * c.n_queries * n_columns();
     }
+    [[nodiscard]] std::uint32_t n_columns() const { return c.n_keys + c.n_past + (c.zero_attn ? 1 : 0); }
     [[nodiscard]] bool sees(std::size_t s, std::size_t head, std::size_t q, std::size_t k) const {
         const std::size_t keys = c.n_keys + c.n_past;
         const std::size_t length = c.lengths ? lengths[s] : keys;
         const std::ptrdiff_t diagonal =
             c.lengths ? static_cast<std::ptrdiff_t>(length) - c.n_queries : static_cast<std::ptrdiff_t>(c.n_past);
-        if (k >= length || (c.causal && static_cast<std::ptrdiff_t>(k) > diagonal + static_cast<std::ptrdiff_t>(q)))
-            return false;
+        const auto end = c.causal ? diagonal + static_cast<std::ptrdiff_t>(q) + 1 : static_cast<std::ptrdiff_t>(length);
+        if (k >= length || static_cast<std::ptrdiff_t>(k) >= end) return false;
+        if (c.window && static_cast<std::ptrdiff_t>(k) < end - static_cast<std::ptrdiff_t>(c.window)) return false;
         if (c.pads && padding[s * keys + k]) return false;
         if (c.hides && hidden[q * keys + k]) return false;
         return !c.adds || added[((s * c.n_heads + head) * c.n_queries + q) * keys + k] != kHidden;

@@ -11,6 +11,21 @@ using namespace fovea::testing;
 
 namespace {
 
+std::vector<Case> all_cases() {
+    std::vector<Case> all = cases();
+    for (const Case& more :
+         {Case{.causal = true, .window = 9},
+          {.causal = true, .lengths = true, .window = 9},
+          {.n_queries = 90, .n_keys = 20, .causal = true, .window = 7},  // queries beyond all keys
+          {.n_queries = 90, .n_keys = 20, .causal = true, .lengths = true, .window = 30},
+          {.zero_attn = true},
+          {.lengths = true, .zero_attn = true},
+          {.n_past = 41, .causal = true, .lengths = true, .zero_attn = true},
+          {.n_queries = 90, .n_keys = 20, .causal = true, .pads = true, .window = 7, .zero_attn = true}})
+        all.push_back(more);
+    return all;
+}
+
 /// Results of a session of exactly the planned size.
 struct Ran {
     std::vector<float> out, weights;
@@ -24,6 +39,9 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
     block.head_dim = a.c.head_dim;
     block.value_head_dim = a.c.value_head_dim;
     block.score_softcap = a.c.softcap;
+    block.causal = a.c.window != 0;
+    block.window = a.c.window;
+    block.zero_attn = a.c.zero_attn;
     REQUIRE(attention_model(block, model).ok());
     SmallSession s(model,
                    {.max_batch = in.n_sequences * in.n_queries,
@@ -32,9 +50,8 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
                     .max_memory = in.n_sequences * (in.n_keys + in.n_past)},
                    isa);
     Ran ran{std::vector<float>(a.n_out(), NAN), std::vector<float>(a.n_weights() / (per_head ? 1 : a.c.n_heads), NAN)};
-    REQUIRE(set_weights(
-                s.session,
-                {.per_head = per_head, .n_queries = in.n_queries, .n_keys = in.n_keys + in.n_past, .out = ran.weights})
+    REQUIRE(set_weights(s.session,
+                        {.per_head = per_head, .n_queries = in.n_queries, .n_keys = a.n_columns(), .out = ran.weights})
                 .ok());
     REQUIRE(attend(s.session, in, ran.out).ok());
     std::vector<float> without(ran.out.size(), NAN);
@@ -59,7 +76,7 @@ void check_against_loops(const Arrays& a, const Ran& ran) {
         for (std::size_t h = 0; h < c.n_heads; ++h)
             for (std::size_t q = 0; q < c.n_queries; ++q) {
                 const std::size_t kv_head = h / (c.n_heads / c.n_kv_heads), row = (s * c.n_heads + h) * c.n_queries + q;
-                std::vector<double> p(keys);
+                std::vector<double> p(a.n_columns());
                 double sum = 0, got_sum = 0;
                 for (std::size_t k = 0; k < keys; ++k) {
                     if (!a.sees(s, h, q, k)) continue;
@@ -72,9 +89,10 @@ void check_against_loops(const Arrays& a, const Ran& ran) {
                     if (c.adds) score += a.added[row * keys + k];
                     sum += p[k] = std::exp(score);
                 }
-                for (std::size_t k = 0; k < keys; ++k) {
-                    worst = std::max(worst, std::abs(ran.weights[row * keys + k] - (sum > 0 ? p[k] / sum : 0)));
-                    got_sum += ran.weights[row * keys + k];
+                if (c.zero_attn) sum += p[keys] = 1;
+                for (std::size_t k = 0; k < p.size(); ++k) {
+                    worst = std::max(worst, std::abs(ran.weights[row * p.size() + k] - (sum > 0 ? p[k] / sum : 0)));
+                    got_sum += ran.weights[row * p.size() + k];
                 }
                 CHECK(std::abs(got_sum - (sum > 0 ? 1 : 0)) <= 1e-5);  // 600 terms of relative error 30·2⁻²⁴
                 for (std::size_t i = 0; i < c.value_head_dim; ++i) {
@@ -92,7 +110,7 @@ void check_against_loops(const Arrays& a, const Ran& ran) {
 
 TEST_CASE("attend: plain loops give the same, for every kind of mask") {
     std::uint32_t seed = 0;
-    for (const Case& c : cases()) {
+    for (const Case& c : all_cases()) {
         const Arrays a(c, ++seed);
         CAPTURE(seed);
         check_against_loops(a, run(a, a.input()));
@@ -101,12 +119,12 @@ TEST_CASE("attend: plain loops give the same, for every kind of mask") {
 
 TEST_CASE("attend: the same bits on every instruction set and number of threads, weights and means too") {
     std::uint32_t seed = 0;
-    for (const Case& c : cases()) {
+    for (const Case& c : all_cases()) {
         const Arrays a(c, ++seed);
         CAPTURE(seed);
         const Ran want = run(a, a.input(), 1, "scalar");
         const Ran mean = run(a, a.input(), 1, "scalar", false);
-        const std::size_t matrix = std::size_t{c.n_queries} * (c.n_keys + c.n_past);
+        const std::size_t matrix = std::size_t{c.n_queries} * a.n_columns();
         for (std::size_t i = 0; i < mean.weights.size(); ++i) {
             float sum = 0;
             for (std::size_t h = 0; h < c.n_heads; ++h)
@@ -127,9 +145,10 @@ TEST_CASE("attend: the same bits on every instruction set and number of threads,
 
 TEST_CASE("attend: a query of a sequence has the same bits alone as among all") {
     std::uint32_t seed = 0;
-    for (const Case& c : cases()) {
+    for (const Case& c : all_cases()) {
         const Arrays a(c, ++seed);
         CAPTURE(seed);
+        if (c.window) continue;  // counted from a place that a query alone does not have
         const Ran all = run(a, a.input());
         for (std::uint32_t s = 0; s < c.n_sequences; ++s)
             for (const std::uint32_t q : {0u, c.n_queries / 2, c.n_queries - 1}) {
@@ -165,7 +184,7 @@ TEST_CASE("attend: a query of a sequence has the same bits alone as among all") 
 
 TEST_CASE("attend: a key and a value that a query does not see may hold anything") {
     std::uint32_t seed = 0;
-    for (const Case& c : cases()) {
+    for (const Case& c : all_cases()) {
         Arrays a(c, ++seed);
         CAPTURE(seed);
         const Ran want = run(a, a.input());
@@ -189,7 +208,7 @@ TEST_CASE("attend: a key and a value that a query does not see may hold anything
             std::size_t n_compared = 0;
             for (std::size_t row = 0; row < std::size_t{c.n_sequences} * c.n_heads * c.n_queries; ++row) {
                 const std::size_t q = row % c.n_queries, h = row / c.n_queries % c.n_heads,
-                                  s = row / c.n_queries / c.n_heads, keys = c.n_keys + c.n_past;
+                                  s = row / c.n_queries / c.n_heads, keys = a.n_columns();
                 bool clean = true;
                 for (std::size_t k = 0; k < c.n_keys; ++k)
                     clean = clean && !(spoiled[s * c.n_keys + k] && a.sees(s, h, q, k + c.n_past));
@@ -206,7 +225,7 @@ TEST_CASE("attend: a key and a value that a query does not see may hold anything
 
 TEST_CASE("attend: sequences in another order give their results in that order") {
     std::uint32_t seed = 0;
-    for (const Case& c : cases()) {
+    for (const Case& c : all_cases()) {
         if (c.n_sequences == 1) continue;
         const Arrays a(c, ++seed);
         CAPTURE(seed);
@@ -240,7 +259,7 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
     b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.bias_kv = b.zero_attn = true;
     const SmallModel small(config, Type::f32);
     std::uint32_t seed = 0;
-    for (Case c : cases()) {
+    for (Case c : all_cases()) {
         c.n_past = 0;
         c.n_kv_heads = c.n_heads = 4;
         c.n_keys = std::min(c.n_keys, 75u);
@@ -322,6 +341,8 @@ TEST_CASE("attend: what it refuses leaves the result as it was") {
     refuses([](AttendInput& in) { in.query.strides.head = ~std::uint64_t{0}; }, Code::bad_shape);
     refuses([](AttendInput& in) { in.value.strides.sequence = 0; }, Code::bad_shape);
     refuses([](AttendInput& in) { in.out_strides.row = 9; }, Code::bad_shape);
+    for (const Strides& meet : {Strides{}, {24, 8, 3}, {24, 4, 4}, {23, 8, 4}, {20, 4, 10}})
+        refuses([&](AttendInput& in) { in.out_strides = meet; }, Code::bad_shape);
     refuses([&](AttendInput& in) { in.kv_lengths = lengths; }, Code::bad_shape);
     refuses([&](AttendInput& in) { in.kv_lengths = std::span(lengths).first(1); }, Code::bad_shape);
     std::vector<float> weights(2 * 3 * 5);

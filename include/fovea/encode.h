@@ -83,7 +83,7 @@ struct AttendInput {
     /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
     /// up to length − n + i. Empty: all are real.
     std::span<const std::uint32_t> kv_lengths = {};
-    Strides out_strides = {};  ///< bare: where `out` has its heads
+    Strides out_strides = {};  ///< bare: where `out` has its heads, none of which may meet
 };
 
 /// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.
@@ -96,8 +96,8 @@ struct AttendInput {
 /// Source: Vaswani et al. 2017, eq. 1 and section 3.2.2; computed as Milakov and Gimelshein 2018, Dao et al. 2022.
 [[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;
 
-/// A model that is attention alone, without weights or a file: block.bare, and of the other fields heads, widths, scale
-/// and soft cap. Errors, `model` unchanged: config_invalid.
+/// A model that is attention alone, without weights or a file: block.bare, and of the other fields heads, head widths,
+/// scale, soft cap, causal, window and zero_attn. Errors, `model` unchanged: config_invalid.
 [[nodiscard]] Status attention_model(const Block& block, Model& model) noexcept;
 
 }  // namespace fovea
