@@ -111,7 +111,7 @@ std::uint32_t default_threads() noexcept {
     const std::uint32_t n = fast_cores();
     return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
 #else
-    return 1;  // start_team has no more to give
+    return 1;  // make_threads has no more to give
 #endif
 }
 
@@ -136,18 +136,21 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
 
+    // Before the arena is touched: a session that is there already stays whole where this fails.
+    if (!make_threads(plan.limits.n_threads)) return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
+    const Model kept = model;  // which may lie in the arena, as that session's does
+
     // Padding of rows and caches is zero from here on: kernels write only what is real.
     std::memset(arena.data(), 0, static_cast<std::size_t>(map.keys));
     auto* state = new (arena.data()) SessionState;
-    state->model = model;
+    state->model = kept;
     state->limits = plan.limits;
     state->map = map;
     state->arena = arena.data();
     state->kernels = kernels;
     resolve(*state, StackIndex::encoder, 0);
-    resolve(*state, StackIndex::decoder, model.config().encoder.n_layers);
+    resolve(*state, StackIndex::decoder, kept.config().encoder.n_layers);
     state->team = start_team(arena.data() + map.team, plan.limits.n_threads);
-    if (!state->team) return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
     SessionAccess::set(session, state);
     return {};
 }

@@ -63,13 +63,16 @@ bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old, bool 
     return false;
 }
 
+/// Members of the largest team of this thread: OpenMP keeps as many threads as its last region had, so all have that many.
+thread_local std::uint32_t n_kept = 1;
+
 /// Makes as many threads as `wanted` says, each the next, so that all are there at once; what is left of it was refused.
-void* make_threads(void* wanted) noexcept {
+void* try_threads(void* wanted) noexcept {
     auto& n = *static_cast<std::uint32_t*>(wanted);
     pthread_t next{};
     if (n == 0) return nullptr;
     --n;
-    if (pthread_create(&next, nullptr, make_threads, wanted) == 0)
+    if (pthread_create(&next, nullptr, try_threads, wanted) == 0)
         pthread_join(next, nullptr);
     else
         ++n;
@@ -78,21 +81,28 @@ void* make_threads(void* wanted) noexcept {
 
 }  // namespace
 
-Team* start_team(void* place, std::uint32_t n_threads) noexcept {
-    static thread_local std::uint32_t n_kept = 1;  // what OpenMP keeps for this thread since an earlier team
-    Team* team = new (place) Team;
-    team->n_threads = n_threads;
-    if (n_threads == 1) return team;
+bool make_threads(std::uint32_t n_threads) noexcept {
+    if (n_threads == 1) return true;
     // Where it gets no thread OpenMP ends the process, so it is asked for what is known to be there.
     std::uint32_t n_new = n_threads > n_kept ? n_threads - n_kept : 0;
-    make_threads(&n_new);
-    if (n_new) return nullptr;
-    n_kept = n_threads;
-    team->alone = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
-    // The first region makes the threads; every later one of this size finds them made.
+    try_threads(&n_new);
+    if (n_new) return false;
+    // The first region makes the threads; every later one finds them made.
+    Team team;
+    team.n_threads = n_threads;
     run_team(
-        *team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, team);
-    return team_size(*team) == n_threads ? team : nullptr;
+        team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, &team);
+    if (team_size(team) != n_threads) return false;
+    if (n_kept < n_threads) n_kept = n_threads;
+    return true;
+}
+
+Team* start_team(void* place, std::uint32_t n_threads) noexcept {
+    Team* team = new (place) Team;
+    team->n_threads = n_threads;
+    team->n_members.store(n_threads, std::memory_order_relaxed);
+    team->alone = n_threads <= static_cast<std::uint32_t>(omp_get_num_procs());
+    return team;
 }
 
 void run_team(Team& team, void (*work)(void* context, std::uint32_t member), void* context) noexcept {
@@ -104,12 +114,18 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     const int dynamic = omp_get_dynamic();  // OpenMP's freedom to give fewer threads than asked for: not now
     if (dynamic) omp_set_dynamic(0);
     team.n_taken.store(0, std::memory_order_relaxed);
-#pragma omp parallel num_threads(static_cast <int>(team.n_threads))
+    const std::uint32_t n_wanted = n_kept < team.n_threads ? team.n_threads : n_kept;
+#pragma omp parallel num_threads(static_cast <int>(n_wanted))
     {
-        const FloatEnv env;
-        // Every member stores the same number, so that none has to wait for another's.
-        team.n_members.store(static_cast<std::uint32_t>(omp_get_num_threads()), std::memory_order_relaxed);
-        work(context, static_cast<std::uint32_t>(omp_get_thread_num()));
+        const auto member = static_cast<std::uint32_t>(omp_get_thread_num());
+        const auto n_had = static_cast<std::uint32_t>(omp_get_num_threads());
+        const std::uint32_t n_members = n_had < team.n_threads ? n_had : team.n_threads;
+        if (member < n_members) {  // the others are not of this team
+            const FloatEnv env;
+            // Every member stores the same number, so that none has to wait for another's.
+            team.n_members.store(n_members, std::memory_order_relaxed);
+            work(context, member);
+        }
     }
     if (dynamic) omp_set_dynamic(1);
 }
@@ -137,7 +153,9 @@ std::uint32_t team_size(const Team& team) noexcept { return team.n_members.load(
 
 struct Team {};
 
-Team* start_team(void* place, std::uint32_t n_threads) noexcept { return n_threads == 1 ? new (place) Team : nullptr; }
+bool make_threads(std::uint32_t n_threads) noexcept { return n_threads == 1; }
+
+Team* start_team(void* place, std::uint32_t) noexcept { return new (place) Team; }
 
 void run_team(Team&, void (*work)(void* context, std::uint32_t member), void* context) noexcept {
     const FloatEnv env;

@@ -10,8 +10,11 @@ struct Team;
 /// Bytes and alignment of a Team in the arena; the same on every machine.
 inline constexpr std::uint64_t kTeamBytes = 256;
 
-/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned) and creates its threads now, so that run_team
-/// never has to. Without OpenMP only n_threads = 1 can be had. Null where the threads could not be had.
+/// Creates the threads that a team of n_threads wants, once for this thread and all teams of up to so many members, so
+/// that run_team never has to. Without OpenMP only n_threads = 1 can be had. False where the threads could not be had.
+[[nodiscard]] bool make_threads(std::uint32_t n_threads) noexcept;
+
+/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned) whose threads make_threads has created.
 [[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads) noexcept;
 
 /// Calls work(context, member) on every member, 0 (the calling thread) to team_size − 1, in one parallel region, with

@@ -225,8 +225,8 @@ TEST_CASE("team: every member runs once, in the engine's floating-point environm
     for (const std::uint32_t n : kSizes) {
         CAPTURE(n);
         TeamPlace place;
+        REQUIRE(make_threads(n));
         Team* team = start_team(&place, n);
-        REQUIRE(team);
         CHECK(team_size(*team) == n);
         struct Seen {
             std::atomic<std::uint32_t> runs[8], strange;
@@ -243,17 +243,38 @@ TEST_CASE("team: every member runs once, in the engine's floating-point environm
     }
 }
 
+TEST_CASE("team: teams of several sizes take turns with the threads of the largest") {
+    constexpr std::uint32_t kLargest = kSizes[std::size(kSizes) - 1];
+    TeamPlace places[std::size(kSizes)];
+    Team* teams[std::size(kSizes)];
+    REQUIRE(make_threads(kLargest));
+    for (std::size_t i = 0; i < std::size(kSizes); ++i) teams[i] = start_team(&places[i], kSizes[i]);
+    static std::atomic<std::uint32_t> n_known, n_runs;
+    const auto work = [](void*, std::uint32_t) {
+        thread_local const std::uint32_t number = n_known++;  // of a thread that was not here before
+        n_runs += number < kLargest;
+    };
+    for (int round = 0; round < 5; ++round)
+        for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+            n_runs = 0;
+            run_team(*teams[i], work, nullptr);
+            CHECK(n_runs == kSizes[i]);
+            CHECK(team_size(*teams[i]) == kSizes[i]);
+        }
+    CHECK(n_known == kLargest);
+}
+
 TEST_CASE("team: after a barrier every member sees what all wrote before it") {
     constexpr std::uint32_t kPhases = 2000;
     for (const std::uint32_t n : kSizes) {
         CAPTURE(n);
         TeamPlace place;
+        REQUIRE(make_threads(n));
         struct Board {
             Team* team;
             std::uint32_t phase[8];  // plain memory: the barrier alone orders it
             std::atomic<std::uint32_t> wrong;
         } board{start_team(&place, n), {}, 0};
-        REQUIRE(board.team);
         const auto work = [](void* context, std::uint32_t member) {
             Board& b = *static_cast<Board*>(context);
             for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
@@ -276,11 +297,11 @@ TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
         if (n == 1) continue;
         CAPTURE(n);
         TeamPlace place;
+        REQUIRE(make_threads(n));
         struct Work {
             Team* team;
             std::uint32_t done[kPieces];  // plain memory: a piece is one member's, and the barrier orders phases
         } all{start_team(&place, n), {}};
-        REQUIRE(all.team);
         const auto work = [](void* context, std::uint32_t) {
             Work& w = *static_cast<Work*>(context);
             for (std::uint32_t phase = 0; phase < kPhases; ++phase) {
@@ -302,8 +323,8 @@ std::uint64_t process_cpu_ns() {
 
 TEST_CASE("team: members that wait for long sleep, and so does a team without work") {
     TeamPlace place;
+    REQUIRE(make_threads(2));
     Team* team = start_team(&place, 2);
-    REQUIRE(team);
     const auto late = [](void* context, std::uint32_t member) {
         if (member == 0) usleep(400'000);
         wait_team(*static_cast<Team*>(context));
@@ -322,8 +343,8 @@ TEST_CASE("team: members that wait for long sleep, and so does a team without wo
 
 TEST_CASE("team: within the host's own parallel region it is smaller, and still whole") {
     TeamPlace place;
+    REQUIRE(make_threads(2));
     Team* team = start_team(&place, 2);
-    REQUIRE(team);
     struct Sum {
         Team* team;
         std::atomic<std::uint32_t> done;
@@ -347,10 +368,7 @@ TEST_CASE("team: within the host's own parallel region it is smaller, and still 
 
 #else
 
-TEST_CASE("team: without OpenMP there is one member") {
-    TeamPlace place;
-    CHECK(start_team(&place, 2) == nullptr);
-}
+TEST_CASE("team: without OpenMP there is one member") { CHECK_FALSE(make_threads(2)); }
 
 #endif
 

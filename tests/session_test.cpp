@@ -179,6 +179,27 @@ TEST_CASE("make_session: maps of the same rows may take different operands") {
     }
 }
 
+TEST_CASE("make_session: a session's own model and limits may plan what takes its place") {
+    const SmallModel small(llama_config(), Type::f32);
+    const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
+    const auto tokens = some_tokens(30, vocab_size);
+    Plan plan;
+    REQUIRE(make_plan(small.model.config(), {}, plan).ok());
+    AlignedBytes arena(plan.arena_bytes);
+    Session session;
+    REQUIRE(make_session(small.model, {}, arena, session).ok());
+    std::vector<float> first(vocab_size), second(vocab_size);
+    REQUIRE(forward(session, tokens, first).ok());
+    CHECK(make_session(session.model(), session.limits(), std::span(arena).first(64), session).code ==
+          Code::arena_too_small);
+    CHECK(session.kv_len() == tokens.size());
+    REQUIRE(make_session(session.model(), session.limits(), arena, session).ok());
+    CHECK(session.kv_len() == 0);
+    CHECK(session.model().config().decoder.n_layers == small.model.config().decoder.n_layers);
+    REQUIRE(forward(session, tokens, second).ok());
+    CHECK(std::memcmp(first.data(), second.data(), vocab_size * sizeof(float)) == 0);
+}
+
 TEST_CASE("two sessions share a model and do not disturb each other") {
     const SmallModel small(llama_config(), Type::f32);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;

@@ -58,7 +58,8 @@ struct Plan {
 
 struct SessionState;  // lives at the start of the arena; engine/session.cpp
 
-/// A handle to state inside the caller's arena; trivially copyable, frees nothing.
+/// A handle to state inside the caller's arena; trivially copyable, frees nothing. All but valid() is for one that
+/// make_session has made.
 class Session {
 public:
     [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far
@@ -76,8 +77,10 @@ private:
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
 /// The arena and the model's bytes must outlive the session; to end it, forget it.
 ///   isa   nullptr: the best this CPU has; else one of isa_names()
-/// Call forward from the thread that called this. Errors, `session` unchanged: those of make_plan, arena_too_small,
-/// misaligned, isa_unavailable, threads_unavailable.
+/// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's, which does not keep
+/// them where the host's own parallel regions of this thread are smaller, nor in a forked child: sessions are made there.
+/// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
+/// isa_unavailable, threads_unavailable.
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
                                   Session& session, const char* isa = nullptr) noexcept;
 
@@ -147,7 +150,7 @@ struct AttentionWeights {
 [[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
-/// position, the layer's number (n_layers for what follows the last), the operation's name and the row in float32.
+/// position (for encode its number among all sequences' rows), the layer's number (n_layers for what follows the last), the operation's name and the row in float32.
 /// Slows a pass; meant for finding differences.
 struct Trace {
     void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
