@@ -122,10 +122,12 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
     return {};
 }
 
-fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int read_special,
-                          uint32_t* tokens, size_t capacity, size_t* n_tokens) {
-    return to_c(encode(session->tokenizer, {text, text_bytes}, {.parse_special = read_special != 0}, session->scratch,
-                       {tokens, capacity}, *n_tokens));
+fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
+                          size_t capacity, size_t* n_tokens) {
+    const EncodeOptions options{.add_special = !(how & FOVEA_CONTINUES),
+                                .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
+    return to_c(
+        encode(session->tokenizer, {text, text_bytes}, options, session->scratch, {tokens, capacity}, *n_tokens));
 }
 
 fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens) {

@@ -60,7 +60,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     };
     if (kind_of(config) == Kind::decode) {
         const std::uint32_t most = config.decoder.max_positions;
-        if (limits.max_sequences || limits.max_memory) return bad("sequences and memory for logits", 0, 1);
+        for (const std::uint32_t n : {limits.max_sequences, limits.max_memory})
+            if (n) return bad("sequences and memory for logits", 0, n);
         if (limits.max_kv_len == 0) limits.max_kv_len = most;
         if (limits.max_kv_len > most) return bad("positions at most", most, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = limits.max_kv_len < 192 ? limits.max_kv_len : 192;
@@ -74,8 +75,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_memory})
             if (n > kMaxRows) return bad("rows and sequences at most", kMaxRows, n);
     }
-    if (limits.n_threads < 1 || limits.n_threads > kMaxThreads)
-        return bad("threads at most", kMaxThreads, limits.n_threads);
+    if (limits.n_threads < 1) return bad("threads at least", 1, 0);
+    if (limits.n_threads > kMaxThreads) return bad("threads at most", kMaxThreads, limits.n_threads);
     if (limits.kv_type != Type::f32 && limits.kv_type != Type::f16 && limits.kv_type != Type::q8)
         return bad("or 1 or 3 as the cache's type", 0, static_cast<std::uint64_t>(limits.kv_type));
     return {};

@@ -90,10 +90,16 @@ typedef struct fovea_session fovea_session;
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
                                 size_t arena_bytes, fovea_session** session);
 
-/// Writes the ids of `text`, any bytes, and their number. With `read_special` a "<|name|>" in it is that special token.
+/// How fovea_encode reads a text: a sum of these, or 0.
+enum {
+    FOVEA_READ_SPECIAL = 1,  ///< a "<|name|>" in it is that special token
+    FOVEA_CONTINUES = 2      ///< it goes on from text before it: without the tokens the model wants around a text
+};
+
+/// Writes the ids of `text`, any bytes, and their number; `how` it is read, see above.
 /// Errors, *n_tokens 0: those of encode; a text above max_text_bytes may be FOVEA_BUFFER_TOO_SMALL.
-fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int read_special,
-                          uint32_t* tokens, size_t capacity, size_t* n_tokens);
+fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
+                          size_t capacity, size_t* n_tokens);
 
 /// Appends tokens [n_tokens] and computes the logits that follow the last.
 fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens);

@@ -24,7 +24,7 @@ private:
 };
 
 /// Maps the regular file at `path`. Errors, `mapping` unchanged: io_error with the system's error number in `had`,
-/// `what` saying which step failed ("open", "not a regular file", "map").
+/// `what` saying which step failed ("open", "read the size", "not a regular file", "map").
 [[nodiscard]] Status map_file(const char* path, Mapping& mapping) noexcept;
 
 }  // namespace fovea
