@@ -114,8 +114,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
     const int dynamic = omp_get_dynamic();  // OpenMP's freedom to give fewer threads than asked for: not now
     if (dynamic) omp_set_dynamic(0);
     team.n_taken.store(0, std::memory_order_relaxed);
-    const std::uint32_t n_wanted = n_kept < team.n_threads ? team.n_threads : n_kept;
-#pragma omp parallel num_threads(static_cast <int>(n_wanted))
+#pragma omp parallel num_threads(static_cast <int>(n_kept < team.n_threads ? team.n_threads : n_kept))
     {
         const auto member = static_cast<std::uint32_t>(omp_get_thread_num());
         const auto n_had = static_cast<std::uint32_t>(omp_get_num_threads());
