@@ -119,7 +119,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
         const auto member = static_cast<std::uint32_t>(omp_get_thread_num());
         const auto n_had = static_cast<std::uint32_t>(omp_get_num_threads());
         const std::uint32_t n_members = n_had < team.n_threads ? n_had : team.n_threads;
-        if (member < n_members) {  // the others are not of this team
+        if (member < n_members) {  // the others are not of this team; LLVM's OpenMP lets them spin for 200 ms
             const FloatEnv env;
             // Every member stores the same number, so that none has to wait for another's.
             team.n_members.store(n_members, std::memory_order_relaxed);
