@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 
@@ -11,6 +12,7 @@
 #include "convert_fixtures.h"
 #include "output_file.h"
 #include "small_models.h"
+#include "unfinished.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -212,6 +214,32 @@ TEST_CASE("writer: links stay, and what they lead to is written, were it there o
         }
         fs::remove(folder.path() / "second");
     }
+}
+
+TEST_CASE("writer: links in a circle are refused, and stay") {
+    TemporaryFolder folder;
+    for (const char* name : {"m.fovea", "y.npy"}) {
+        CAPTURE(name);
+        fs::create_symlink(name, folder / "other");
+        fs::create_symlink("other", folder.path() / name);
+        const std::string refusal = refusal_of([&] { write_some(folder / name); });
+        CHECK(contains(refusal, std::strerror(ELOOP)));
+        CHECK(fs::is_symlink(folder.path() / name));
+        CHECK(folder.n_files() == 2);
+        fs::remove(folder.path() / name);
+        fs::remove(folder / "other");
+    }
+}
+
+TEST_CASE("writer: a finished file's temporary name is nobody's") {
+    TemporaryFolder folder;
+    Unfinished file((folder / "y.npy").string());
+    REQUIRE(file.fd() >= 0);
+    REQUIRE(file.finish());
+    write_text(file.path(), "of another process");
+    remove_unfinished_files();
+    CHECK(fs::exists(file.path()));
+    CHECK(fs::exists(folder / "y.npy"));
 }
 
 TEST_CASE("writer: targets that can't be") {

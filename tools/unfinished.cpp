@@ -59,6 +59,11 @@ Unfinished::Unfinished(const std::string& target) : target_(target) {
     catch_signals();
     for (const char* none = nullptr; slot_ < kSlots; ++slot_, none = nullptr)
         if (paths[slot_].compare_exchange_strong(none, "")) break;
+    std::error_code error;
+    if (std::filesystem::is_symlink(target, error)) {  // of a circle, or a chain too long: a link would be replaced
+        errno = ELOOP;
+        return;
+    }
     for (int n = 0; n < kMostNames; ++n) {
         path_ = target + ".part-" + std::to_string(getpid() + n);
         errno = EEXIST;
@@ -82,6 +87,7 @@ bool Unfinished::finish() {
     fd_ = -1;
     if (close(fd) != 0 || std::rename(path_.c_str(), target_.c_str()) != 0) return false;
     made_ = false;
+    remove_by_signal("");  // the name may be another's now
     return true;
 }
 
