@@ -124,7 +124,10 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
 
 fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
                           size_t capacity, size_t* n_tokens) {
-    const EncodeOptions options{.add_special = !(how & FOVEA_CONTINUES),
+    constexpr int kAll = FOVEA_READ_SPECIAL | FOVEA_NO_SPECIAL;
+    *n_tokens = 0;
+    if (how & ~kAll) return to_c({Code::bad_argument, "as `how`, at most", kAll, static_cast<unsigned>(how)});
+    const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
                                 .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
     return to_c(
         encode(session->tokenizer, {text, text_bytes}, options, session->scratch, {tokens, capacity}, *n_tokens));

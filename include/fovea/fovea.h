@@ -93,11 +93,13 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
 /// How fovea_encode reads a text: a sum of these, or 0.
 enum {
     FOVEA_READ_SPECIAL = 1,  ///< a "<|name|>" in it is that special token
-    FOVEA_CONTINUES = 2      ///< it goes on from text before it: without the tokens the model wants around a text
+    FOVEA_NO_SPECIAL = 2  ///< without the tokens the model wants around a text, as where it goes on from one before it;
+                          ///< the space that SentencePiece puts before a text is no such token, and stays
 };
 
 /// Writes the ids of `text`, any bytes, and their number; `how` it is read, see above.
-/// Errors, *n_tokens 0: those of encode; a text above max_text_bytes may be FOVEA_BUFFER_TOO_SMALL.
+/// Errors, *n_tokens 0: those of encode; FOVEA_BAD_ARGUMENT for any other `how`; a text above max_text_bytes may be
+/// FOVEA_BUFFER_TOO_SMALL.
 fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
                           size_t capacity, size_t* n_tokens);
 

@@ -94,12 +94,13 @@ static size_t test_encode(fovea_session* session, const fovea_plan* plan, uint32
     /* Text that goes on has no start token; its spelling of special tokens is read where that is asked for. */
     static uint32_t more[kTokens];
     size_t n_more = 0;
-    CHECK(fovea_encode(session, kPrompt, strlen(kPrompt), FOVEA_CONTINUES, more, kTokens, &n_more).code == FOVEA_OK);
+    CHECK(fovea_encode(session, kPrompt, strlen(kPrompt), FOVEA_NO_SPECIAL, more, kTokens, &n_more).code == FOVEA_OK);
     CHECK(n_more == n - 1 && memcmp(more, tokens + 1, n_more * sizeof *more) == 0);
-    CHECK(
-        fovea_encode(session, "<|endoftext|>", 13, FOVEA_CONTINUES | FOVEA_READ_SPECIAL, more, kTokens, &n_more).code ==
-        FOVEA_OK);
+    CHECK(fovea_encode(session, "<|endoftext|>", 13, FOVEA_NO_SPECIAL | FOVEA_READ_SPECIAL, more, kTokens, &n_more)
+              .code == FOVEA_OK);
     CHECK(n_more == 1);
+    CHECK(fovea_encode(session, kPrompt, strlen(kPrompt), 4, more, kTokens, &n_more).code == FOVEA_BAD_ARGUMENT);
+    CHECK(n_more == 0);
     return n;
 }
 
