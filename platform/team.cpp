@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #endif
@@ -65,6 +66,8 @@ bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old, bool 
 
 /// Members of the largest team of this thread: OpenMP keeps as many threads as its last region had, so all have that many.
 thread_local std::uint32_t n_kept = 1;
+/// The process that has them: a forked child knows the number, and its OpenMP may wait for what it has not.
+thread_local pid_t kept_by = 0;
 
 /// Makes as many threads as `wanted` says, each the next, so that all are there at once; what is left of it was refused.
 void* try_threads(void* wanted) noexcept {
@@ -83,6 +86,7 @@ void* try_threads(void* wanted) noexcept {
 
 bool make_threads(std::uint32_t n_threads) noexcept {
     if (n_threads == 1) return true;
+    if (n_kept > 1 && kept_by != getpid()) return false;
     // Where it gets no thread OpenMP ends the process, so it is asked for what is known to be there.
     std::uint32_t n_new = n_threads > n_kept ? n_threads - n_kept : 0;
     try_threads(&n_new);
@@ -92,8 +96,14 @@ bool make_threads(std::uint32_t n_threads) noexcept {
     team.n_threads = n_threads;
     run_team(
         team, [](void* context, std::uint32_t) { wait_team(*static_cast<Team*>(context)); }, &team);
-    if (team_size(team) != n_threads) return false;
+    if (team_size(team) != n_threads) {
+        team.n_threads = n_kept;  // once more as it was, lest the next region of an earlier team has others
+        run_team(
+            team, [](void*, std::uint32_t) {}, nullptr);
+        return false;
+    }
     if (n_kept < n_threads) n_kept = n_threads;
+    kept_by = getpid();
     return true;
 }
 

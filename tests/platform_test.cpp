@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fenv.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -343,6 +344,17 @@ TEST_CASE("team: members that wait for long sleep, and so does a team without wo
     const std::uint64_t before = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
     usleep(300'000);
     CHECK(cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - before < 50'000'000);
+}
+
+TEST_CASE("team: a forked child is refused the threads that only its parent has") {
+    REQUIRE(make_threads(2));
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(make_threads(2) ? 1 : 0);  // threads it does not have would be waited for without end
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("team: within the host's own parallel region it is smaller, and still whole") {

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -195,6 +199,8 @@ TEST_CASE("make_session: a session's own model and limits may plan what takes it
     CHECK(session.kv_len() == tokens.size());
 #if defined(_OPENMP)  // which gives no threads within a region of the host's own
     Status status;
+    omp_set_dynamic(0);
+    omp_set_max_active_levels(1);
 #pragma omp parallel num_threads(2)
     {
 #pragma omp master

@@ -78,7 +78,9 @@ private:
 /// The arena and the model's bytes must outlive the session; to end it, forget it.
 ///   isa   nullptr: the best this CPU has; else one of isa_names()
 /// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's, which does not keep
-/// them where the host's own parallel regions of this thread are smaller, nor in a forked child: sessions are made there.
+/// them where the host's own parallel regions of this thread are smaller. As many are kept as this thread's largest
+/// session wanted, and smaller ones then wait for them all. A forked child has none of them: it makes its sessions in a
+/// new thread (in the forked one, after a session of several threads: threads_unavailable).
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
 /// isa_unavailable, threads_unavailable.
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
