@@ -22,8 +22,8 @@ using nlohmann::json;
 
 namespace {
 
-const char* const kKinds[] = {"gpt2",   "roberta", "llama3",    "qwen2", "smollm",     "gaps",
-                              "llama2", "mistral", "metaspace", "bert",  "bert_cased", "bert_accents"};
+constexpr const char* kKinds[] = {"gpt2",   "roberta", "llama3",    "qwen2", "smollm",     "gaps",
+                                  "llama2", "mistral", "metaspace", "bert",  "bert_cased", "bert_accents"};
 
 /// CRC-32 as zlib computes it.
 std::uint32_t crc32(std::uint32_t crc, const std::vector<Token>& ids) {
