@@ -1,6 +1,8 @@
 // The entry points for vectors: what is checked, and how sequences become rows, keys and passes.
 #include "fovea/encode.h"
 
+#include <algorithm>
+
 #include "../platform/float_env.h"
 #include "model.h"
 #include "pass.h"
@@ -85,9 +87,9 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
     return run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
-/// Whether a bare attention's heads lie within their span and, where they are written, apart from each other.
+/// Whether a bare attention's heads lie within their span.
 [[nodiscard]] Status check_heads(const char* what, const Heads& heads, std::uint64_t n_sequences, std::uint64_t n_rows,
-                                 std::uint64_t n_heads, std::uint64_t dim, bool written = false) noexcept {
+                                 std::uint64_t n_heads, std::uint64_t dim) noexcept {
     if (!n_rows) return {};
     const Strides& strides = heads.strides;
     const std::uint64_t counts[] = {n_sequences, n_rows, n_heads},
@@ -98,17 +100,22 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
         wanted += (counts[i] - 1) * steps[i];
     }
     if (n_sequences > 1 && !strides.sequence) return bad_shape("a sequence stride at least", 1, 0);
-    if (size < wanted) return bad_shape(what, wanted, size);
-    // Apart are strides of which each, from the least on, leaves room for all that the lesser ones reach.
-    bool seen[3] = {counts[0] == 1, counts[1] == 1, counts[2] == 1};
-    for (std::uint64_t reach = dim; written;) {
-        int least = -1;
-        for (int i = 0; i < 3; ++i)
-            if (!seen[i] && (least < 0 || steps[i] < steps[least])) least = i;
-        if (least < 0) break;
-        if (steps[least] < reach) return bad_shape("as the least stride, for rows not to meet", reach, steps[least]);
-        reach += (counts[least] - 1) * steps[least];
-        seen[least] = true;
+    return size < wanted ? bad_shape(what, wanted, size) : Status{};
+}
+
+/// Whether heads that lie within their span never meet, for members of the team write them: each stride, from the least
+/// on, leaves room for all that the lesser ones reach.
+[[nodiscard]] Status check_apart(const Strides& strides, std::uint64_t n_sequences, std::uint64_t n_rows,
+                                 std::uint64_t n_heads, std::uint64_t dim) noexcept {
+    struct Axis {
+        std::uint64_t stride, count;
+    } axes[] = {{strides.sequence, n_sequences}, {strides.row, n_rows}, {strides.head, n_heads}};
+    std::sort(std::begin(axes), std::end(axes), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+    std::uint64_t reach = dim;
+    for (const Axis& axis : axes) {
+        if (axis.count <= 1) continue;
+        if (axis.stride < reach) return bad_shape("as the least stride, for rows not to meet", reach, axis.stride);
+        reach += (axis.count - 1) * axis.stride;
     }
     return {};
 }
@@ -135,7 +142,8 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
         check_heads("value elements", in.value, n, in.n_keys, b.n_kv_heads, b.value_head_dim),
         check_heads("past key elements", in.past_key, n, in.n_past, b.n_kv_heads, b.head_dim),
         check_heads("past value elements", in.past_value, n, in.n_past, b.n_kv_heads, b.value_head_dim),
-        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim, true)};
+        check_heads("output elements", {out, in.out_strides}, n, in.n_queries, b.n_heads, b.value_head_dim),
+        check_apart(in.out_strides, n, in.n_queries, b.n_heads, b.value_head_dim)};
     for (const Status& status : checks)
         if (!status.ok()) return status;
     return {};

@@ -64,7 +64,7 @@ bool spin(const std::atomic<std::uint32_t>& generation, std::uint32_t old, bool 
     return false;
 }
 
-/// Members of the largest team of this thread: OpenMP keeps as many threads as its last region had, so all have that many.
+/// Members of this thread's largest team: OpenMP keeps as many threads as its last region had, so all have that many.
 thread_local std::uint32_t n_kept = 1;
 /// The process that has them: a forked child knows the number, and its OpenMP may wait for what it has not.
 thread_local pid_t kept_by = 0;

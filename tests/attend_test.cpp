@@ -11,6 +11,7 @@ using namespace fovea::testing;
 
 namespace {
 
+/// Those of every test, and what only a model's own attention has: windows and appended keys.
 std::vector<Case> all_cases() {
     std::vector<Case> all = cases();
     for (const Case& more :

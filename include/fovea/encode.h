@@ -83,7 +83,7 @@ struct AttendInput {
     /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
     /// up to length − n + i. Empty: all are real.
     std::span<const std::uint32_t> kv_lengths = {};
-    Strides out_strides = {};  ///< bare: where `out` has its heads, none of which may meet
+    Strides out_strides = {};  ///< bare: where `out` has its heads, as in an array with axes in any order: none meet
 };
 
 /// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.

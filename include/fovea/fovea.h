@@ -92,9 +92,11 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
 
 /// How fovea_encode reads a text: a sum of these, or 0.
 enum {
-    FOVEA_READ_SPECIAL = 1,  ///< a "<|name|>" in it is that special token
-    FOVEA_NO_SPECIAL = 2  ///< without the tokens the model wants around a text, as where it goes on from one before it;
-                          ///< the space that SentencePiece puts before a text is no such token, and stays
+    /// A "<|name|>" in it is that special token.
+    FOVEA_READ_SPECIAL = 1,
+    /// Without the tokens the model wants around a text, as where it goes on from one before it. The space that
+    /// SentencePiece puts before a text is no such token, and stays.
+    FOVEA_NO_SPECIAL = 2
 };
 
 /// Writes the ids of `text`, any bytes, and their number; `how` it is read, see above.

@@ -152,8 +152,8 @@ struct AttentionWeights {
 [[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
-/// position (for encode its number among all sequences' rows), the layer's number (n_layers for what follows the last), the operation's name and the row in float32.
-/// Slows a pass; meant for finding differences.
+/// position (for encode its number among all sequences' rows), the layer's number (n_layers for what follows the last),
+/// the operation's name and the row in float32. Slows a pass; meant for finding differences.
 struct Trace {
     void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
                  std::span<const float> row) = nullptr;
