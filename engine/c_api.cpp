@@ -3,11 +3,11 @@
 #include <cstring>
 #include <new>
 
-#include "format.h"
+#include "model/format.h"
 #include "fovea/fovea.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
-#include "plan.h"
+#include "run/plan.h"
 
 using namespace fovea;
 

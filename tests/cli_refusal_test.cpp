@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "command_line.h"
-#include "format.h"
+#include "engine/model/format.h"
 #include "fovea/checksum.h"
 #include "opened.h"
 #include "small_models.h"

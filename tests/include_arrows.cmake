@@ -23,7 +23,7 @@ function(rules_of file out_ours out_system)
     set(ours "engine/.*|include/.*|platform/.*")
     set(system "${bare}|algorithm|arm_(acle|mve|neon)\\.h")
   elseif(file MATCHES "^tools/(convert/|parameters\\.|listing\\.)")  # the writer of files, and who counts or lists it
-    set(ours "tools/.*|include/.*|engine/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
+    set(ours "tools/.*|include/.*|engine/model/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
     set(system ".*")
   elseif(file STREQUAL "tools/picture.cpp")  # labels show characters, or the bytes that are none
     set(ours "tools/.*|include/.*|engine/tokenizer/utf8\\.h")

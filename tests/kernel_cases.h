@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "guarded.h"
-#include "half.h"
+#include "engine/model/half.h"
 #include "kernels/kernels.h"
 
 namespace fovea::testing {

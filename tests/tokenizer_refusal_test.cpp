@@ -6,7 +6,7 @@
 #include <random>
 
 #include "convert/tokenizer_bin.h"
-#include "engine/format.h"
+#include "engine/model/format.h"
 #include "opened_tokenizer.h"
 #include "refusal.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "half.h"
+#include "engine/model/half.h"
 #include "kernel_cases.h"
 #include "kernels/scalar_math.h"
 

@@ -1,4 +1,4 @@
-// The file writer: every byte where engine/format.h says, and no trace of a file that failed.
+// The file writer: every byte where engine/model/format.h says, and no trace of a file that failed.
 #include "convert/writer.h"
 
 #include <doctest/doctest.h>

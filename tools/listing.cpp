@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "engine/format.h"
+#include "engine/model/format.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "parameters.h"
 
-#include "engine/format.h"
+#include "engine/model/format.h"
 
 namespace fovea {
 namespace {

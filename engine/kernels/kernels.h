@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "../../platform/features.h"
-#include "../format.h"
+#include "../model/format.h"
 #include "fovea/config.h"
 
 namespace fovea {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "../half.h"
+#include "../model/half.h"
 #include "kernels.h"
 
 #if defined(__ARM_FEATURE_MVE)

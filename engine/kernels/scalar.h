@@ -3,7 +3,7 @@
 #pragma once
 #include <utility>
 
-#include "../half.h"
+#include "../model/half.h"
 #include "cache_q8.h"
 #include "kernels.h"
 #include "mask.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/format.h"
+#include "engine/model/format.h"
 #include "fovea/tokenizer.h"
 
 namespace fovea {

@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-struct SectionRecord;  // engine/format.h
-struct TensorRecord;   // engine/format.h
+struct SectionRecord;  // engine/model/format.h
+struct TensorRecord;   // engine/model/format.h
 
 /// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
 struct ModelInfo {

@@ -56,7 +56,7 @@ struct Plan {
 /// A pure function of its arguments. Errors, `plan` unchanged: config_invalid, bad_limits, unsupported.
 [[nodiscard]] Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
 
-struct SessionState;  // lives at the start of the arena; engine/session.cpp
+struct SessionState;  // lives at the start of the arena; engine/run/session.cpp
 
 /// A handle to state inside the caller's arena; trivially copyable, frees nothing. All but valid() is for one that
 /// make_session has made.

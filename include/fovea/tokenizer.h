@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-struct TokenizerHeader;  // engine/format.h
+struct TokenizerHeader;  // engine/model/format.h
 
 /// A validated view of a tokenizer section; trivially copyable. The bytes must outlive it.
 class Tokenizer {

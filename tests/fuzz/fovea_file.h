@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "engine/format.h"
+#include "engine/model/format.h"
 #include "fovea/checksum.h"
 #include "fuzz.h"
 

@@ -11,7 +11,7 @@
 #include "convert/random_model.h"
 #include "convert/tokenizer_json.h"
 #include "convert/writer.h"
-#include "engine/format.h"
+#include "engine/model/format.h"
 #include "opened.h"
 #include "report.h"
 

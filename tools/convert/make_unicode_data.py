@@ -17,7 +17,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 VERSION = "0.23.3"
 CODES = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 BATCH = 2048
-LETTER, NUMBER, SPACE, NUMERIC, WORD = 1, 2, 4, 8, 16  # UnicodeClass in engine/format.h
+LETTER, NUMBER, SPACE, NUMERIC, WORD = 1, 2, 4, 8, 16  # UnicodeClass in engine/model/format.h
 DROPPED, BLANK, IDEOGRAPH, PUNCTUATION, MARK = 1, 2, 4, 8, 16  # CharacterBit there
 
 # One character of every canonical combining class the package knows (Unicode Standard, section 4.3), for comparison.

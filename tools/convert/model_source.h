@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../engine/format.h"
+#include "../../engine/model/format.h"
 #include "convert/quantize.h"
 #include "fovea/config.h"
 
@@ -33,7 +33,7 @@ struct ModelSource {
 
     Config config;
     std::array<std::vector<std::uint8_t>, 2> layer_blocks;  ///< what the config's two layer_blocks point into
-    std::vector<std::pair<std::string, std::string>> info;  ///< metadata, see engine/format.h
+    std::vector<std::pair<std::string, std::string>> info;  ///< metadata, see engine/model/format.h
     std::vector<std::string> notes;                         ///< what a user should know of the source, a line each
     std::vector<std::byte> tokenizer;                       ///< the section's bytes; empty: none
     Type type = Type::f32;                                  ///< how the source stores its matrices

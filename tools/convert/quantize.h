@@ -1,10 +1,10 @@
-// Weights in groups of 32 columns with a float16 scale: the panels of q8 and q4 (see engine/format.h).
+// Weights in groups of 32 columns with a float16 scale: the panels of q8 and q4 (see engine/model/format.h).
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "../../engine/format.h"
+#include "../../engine/model/format.h"
 
 namespace fovea {
 

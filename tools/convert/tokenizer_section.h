@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/format.h"
+#include "engine/model/format.h"
 
 namespace fovea {
 

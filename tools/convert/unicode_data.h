@@ -1,4 +1,4 @@
-// What the `tokenizers` package knows of Unicode, as the tables a tokenizer section holds (engine/format.h).
+// What the `tokenizers` package knows of Unicode, as the tables a tokenizer section holds (engine/model/format.h).
 // Written by make_unicode_data.py.
 #pragma once
 #include <cstdint>

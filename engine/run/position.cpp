@@ -3,8 +3,8 @@
 // row per position, shared by all layers of a block shape.
 #include <cstring>
 
-#include "half.h"
-#include "model.h"
+#include "../model/half.h"
+#include "../model/model.h"
 #include "pass.h"
 
 namespace fovea {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <new>
 
-#include "../platform/float_env.h"
-#include "model.h"
+#include "../../platform/float_env.h"
+#include "../model/model.h"
 #include "pass.h"
 
 namespace fovea {

@@ -1,8 +1,8 @@
 // Where everything lies in a session's arena.
 #pragma once
-#include "format.h"
+#include "../model/format.h"
 #include "fovea/session.h"
-#include "kernels/kernels.h"
+#include "../kernels/kernels.h"
 
 namespace fovea {
 

@@ -1,9 +1,9 @@
 // What lies at the start of a session's arena.
 #pragma once
-#include "../platform/team.h"
-#include "format.h"
+#include "../../platform/team.h"
+#include "../model/format.h"
 #include "fovea/session.h"
-#include "kernels/kernels.h"
+#include "../kernels/kernels.h"
 #include "plan.h"
 
 namespace fovea {

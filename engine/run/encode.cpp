@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "../platform/float_env.h"
-#include "model.h"
+#include "../../platform/float_env.h"
+#include "../model/model.h"
 #include "pass.h"
 
 namespace fovea {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "../platform/float_env.h"
-#include "kernels/kernels.h"
+#include "../../platform/float_env.h"
+#include "../kernels/kernels.h"
 
 namespace fovea {
 namespace {
