@@ -64,22 +64,28 @@ public:
         const std::uint32_t n_chunks = (ends[n_rows - 1] + kChunk - 1) / kChunk;
         for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
             State& state = chunk ? next_ : state_;
-            kernels.of(type_).attend(
-                Attend{.query = reinterpret_cast<const float*>(packed_.data()),
-                       .n_rows = n_rows,
-                       .head_dim = kHeadDim,
-                       .value_head_dim = kHeadDim,
-                       .keys = keys_.data() + head * n_panels_ * panel_bytes(type_, kHeadDim),
-                       .values = values_.data() + head * n_panels_ * value_panel_bytes(type_, kHeadDim),
-                       .value_stride = kHeadDim,
-                       .first = begins.data(),
-                       .last = ends.data(),
-                       .scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim)),
-                       .softcap = 0,
-                       .chunk = chunk,
-                       .m = state.m.data(),
-                       .l = state.l.data(),
-                       .o = state.o.data()});
+            Attend call{.query = reinterpret_cast<const float*>(packed_.data()),
+                        .n_rows = n_rows,
+                        .head_dim = kHeadDim,
+                        .value_head_dim = kHeadDim,
+                        .keys = {},
+                        .values = {},
+                        .value_stride = kHeadDim,
+                        .first = begins.data(),
+                        .last = ends.data(),
+                        .masks = nullptr,
+                        .scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim)),
+                        .softcap = 0,
+                        .chunk = chunk,
+                        .m = state.m.data(),
+                        .l = state.l.data(),
+                        .o = state.o.data()};
+            for (std::size_t tile = 0; tile < kChunkTiles; ++tile) {
+                const std::size_t panel = head * n_panels_ + (chunk * kChunkTiles + tile) * (kTile / kLanes);
+                call.keys[tile] = keys_.data() + panel * panel_bytes(type_, kHeadDim);
+                call.values[tile] = values_.data() + panel * value_panel_bytes(type_, kHeadDim);
+            }
+            kernels.of(type_).attend(call);
             if (chunk)
                 kernels.floats.attend_merge({n_rows, kHeadDim, state_.m.data(), state_.l.data(), state_.o.data(),
                                              next_.m.data(), next_.l.data(), next_.o.data()});

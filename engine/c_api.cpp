@@ -6,12 +6,13 @@
 #include "model/format.h"
 #include "fovea/fovea.h"
 #include "fovea/sampler.h"
+#include "fovea/session.h"
 #include "fovea/tokenizer.h"
 #include "run/plan.h"
 
 using namespace fovea;
 
-static_assert(static_cast<int>(Code::cancelled) == FOVEA_CANCELLED);
+static_assert(static_cast<int>(Code::pool_full) == FOVEA_POOL_FULL);
 static_assert(static_cast<int>(Type::f16) == FOVEA_F16 && static_cast<int>(Type::q8) == FOVEA_Q8);
 
 struct fovea_session {

@@ -9,9 +9,9 @@ constexpr const char* kNames[] = {  // in the order of Code
     "section invalid", "configuration invalid", "tensor missing", "tensor invalid", "unsupported", "bad limits",
     "arena too small", "bad shape", "token out of range", "context full", "buffer too small", "bad argument",
     "instruction set unavailable", "input or output failed", "threads unavailable", "session mismatch",
-    "cancelled"};
+    "cancelled", "pool full"};
 // clang-format on
-static_assert(std::size(kNames) == static_cast<std::size_t>(Code::cancelled) + 1);
+static_assert(std::size(kNames) == static_cast<std::size_t>(Code::pool_full) + 1);
 
 /// Text written into a span; what does not fit is dropped, so that a line is cut off and never overruns.
 struct Line {

@@ -45,8 +45,8 @@ std::vector<float> fused(const Model& model, const AttendInput& in, std::size_t 
     return out;
 }
 
-const Step& step(const std::vector<Step>& steps, const std::string& name) {
-    const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.name == name; });
+const ExplainedStep& step(const std::vector<ExplainedStep>& steps, const std::string& name) {
+    const auto found = std::find_if(steps.begin(), steps.end(), [&](const ExplainedStep& s) { return s.name == name; });
     REQUIRE(found != steps.end());
     return *found;
 }
@@ -68,7 +68,7 @@ TEST_CASE("explain: up to 64 keys the unfused steps end in the fused path's bits
                 CAPTURE(static_cast<int>(kv_type));
                 std::vector<float> weights, out;
                 const std::vector<float> want = fused(model, a.input(), a.n_out(), weights, kv_type, isa);
-                const std::vector<Step> steps = explain(model, a.input(), kv_type, isa, out);
+                const std::vector<ExplainedStep> steps = explain(model, a.input(), kv_type, isa, out);
                 CHECK(same(out, want));
                 CHECK(same(step(steps, "softmax").values, weights));
             }
@@ -84,7 +84,7 @@ TEST_CASE("explain: beyond 64 keys they differ by no more than the stated bound"
         const Model model = heads_of(c);
         std::vector<float> weights, out;
         const std::vector<float> want = fused(model, a.input(), a.n_out(), weights);
-        const std::vector<Step> steps = explain(model, a.input(), Type::f32, nullptr, out);
+        const std::vector<ExplainedStep> steps = explain(model, a.input(), Type::f32, nullptr, out);
         float largest = 0;
         for (const float x : a.value) largest = std::max(largest, std::abs(x));
         for (const float x : a.past_value) largest = std::max(largest, std::abs(x));
@@ -92,7 +92,7 @@ TEST_CASE("explain: beyond 64 keys they differ by no more than the stated bound"
         REQUIRE(out.size() == want.size());
         for (std::size_t i = 0; i < out.size(); ++i) REQUIRE(std::abs(out[i] - want[i]) <= bound);
         // Before the mask, scores are products of queries and keys.
-        const Step& scores = step(steps, "scores");
+        const ExplainedStep& scores = step(steps, "scores");
         const std::size_t keys = c.n_keys + c.n_past;
         CHECK(scores.shape == std::vector<std::uint64_t>{c.n_sequences, c.n_heads, c.n_queries, keys});
         double product = 0;  // the first query's and the first fresh key's
@@ -129,7 +129,7 @@ TEST_CASE("explain: a module's projections, appended keys and output map end in 
             in.masks.causal = true;
             std::vector<float> weights, out;
             const std::vector<float> want = fused(small.model, in, 2 * 9 * 48, weights);
-            const std::vector<Step> steps = explain(small.model, in, Type::f32, nullptr, out);
+            const std::vector<ExplainedStep> steps = explain(small.model, in, Type::f32, nullptr, out);
             CAPTURE(static_cast<int>(type));
             CHECK(same(out, want));
             CHECK(same(step(steps, "softmax").values, weights));
@@ -140,7 +140,7 @@ TEST_CASE("explain: a module's projections, appended keys and output map end in 
 }
 
 TEST_CASE("explain: steps in words") {
-    const std::string words = in_words(std::vector<Step>{{"scores", "S = Q", {1, 4, 7}, std::vector<float>(28, 0.5f)},
+    const std::string words = in_words(std::vector<ExplainedStep>{{"scores", "S = Q", {1, 4, 7}, std::vector<float>(28, 0.5f)},
                                                          {"one", "x", {1, 1}, {-1.25f}}});
     CHECK(words ==
           "1. scores  [1, 4, 7]  S = Q\n"

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "guarded.h"
 #include "engine/model/half.h"
+#include "guarded.h"
 #include "kernels/kernels.h"
 
 namespace fovea::testing {
@@ -296,22 +296,24 @@ public:
 
     [[nodiscard]] AttendState chunk(const Kernels& k, std::uint32_t index, Flush flush = Flush::end) const {
         AttendState s(n_rows_, value_stride(), flush);
-        k.of(type_).attend(Attend{.query = query_.data(),
-                                  .n_rows = n_rows_,
-                                  .head_dim = c_.head_dim,
-                                  .value_head_dim = c_.value_head_dim,
-                                  .keys = keys_.data(),
-                                  .values = values_.data(),
-                                  .value_stride = value_stride(),
-                                  .first = first_.data(),
-                                  .last = last_.data(),
-                                  .masks = masks_.empty() ? nullptr : masks_.data(),
-                                  .scale = scale(),
-                                  .softcap = c_.softcap,
-                                  .chunk = index,
-                                  .m = s.m.data(),
-                                  .l = s.l.data(),
-                                  .o = s.o.data()});
+        Attend call{.query = query_.data(),
+                    .n_rows = n_rows_,
+                    .head_dim = c_.head_dim,
+                    .value_head_dim = c_.value_head_dim,
+                    .keys = {},
+                    .values = {},
+                    .value_stride = value_stride(),
+                    .first = first_.data(),
+                    .last = last_.data(),
+                    .masks = masks_.empty() ? nullptr : masks_.data(),
+                    .scale = scale(),
+                    .softcap = c_.softcap,
+                    .chunk = index,
+                    .m = s.m.data(),
+                    .l = s.l.data(),
+                    .o = s.o.data()};
+        point(call);
+        k.of(type_).attend(call);
         return s;
     }
 
@@ -323,8 +325,8 @@ public:
                     .n_rows = n_rows_,
                     .head_dim = c_.head_dim,
                     .value_head_dim = c_.value_head_dim,
-                    .keys = keys_.data(),
-                    .values = values_.data(),
+                    .keys = {},
+                    .values = {},
                     .value_stride = value_stride(),
                     .first = first_.data(),
                     .last = last_.data(),
@@ -335,9 +337,20 @@ public:
                     .m = s.m.data(),
                     .l = s.l.data(),
                     .o = nullptr};
-        for (std::uint32_t tile = 0; tile < n_tiles; ++tile)
+        for (std::uint32_t tile = 0; tile < n_tiles; ++tile) {
+            call.chunk = tile / kChunkTiles;
+            point(call);
             k.of(type_).attend_weights(call, tile, out.data() + std::size_t{tile} * n_rows_ * kTile);
+        }
         return out;
+    }
+    /// Tiles of the call's chunk; there are none beyond the cache.
+    void point(Attend& call) const {
+        for (std::uint32_t tile = 0; tile < kChunkTiles; ++tile) {
+            const std::size_t panel = (std::size_t{call.chunk} * kChunk + tile * kTile) / kLanes;
+            call.keys[tile] = panel < n_panels() ? keys_.data() + panel * key_bytes() : nullptr;
+            call.values[tile] = panel < n_panels() ? values_.data() + panel * value_bytes() : nullptr;
+        }
     }
     /// What the masks add to a score; −inf: hidden.
     [[nodiscard]] double bias(std::uint32_t row, std::uint32_t pos) const {

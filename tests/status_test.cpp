@@ -37,7 +37,7 @@ TEST_CASE("status: what was wanted and what was had") {
 
 TEST_CASE("status: every code has a name of its own, and numbers that are no code have one too") {
     std::set<std::string> names;
-    constexpr int kCodes = static_cast<int>(Code::cancelled) + 1;
+    constexpr int kCodes = static_cast<int>(Code::pool_full) + 1;
     for (int code = 0; code < kCodes; ++code) names.insert(name(static_cast<Code>(code)));
     CHECK(names.size() == kCodes);
     CHECK(names.count(name(static_cast<Code>(kCodes))) == 0);

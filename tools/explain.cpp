@@ -37,7 +37,7 @@ public:
           n_given_(input.n_past + input.n_keys),
           n_keys_(n_given_ + b_.bias_kv + b_.zero_attn) {}
 
-    std::vector<Step> run(std::vector<float>& out) {
+    std::vector<ExplainedStep> run(std::vector<float>& out) {
         project();
         attend();
         merge(out);
@@ -386,21 +386,21 @@ private:
     const Kernels& kernels_;
     const std::uint32_t n_given_, n_keys_;  // appended ones count in the second
     std::vector<float> query_, key_, value_, heads_;
-    std::vector<Step> steps_;
+    std::vector<ExplainedStep> steps_;
 };
 
 }  // namespace
 
-std::vector<Step> explain(const Model& model, const AttendInput& input, Type kv_type, const char* isa,
+std::vector<ExplainedStep> explain(const Model& model, const AttendInput& input, Type kv_type, const char* isa,
                           std::vector<float>& out) {
     return Explainer(model, input, kv_type, isa).run(out);
 }
 
-std::string in_words(const std::vector<Step>& steps) {
+std::string in_words(const std::vector<ExplainedStep>& steps) {
     constexpr std::uint64_t kRows = 3, kColumns = 6;
     std::string words;
     int number = 0;
-    for (const Step& step : steps) {
+    for (const ExplainedStep& step : steps) {
         words += std::to_string(++number) + ". " + step.name + "  " + in_words(step.shape) + "  " + step.formula + "\n";
         const std::uint64_t n_cols = step.shape.back(), n_rows = step.shape[step.shape.size() - 2];
         for (std::uint64_t row = 0; row < std::min(n_rows, kRows); ++row) {

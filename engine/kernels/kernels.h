@@ -23,6 +23,7 @@ inline constexpr std::uint32_t kColumnBlock = 512;  // columns of a dot product 
 inline constexpr std::uint32_t kRowBlock = 12;      // rows of an operand that are packed together
 inline constexpr std::uint32_t kTile = 64;          // positions of an attention tile, at multiples of 64
 inline constexpr std::uint32_t kChunk = 512;        // positions after which attention's state restarts
+inline constexpr std::uint32_t kChunkTiles = kChunk / kTile;
 
 /// Bytes per row of 32 quantized columns: see pack_q8.
 inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
@@ -67,9 +68,12 @@ struct Matmul {
     const float* bias;       // [panels·16] or null
     float* out;              // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
     std::size_t out_stride;  // elements; any, rows need not be aligned
+    float* const* out_rows;  // [seq_len] where each row starts, in place of out and out_stride; null: those
     Finish finish;
     Activation activation;
     bool canonical;  // store NaN as 0x7fc00000
+
+    [[nodiscard]] float* row(std::size_t i) const noexcept { return out_rows ? out_rows[i] : out + i * out_stride; }
 };
 
 /// What one mask says to one query row of the positions below `end`: those from n_keys on are hidden, others where `hidden`
@@ -82,8 +86,8 @@ struct MaskRow {
 inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, and a causal one beside appended keys
 
 /// One chunk of attention for up to kRowBlock query rows that share a key-value head (Milakov and Gimelshein 2018;
-/// Dao et al. 2022). Row r sees positions [first[r], last[r]) of the whole cache, of which this call does those in
-/// [512·chunk, 512·chunk + 512). Per row, over tiles of 64 positions:
+/// Dao et al. 2022). Row r sees positions [first[r], last[r]) of its sequence, of which this call does those in
+/// [512·chunk, 512·chunk + 512). A tile of 64 positions lies together; tiles may lie anywhere. Per row, over tiles:
 ///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); plus the masks' sum; unseen, hidden: −inf
 ///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
@@ -94,18 +98,24 @@ struct Attend {
     const float* query;    // [head_dim][n_rows]; q8: packed by pack_q8
     std::uint32_t n_rows;  // 1 to kRowBlock
     std::uint32_t head_dim, value_head_dim;
-    const std::byte* keys;       // this head's panels of 16 positions, each like a matrix's, see panel_bytes
-    const std::byte* values;     // this head's panels of 16 positions, see value_panel_bytes
-    std::uint32_t value_stride;  // elements, value_head_dim rounded up to 16; the padding holds zeros
-    const std::uint32_t* first;  // [n_rows]
-    const std::uint32_t* last;   // [n_rows]
-    const MaskRow* masks;        // [n_rows][kMasks]; null: nothing is hidden
-    float scale;                 // multiplies a dot product
-    float softcap;               // 0: unused
+    const std::byte* keys[kChunkTiles];    // this head's panels of 16 positions, each like a matrix's, see panel_bytes
+    const std::byte* values[kChunkTiles];  // this head's panels of 16 positions, see value_panel_bytes
+    std::uint32_t value_stride;            // elements, value_head_dim rounded up to 16; the padding holds zeros
+    const std::uint32_t* first;            // [n_rows]
+    const std::uint32_t* last;             // [n_rows]
+    const MaskRow* masks;                  // [n_rows][kMasks]; null: nothing is hidden
+    float scale;                           // multiplies a dot product
+    float softcap;                         // 0: unused
     std::uint32_t chunk;
     float* m;  // out [n_rows]: largest score, −inf where nothing was seen
     float* l;  // out [n_rows]: sum of exp(score − m)
     float* o;  // out [n_rows][value_stride]: unnormalised weighted sum
+
+    /// Where the tile of a position of the chunk starts; tiles that no row sees need not be there.
+    [[nodiscard]] const std::byte* keys_at(std::uint32_t pos) const noexcept { return keys[pos / kTile % kChunkTiles]; }
+    [[nodiscard]] const std::byte* values_at(std::uint32_t pos) const noexcept {
+        return values[pos / kTile % kChunkTiles];
+    }
 };
 
 /// Running state (m, l, o) of n_rows rows; merge folds one chunk's state in, finish turns it into attention's output.
@@ -129,7 +139,7 @@ struct TypeKernels {
     void (*attend)(const Attend&) noexcept;
 
     /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores above and the m and l that a
-    /// row ended with (o and chunk are not used); 0 where unseen or hidden, or l = 0; canonical.
+    /// row ended with (o is not used, the tile is the chunk's); 0 where unseen or hidden, or l = 0; canonical.
     void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
 };
 

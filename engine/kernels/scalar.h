@@ -148,7 +148,7 @@ void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t 
 /// Stores the outputs of out panel `panel` for one row.
 void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t row, const float (&y)[kLanes],
                   const float (&up)[kLanes]) {
-    float* out = m.out + row * m.out_stride;
+    float* out = m.row(row);
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
         const std::size_t i = std::size_t{panel} * kLanes + lane;
         if (i >= m.n_rows) break;
@@ -301,8 +301,8 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
         const std::uint32_t pos = tile + offset;
         float dot[kLanes] = {};
         if (sees(a, row, pos, kLanes))
-            dot_row(type, a.keys + pos / kLanes * panel_bytes(type, a.head_dim), a.query, row, a.n_rows, a.head_dim,
-                    dot);
+            dot_row(type, a.keys_at(pos) + offset / kLanes * panel_bytes(type, a.head_dim), a.query, row, a.n_rows,
+                    a.head_dim, dot);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
@@ -325,7 +325,8 @@ float raise(float m, const float (&score)[kTile]) {
 /// o[i] = fma(p, value[i], o[i]) for the value of one position.
 template<class Storage>
 void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
-    const std::byte* panel = a.values + pos / kLanes * value_panel_bytes(Storage::kType, a.value_head_dim);
+    const std::byte* panel =
+        a.values_at(pos) + pos % kTile / kLanes * value_panel_bytes(Storage::kType, a.value_head_dim);
     const std::uint32_t lane = pos % kLanes;
     if constexpr (Storage::kType == Type::q8) {
         for (std::size_t i = 0; i < a.value_stride; ++i) {

@@ -3,7 +3,7 @@
 //     pre: x = x + f(norm(x))              post: x = norm(x + f(x))            for each f of
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
-#include "pass.h"
+#include "attention.h"
 
 namespace fovea {
 namespace {
@@ -12,13 +12,13 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
     const NormWeights norm{block.norm, layer.feed_forward_norm, layer.feed_forward_norm_bias, block.norm_epsilon};
     const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model;
     const Finish finish = block.gated ? Finish::gate : Finish::store;
-    const Product up{layer.up, layer.up_bias, pass.inner(), block.d_ff, finish, block.activation};
+    const Linear up{layer.up, layer.up_bias, pass.inner(), block.d_ff, finish, block.activation};
     const bool pre = block.norm_place == NormPlace::pre;
     pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{}), n);
     pass.sync();
     pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
 
-    const Product down{layer.down, layer.down_bias, pass.hidden(), d_model, Finish::add};
+    const Linear down{layer.down, layer.down_bias, pass.hidden(), d_model, Finish::add};
     pass.multiply({&down, 1}, pass.operand(layer.down.type, pass.inner(), n, block.d_ff), n);
     pass.sync();
     if (!pre) pass.norm_rows(norm, pass.hidden());
@@ -28,8 +28,8 @@ void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noex
 
 void run_block(const Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
-    if (block.n_heads) attention(pass, layer, block, false);
-    if (block.cross_attention) attention(pass, layer, block, true);
+    if (block.n_heads) attention(pass, layer, block, Reads::self);
+    if (block.cross_attention) attention(pass, layer, block, Reads::memory);
     if (block.d_ff) feed_forward(pass, layer, block);
 }
 

@@ -14,6 +14,26 @@ Status bad_shape(const char* what, std::uint64_t wanted, std::uint64_t had) noex
     return {Code::bad_shape, what, wanted, had};
 }
 
+[[nodiscard]] Status not_made() noexcept { return {Code::bad_argument, "workspace: not made", 0, 0}; }
+
+/// What a workspace keeps of keys and values itself: one layer's at a time, in one page.
+struct OwnPage {
+    std::uint32_t table = 0;
+    LayerPlace place;
+    KvPages pages;
+
+    explicit OwnPage(const WorkspaceState& w) noexcept : place{0, w.map.values - w.map.keys} {
+        pages = {.pages = w.arena + w.map.keys,
+                 .table = &table,
+                 .places = &place,
+                 .page_len = static_cast<std::uint32_t>(w.map.capacity),
+                 .one_place = true,
+                 .type = w.limits.kv_type};
+    }
+    OwnPage(const OwnPage&) = delete;
+    OwnPage& operator=(const OwnPage&) = delete;
+};
+
 struct Total {
     std::uint64_t rows = 0, longest = 0;
 };
@@ -33,13 +53,13 @@ struct Total {
 }
 
 /// A side's rows are there, in the form its stack reads.
-[[nodiscard]] Status check_sequences(const SessionState& s, const Stack& stack, const Sequences& in,
+[[nodiscard]] Status check_sequences(const WorkspaceState& w, const Stack& stack, const Sequences& in,
                                      std::size_t n_sequences, Total& total) noexcept {
     if (in.lengths.size() != n_sequences || !n_sequences)
         return bad_shape("sequences of each side", n_sequences, in.lengths.size());
-    if (n_sequences > s.limits.max_sequences)
-        return bad_shape("sequences at most", s.limits.max_sequences, n_sequences);
-    if (Status status = count_rows(in.lengths, s.limits.max_batch, total); !status.ok()) return status;
+    if (n_sequences > w.limits.max_sequences)
+        return bad_shape("sequences at most", w.limits.max_sequences, n_sequences);
+    if (Status status = count_rows(in.lengths, w.limits.max_batch, total); !status.ok()) return status;
     const std::uint64_t n_ids = stack.vocab_size ? total.rows : 0;
     const std::uint64_t n_floats = stack.vocab_size ? 0 : total.rows * stack.d_model;
     if (in.ids.size() != n_ids) return bad_shape("ids", n_ids, in.ids.size());
@@ -53,17 +73,17 @@ struct Total {
 }
 
 /// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
-std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std::uint32_t> lengths,
+std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const std::uint32_t> lengths,
                                 std::span<const std::uint32_t> sources) noexcept {
-    auto* out = reinterpret_cast<Sequence*>(s.arena + s.map.sequences) + (cross ? s.limits.max_sequences : 0);
+    Sequence* out = w.sequences() + (cross ? w.limits.max_sequences : 0);
     Sequence next{};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         next.n_rows = lengths[i];
-        next.n_source = next.n_keys = sources[i];
+        next.n_new = next.n_keys = sources[i];
         out[i] = next;
         next.row += next.n_rows;
-        next.source += next.n_source;
-        next.at += static_cast<std::uint32_t>(round_up(next.n_source, kLanes));
+        next.kv_row += next.n_new;
+        next.cache_start += static_cast<std::uint32_t>(round_up(next.n_new, kLanes));
     }
     return {out, lengths.size()};
 }
@@ -75,16 +95,16 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
     return macs * b.n_heads * (b.head_dim + b.value_head_dim);
 }
 
-[[nodiscard]] Status run_stack(SessionState& s, PassInput& input, const Sequences& side) noexcept {
+[[nodiscard]] Status run_stack(WorkspaceState& w, PassInput& input, const Sequences& side) noexcept {
     input.tokens = side.ids;
     input.vectors = side.vectors.data();
     input.types = side.types;
     input.self_masks = &side.masks;
-    input.self = place(s, false, side.lengths, side.lengths);
+    input.self = place(w, false, side.lengths, side.lengths);
     input.seq_len = input.self.back().row + input.self.back().n_rows;
-    const Stack& stack = stack_of(s.model.config(), input.index);
-    const std::uint64_t macs = s.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
-    return run(s, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
+    const Stack& stack = stack_of(w.model.config(), input.index);
+    const std::uint64_t macs = w.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
+    return run(w, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
 /// Whether a bare attention's heads lie within their span.
@@ -151,9 +171,10 @@ std::span<const Sequence> place(SessionState& s, bool cross, std::span<const std
 
 }  // namespace
 
-Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept {
-    SessionState& s = *SessionAccess::state(session);
-    const Config& config = s.model.config();
+Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept {
+    if (!workspace.valid()) return not_made();
+    WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    const Config& config = w.model.config();
     if (kind_of(config) != Kind::encode) return {Code::unsupported, "vectors of this model", 0, 0};
     const bool encodes = config.encoder.n_layers != 0, decodes = config.decoder.n_layers != 0;
     bool reads_memory = false;
@@ -162,13 +183,13 @@ Status encode(Session& session, const EncodeInput& input, std::span<float> out) 
     const std::size_t n = (encodes ? input.source : input.target).lengths.size();
     Total source, target, memory;
     if (encodes)
-        if (Status status = check_sequences(s, config.encoder, input.source, n, source); !status.ok()) return status;
+        if (Status status = check_sequences(w, config.encoder, input.source, n, source); !status.ok()) return status;
     if (decodes)
-        if (Status status = check_sequences(s, config.decoder, input.target, n, target); !status.ok()) return status;
+        if (Status status = check_sequences(w, config.decoder, input.target, n, target); !status.ok()) return status;
     const std::span<const std::uint32_t> memory_lengths = encodes ? input.source.lengths : input.memory_lengths;
     if (reads_memory) {
         if (memory_lengths.size() != n) return bad_shape("sequences of the memory", n, memory_lengths.size());
-        if (Status status = count_rows(memory_lengths, s.limits.max_memory, memory); !status.ok()) return status;
+        if (Status status = count_rows(memory_lengths, w.limits.max_memory, memory); !status.ok()) return status;
         const std::uint64_t wanted = encodes ? 0 : memory.rows * config.decoder.d_model;
         if (input.memory.size() != wanted) return bad_shape("memory elements", wanted, input.memory.size());
     }
@@ -176,74 +197,89 @@ Status encode(Session& session, const EncodeInput& input, std::span<float> out) 
     const Total& rows = decodes ? target : source;
     const std::uint64_t n_out = (last.pooling != Pooling::none ? n : rows.rows) * last.d_model;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
-    const Total& queries = weights_stack(s) == StackIndex::encoder ? source : target;
-    const Total& keys = s.asked.cross ? memory : queries;
-    if (Status status = check_weights(s, n, queries.longest, keys.longest); !status.ok()) return status;
+    const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
+    const Total& keys = w.asked.cross ? memory : queries;
+    if (Status status = check_weights(w, n, queries.longest, keys.longest); !status.ok()) return status;
 
     const FloatEnv env;
+    const OwnPage own(w);
     PassInput pass;
+    pass.kv = {&own.pages, 1};
     pass.out = {out.data(), last.d_model};
     if (encodes) {
         pass.index = StackIndex::encoder;
-        if (decodes) pass.out = {s.floats(s.map.memory), s.map.hidden_stride};
-        if (Status status = run_stack(s, pass, input.source); !status.ok()) return status;
+        if (decodes) pass.out = {w.floats(w.map.memory), w.map.hidden_stride};
+        if (Status status = run_stack(w, pass, input.source); !status.ok()) return status;
     }
     if (!decodes) return {};
     // The encoder's vectors or the caller's; only a matmul's operand is made of them.
-    pass.memory = encodes ? pass.out : Rows{const_cast<float*>(input.memory.data()), config.decoder.d_model};
+    pass.memory = encodes ? ConstRows(pass.out) : ConstRows(input.memory.data(), config.decoder.d_model);
     pass.n_memory = static_cast<std::uint32_t>(memory.rows);
     pass.index = StackIndex::decoder;
     pass.out = {out.data(), last.d_model};
-    pass.cross = place(s, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
+    pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
     pass.cross_masks = &input.memory_masks;
-    return run_stack(s, pass, input.target);
+    return run_stack(w, pass, input.target);
 }
 
-Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept {
-    SessionState& s = *SessionAccess::state(session);
-    const Config& config = s.model.config();
+Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept {
+    if (!workspace.valid()) return not_made();
+    WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    const Config& config = w.model.config();
     if (kind_of(config) != Kind::attend) return {Code::unsupported, "attention alone of this model", 0, 0};
     const Stack& stack = stack_of(config, last_stack(config));
     const Block& b = stack.blocks[0];
     const std::uint64_t n = input.n_sequences, n_given = std::uint64_t{input.n_past} + input.n_keys;
     if (!n || !input.n_queries) return bad_shape("sequences and queries at least", 1, 0);
-    if (n > s.limits.max_sequences) return bad_shape("sequences at most", s.limits.max_sequences, n);
-    if (n * input.n_queries > s.limits.max_batch)
-        return bad_shape("queries at most", s.limits.max_batch, n * input.n_queries);
-    if (n * n_given > s.limits.max_memory) return bad_shape("keys at most", s.limits.max_memory, n * n_given);
+    if (n > w.limits.max_sequences) return bad_shape("sequences at most", w.limits.max_sequences, n);
+    if (n * input.n_queries > w.limits.max_batch)
+        return bad_shape("queries at most", w.limits.max_batch, n * input.n_queries);
+    if (n * n_given > w.limits.max_memory) return bad_shape("keys at most", w.limits.max_memory, n * n_given);
     if (Status status = check_inputs(stack, input, out); !status.ok()) return status;
     if (!input.kv_lengths.empty() && input.kv_lengths.size() != n)
         return bad_shape("key lengths", n, input.kv_lengths.size());
     for (const std::uint32_t length : input.kv_lengths)
         if (length > n_given) return bad_shape("as the largest key length", n_given, length);
     const std::uint32_t n_appended = b.bias_kv + b.zero_attn;
-    if (Status status = check_weights(s, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
+    if (Status status = check_weights(w, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
 
     const FloatEnv env;
-    auto* sequences = reinterpret_cast<Sequence*>(s.arena + s.map.sequences);
-    const auto at_step = static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes));
+    const OwnPage own(w);
+    Sequence* sequences = w.sequences();
+    const auto start_step = static_cast<std::uint32_t>(round_up(n_given + n_appended, kLanes));
     for (std::uint32_t i = 0; i < n; ++i) {
         const std::uint32_t n_keys =
             input.kv_lengths.empty() ? static_cast<std::uint32_t>(n_given) : input.kv_lengths[i];
-        sequences[i] = {
-            .row = i * input.n_queries,
-            .n_rows = input.n_queries,
-            .source = i * input.n_keys,
-            .n_source = input.n_keys,
-            .pos = input.n_past,
-            .n_keys = n_keys,
-            .at = i * at_step,
-            .diagonal = static_cast<std::int32_t>(input.kv_lengths.empty() ? input.n_past : n_keys - input.n_queries)};
+        sequences[i] = {.row = i * input.n_queries,
+                        .n_rows = input.n_queries,
+                        .kv_row = i * input.n_keys,
+                        .n_new = input.n_keys,
+                        .pos = input.n_past,
+                        .n_keys = n_keys,
+                        .cache_start = i * start_step,
+                        .causal_offset = static_cast<std::int32_t>(
+                            input.kv_lengths.empty() ? input.n_past : n_keys - input.n_queries)};
     }
     const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
     const PassInput pass{.index = last_stack(config),
                          .out = {out.data(), b.has_output_map ? or_else(b.output_width, stack.d_model) : merged},
                          .seq_len = static_cast<std::uint32_t>(n * input.n_queries),
                          .self = {sequences, static_cast<std::size_t>(n)},
+                         .kv = {&own.pages, 1},
                          .self_masks = &input.masks,
                          .heads = &input};
-    const StackTensors& t = s.stacks[static_cast<int>(pass.index)];
-    return run(s, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
+    const StackTensors& t = w.stacks[static_cast<int>(pass.index)];
+    return run(w, pass, t.macs_per_row * pass.seq_len + attention_macs(b, pass.self));
+}
+
+Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept {
+    Workspace workspace = session.workspace();
+    return encode(workspace, input, out);
+}
+
+Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept {
+    Workspace workspace = session.workspace();
+    return attend(workspace, input, out);
 }
 
 Status attention_model(const Block& block, Model& model) noexcept {

@@ -5,14 +5,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "attention.h"
+
 namespace fovea {
 
 void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
-    const FloatKernels& k = session.kernels->floats;
-    const float* weight = session.vector(norm.weight);
+    const FloatKernels& k = workspace.kernels->floats;
+    const float* weight = workspace.vector(norm.weight);
     switch (norm.kind) {
         case Norm::rms: return k.rms_norm(x, n, weight, norm.epsilon, y);
-        case Norm::layer: return k.layer_norm(x, n, weight, session.vector(norm.bias), norm.epsilon, y);
+        case Norm::layer: return k.layer_norm(x, n, weight, workspace.vector(norm.bias), norm.epsilon, y);
         case Norm::none: break;
     }
     if (x != y) std::memcpy(y, x, n * sizeof(float));
@@ -22,34 +24,34 @@ void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n
                 void* packed) const noexcept {
     const auto x_stride = static_cast<std::size_t>(stride);
     if (is_quantized(type))
-        session.kernels->floats.pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
+        workspace.kernels->floats.pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
     else
-        session.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+        workspace.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
 }
 
-const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                           const NormWeights& weights) const noexcept {
     const bool normed = weights.kind != Norm::none;
     if (n_rows == 1) {
         if (normed) norm(weights, rows[0], width, scratch());
         const float* row = normed ? scratch() : rows[0];
         if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
-        float* packed = scratch() + session.map.hidden_stride;
+        float* packed = scratch() + workspace.map.hidden_stride;
         pack(type, row, 0, 1, width, packed);
         return packed;
     }
-    std::byte* operand = session.arena + session.map.operand;
+    std::byte* operand = workspace.arena + workspace.map.operand;
     const Share blocks = share((n_rows + kRowBlock - 1) / kRowBlock);
     for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
         const std::uint32_t first = block * kRowBlock;
         const std::uint32_t n = n_rows - first < kRowBlock ? n_rows - first : kRowBlock;
         const float* source = rows[first];
         std::uint64_t stride = rows.stride;
-        if (normed) {
+        if (normed || rows.each) {
             for (std::uint32_t i = 0; i < n; ++i)
-                norm(weights, rows[first + i], width, scratch() + i * session.map.hidden_stride);
+                norm(weights, rows[first + i], width, scratch() + i * workspace.map.hidden_stride);
             source = scratch();
-            stride = session.map.hidden_stride;
+            stride = workspace.map.hidden_stride;
         }
         pack(type, source, stride, n, width, operand + operand_bytes(type, first, width));
     }
@@ -59,7 +61,7 @@ const void* Pass::operand(Type type, const Rows& rows, std::uint32_t n_rows, std
 
 // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
 constexpr std::uint32_t kPair = 2;
-[[nodiscard]] static std::uint32_t n_pairs(const Product& p) noexcept {
+[[nodiscard]] static std::uint32_t n_pairs(const Linear& p) noexcept {
     return (p.matrix.n_panels() + kPair - 1) / kPair;
 }
 
@@ -67,27 +69,27 @@ constexpr std::uint32_t kPair = 2;
 // memory, whose streams are best long.
 constexpr std::uint32_t kPieces = 8;
 
-void Pass::multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept {
+void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows) const noexcept {
     std::uint32_t total = 0;
-    for (const Product& p : products) total += n_pairs(p);
+    for (const Linear& p : products) total += n_pairs(p);
     if (n_members == 1 || n_rows <= kRowBlock) return multiply(products, operand, n_rows, share(total));
     const std::uint32_t n = n_members * kPieces < total ? n_members * kPieces : total;
     for (std::uint32_t i = take(0); i < n; i = take(i + 1)) multiply(products, operand, n_rows, share(total, i, n));
 }
 
-void Pass::multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows,
+void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                     Share pairs) const noexcept {
     std::uint32_t first = 0;
-    for (const Product& p : products) {
+    for (const Linear& p : products) {
         const std::uint32_t n = n_pairs(p);
         const std::uint32_t begin = pairs.begin > first ? pairs.begin - first : 0;
         const std::uint32_t end = pairs.end > first ? (pairs.end - first < n ? pairs.end - first : n) : 0;
         first += n;
         if (begin >= end) continue;
         const std::uint32_t panel_end = end * kPair;
-        const TypeKernels& k = session.kernels->of(p.matrix.type);
+        const TypeKernels& k = workspace.kernels->of(p.matrix.type);
         k.matmul({
-            .panels = session.weights(p.matrix.offset),
+            .panels = workspace.weights(p.matrix.offset),
             .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
             .n_rows = p.n_stored,
             .n_cols = p.matrix.n_cols,
@@ -95,9 +97,10 @@ void Pass::multiply(std::span<const Product> products, const void* operand, std:
             .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
             .operand = operand,
             .seq_len = n_rows,
-            .bias = session.vector(p.bias),
+            .bias = workspace.vector(p.bias),
             .out = p.out.data,
             .out_stride = static_cast<std::size_t>(p.out.stride),
+            .out_rows = p.out.each,
             .finish = p.finish,
             .activation = p.activation,
             .canonical = p.canonical,
@@ -113,20 +116,20 @@ void Pass::norm_rows(const NormWeights& weights, const Rows& rows) const noexcep
 }
 
 bool Pass::cancelled() const noexcept {
-    if (!session.cancel) return false;
+    if (!workspace.cancel) return false;
     sync();  // all have read the last answer
-    if (member == 0) session.cancelled = session.cancel->load(std::memory_order_relaxed);
+    if (member == 0) workspace.cancelled = workspace.cancel->load(std::memory_order_relaxed);
     sync();
-    return session.cancelled;
+    return workspace.cancelled;
 }
 
 void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
                  std::uint32_t first) const noexcept {
-    if (!session.trace.call) return;
+    if (!workspace.trace.call) return;
     sync();
     if (member == 0)
         for (std::uint32_t row = 0; row < n_rows; ++row)
-            session.trace.call(session.trace.context, first + row, layer, operation, {rows[row], width});
+            workspace.trace.call(workspace.trace.context, first + row, layer, operation, {rows[row], width});
     sync();
 }
 
@@ -137,27 +140,25 @@ namespace {
     return {stack.final_norm, pass.tensors().final_norm, pass.tensors().final_norm_bias, stack.final_norm_epsilon};
 }
 
-/// logits = softcap(W_out · norm(x) + bias), for the last row or for all.
+/// logits = softcap(W_out · norm(x) + bias), for the rows that want them.
 void head(const Pass& pass) noexcept {
-    const SessionState& s = pass.session;
     const Stack& stack = pass.stack();
-    if (pass.logits.empty()) return;
-    const std::uint32_t n_rows = pass.logits.size() == stack.vocab_size ? 1 : pass.seq_len;
-    const std::uint32_t first = pass.seq_len - n_rows;
-    const Rows hidden{pass.hidden()[first], pass.hidden().stride};
-    const Rows out{pass.logits.data(), stack.vocab_size};
+    const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
+    if (n_rows == 0) return;
+    const ConstRows hidden =
+        pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);
     const Matrix& matrix = pass.tensors().output;
-    Product product{matrix, pass.tensors().output_bias, out, stack.vocab_size};
-    product.canonical = true;
+    Linear linear{matrix, pass.tensors().output_bias, pass.logits, stack.vocab_size};
+    linear.canonical = true;
     const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model, final_norm(pass));
-    pass.multiply({&product, 1}, operand, n_rows);
+    pass.multiply({&linear, 1}, operand, n_rows);
     if (stack.logit_softcap != 0.0f) {
         pass.sync();
         const Pass::Share rows = pass.share(n_rows);
         for (std::uint32_t row = rows.begin; row < rows.end; ++row)
-            s.kernels->floats.softcap(out[row], stack.vocab_size, stack.logit_softcap);
+            pass.workspace.kernels->floats.softcap(pass.logits[row], stack.vocab_size, stack.logit_softcap);
     }
-    pass.trace("logits", out, n_rows, stack.vocab_size, pass.pos + first);
+    pass.trace("logits", pass.logits, n_rows, stack.vocab_size, pass.pos + first);
 }
 
 /// One vector for a sequence's rows (Reimers and Gurevych 2019, section 3): their mean, the first or the last, and of
@@ -198,15 +199,15 @@ void store_vectors(const Pass& pass) noexcept {
 }  // namespace
 
 void run_pass(Pass& pass) noexcept {
-    const SessionState& s = pass.session;
-    if (pass.heads) return attention(pass, s.layer(0), pass.stack().blocks[0], false);
+    const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
+    if (pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     const std::uint32_t d_model = pass.stack().d_model;
     embed(pass);
     pass.sync();
     pass.trace("embedding", pass.hidden(), pass.seq_len, d_model, pass.pos);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers; ++pass.layer) {
         if (pass.cancelled()) return;
-        run_block(pass, s.layer(pass.tensors().first_layer + pass.layer));
+        run_block(pass, layers[pass.layer]);
         pass.trace("block", pass.hidden(), pass.seq_len, d_model, pass.pos);
     }
     pass.out.data ? store_vectors(pass) : head(pass);

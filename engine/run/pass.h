@@ -3,19 +3,32 @@
 // chunks, never within a sum, so that the number of members changes no bit.
 #pragma once
 #include "fovea/encode.h"
-#include "session.h"
+#include "workspace.h"
 
 namespace fovea {
 
-/// Rows of float32 activations.
+/// Rows of float32 activations: at a stride or, with `each`, wherever that says.
 struct Rows {
     float* data = nullptr;
     std::uint64_t stride = 0;  // elements
-    [[nodiscard]] float* operator[](std::uint64_t row) const noexcept { return data + row * stride; }
+    float* const* each = nullptr;
+    [[nodiscard]] float* operator[](std::uint64_t row) const noexcept { return each ? each[row] : data + row * stride; }
+};
+/// The same, to be read alone.
+struct ConstRows {
+    const float* data = nullptr;
+    std::uint64_t stride = 0;
+    const float* const* each = nullptr;
+    ConstRows() = default;
+    ConstRows(const float* at, std::uint64_t elements) noexcept : data(at), stride(elements) {}
+    ConstRows(const Rows& rows) noexcept : data(rows.data), stride(rows.stride), each(rows.each) {}
+    [[nodiscard]] const float* operator[](std::uint64_t row) const noexcept {
+        return each ? each[row] : data + row * stride;
+    }
 };
 
 /// W and what to do with its product, for multiply().
-struct Product {
+struct Linear {
     Matrix matrix;
     VectorOffset bias = 0;
     Rows out;
@@ -36,12 +49,16 @@ struct PassInput {
     StackIndex index = StackIndex::decoder;          // of the stack
     std::span<const Token> tokens = {}, types = {};  // [seq_len], or vectors
     const float* vectors = nullptr;                  // [seq_len][d_model]
-    std::span<float> logits = {};                    // empty, [vocab_size] or [seq_len, vocab_size]
+    std::uint32_t n_logits = 0;                      // rows of which logits are made: the last of all, or
+    ConstRows logit_rows = {};                       // these, where `each` is set
+    Rows logits = {};                                // [n_logits][vocab_size]
     Rows out = {};              // encode: what is left of each row, or of each sequence where the stack pools
-    std::uint32_t pos = 0;      // absolute position of the first row
+    std::uint32_t pos = 0;      // of a single sequence: absolute position of the first row
     std::uint32_t seq_len = 0;  // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
-    Rows memory = {};
+    std::span<const KvPages> kv = {};                 // each sequence's, or one for all
+    bool positions_go_on = false;                     // rows continue what is cached: forward
+    ConstRows memory = {};
     std::uint32_t n_memory = 0;         // its rows
     const Masks* self_masks = nullptr;  // null: none
     const Masks* cross_masks = nullptr;
@@ -49,12 +66,12 @@ struct PassInput {
 };
 
 struct Pass : PassInput {
-    SessionState& session;
+    WorkspaceState& workspace;
     std::uint32_t member, n_members;
     std::uint32_t layer = 0;
 
-    Pass(const PassInput& input, SessionState& s, std::uint32_t m, std::uint32_t n) noexcept
-        : PassInput(input), session(s), member(m), n_members(n) {}
+    Pass(const PassInput& input, WorkspaceState& w, std::uint32_t m, std::uint32_t n) noexcept
+        : PassInput(input), workspace(w), member(m), n_members(n) {}
 
     struct Share {
         std::uint32_t begin, end;
@@ -67,27 +84,31 @@ struct Pass : PassInput {
     [[nodiscard]] Share share(std::uint32_t n) const noexcept { return share(n, member, n_members); }
     /// The piece of work that is this member's next after n_done, where they are taken as members come: see take_piece.
     [[nodiscard]] std::uint32_t take(std::uint32_t n_done) const noexcept {
-        return n_members > 1 ? take_piece(*session.team) : n_done;
+        return n_members > 1 ? take_piece(*workspace.team) : n_done;
     }
     void sync() const noexcept {
-        if (n_members > 1) wait_team(*session.team);
+        if (n_members > 1) wait_team(*workspace.team);
     }
 
-    [[nodiscard]] const Stack& stack() const noexcept { return stack_of(session.model.config(), index); }
-    [[nodiscard]] const StackTensors& tensors() const noexcept { return session.stacks[static_cast<int>(index)]; }
-    [[nodiscard]] Rows rows(Stretch at, std::uint64_t stride) const noexcept { return {session.floats(at), stride}; }
-    [[nodiscard]] Rows hidden() const noexcept { return rows(session.map.hidden, session.map.hidden_stride); }
-    [[nodiscard]] Rows projected() const noexcept { return rows(session.map.projected, session.map.projected_stride); }
-    [[nodiscard]] Rows attended() const noexcept { return rows(session.map.attended, session.map.attended_stride); }
-    [[nodiscard]] Rows inner() const noexcept { return rows(session.map.inner, session.map.inner_stride); }
+    [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }
+    [[nodiscard]] const StackTensors& tensors() const noexcept { return workspace.stacks[static_cast<int>(index)]; }
+    [[nodiscard]] Rows rows(ArenaOffset at, std::uint64_t stride) const noexcept {
+        return {workspace.floats(at), stride};
+    }
+    [[nodiscard]] Rows hidden() const noexcept { return rows(workspace.map.hidden, workspace.map.hidden_stride); }
+    [[nodiscard]] Rows projected() const noexcept {
+        return rows(workspace.map.projected, workspace.map.projected_stride);
+    }
+    [[nodiscard]] Rows attended() const noexcept { return rows(workspace.map.attended, workspace.map.attended_stride); }
+    [[nodiscard]] Rows inner() const noexcept { return rows(workspace.map.inner, workspace.map.inner_stride); }
     /// This member's own scratch_stride floats.
     [[nodiscard]] float* scratch() const noexcept {
-        return session.floats(session.map.scratch) + member * session.map.scratch_stride;
+        return workspace.floats(workspace.map.scratch) + member * workspace.map.scratch_stride;
     }
     /// Cosines of one row for one block shape; its sines follow at rotation_stride.
     [[nodiscard]] float* rotation(std::uint32_t block, std::uint32_t row) const noexcept {
-        return session.floats(session.map.rotations) +
-               (std::uint64_t{block} * session.limits.max_batch + row) * 2 * session.map.rotation_stride;
+        return workspace.floats(workspace.map.rotations) +
+               (std::uint64_t{block} * workspace.limits.max_batch + row) * 2 * workspace.map.rotation_stride;
     }
 
     /// y = norm(x) over n elements; a copy where there is no norm.
@@ -99,14 +120,14 @@ struct Pass : PassInput {
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
     /// each member makes its own, so nothing waits; for more they share the work and meet. Valid until the next call.
-    [[nodiscard]] const void* operand(Type type, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
+    [[nodiscard]] const void* operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                                       const NormWeights& weights = {}) const noexcept;
 
     /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix; of many rows piece
     /// by piece, as members come.
-    /// Their types differ by no more than their operands allow, see session.cpp.
-    void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows) const noexcept;
-    void multiply(std::span<const Product> products, const void* operand, std::uint32_t n_rows,
+    /// Their types differ by no more than their operands allow, see layers.cpp.
+    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows) const noexcept;
+    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                   Share pairs) const noexcept;
 
     /// rows = norm(rows), shared out; meets after. Nothing where there is no norm.
@@ -120,15 +141,14 @@ struct Pass : PassInput {
                std::uint32_t first) const noexcept;
 };
 
-void embed(const Pass& pass) noexcept;                          // embedding.cpp
-void run_block(const Pass& pass, const Layer& layer) noexcept;  // block.cpp
-/// Attention of the rows to themselves or, with `cross`, to the memory, added to the residual stream; or pass.heads
-/// through a lone attention, to pass.out.
-void attention(const Pass& pass, const Layer& layer, const Block& block, bool cross) noexcept;  // attention.cpp
-void run_pass(Pass& pass) noexcept;                                                             // pass.cpp
+void embed(const Pass& pass) noexcept;  // position.cpp
+/// A head's rotation at the position of one row of the pass, in place.
+void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
+void run_block(const Pass& pass, const Layer& layer) noexcept;                                    // block.cpp
+void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
 
-/// Runs `input` on the session's team, or on this thread where `macs` multiplications are too few to wake it.
+/// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.
 /// Errors: cancelled.
-[[nodiscard]] Status run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept;  // session.cpp
+[[nodiscard]] Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept;
 
 }  // namespace fovea

@@ -2,6 +2,7 @@
 // instruction set, on pointer sizes or on the number of cores.
 #include "plan.h"
 
+#include "layers.h"
 #include "session.h"
 
 namespace fovea {
@@ -9,7 +10,7 @@ namespace {
 
 [[nodiscard]] std::uint64_t at_least(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a : b; }
 /// x becomes the largest of itself and the others.
-void raise(std::uint64_t& x, auto... others) noexcept { ((x = at_least(x, others)), ...); }
+void grow_to(std::uint64_t& x, auto... others) noexcept { ((x = at_least(x, others)), ...); }
 // 2^22 rows of every kind: no size overflows, and a sequence's positions fit where the kernels count them.
 constexpr std::uint32_t kMaxRows = 1u << 22;
 
@@ -54,42 +55,57 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     return config.decoder.n_layers ? check_stack(config.decoder, kind, true) : Status{};
 }
 
-[[nodiscard]] Status complete(const Config& config, Limits& limits) noexcept {
-    const auto bad = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
-        return Status{Code::bad_limits, what, wanted, had};
-    };
+[[nodiscard]] Status bad_limit(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
+    return {Code::bad_limits, what, wanted, had};
+}
+
+[[nodiscard]] Status check_kv_type(Type type) noexcept {
+    if (type == Type::f32 || type == Type::f16 || type == Type::q8) return {};
+    return bad_limit("or 1 or 3 as the cache's type", 0, static_cast<std::uint64_t>(type));
+}
+
+[[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {
+    const std::uint32_t most = config.decoder.max_positions;
+    if (limits.max_memory) return bad_limit("sequences and memory for logits", 0, limits.max_memory);
+    if (what == Planned::session && limits.max_sequences)
+        return bad_limit("sequences and memory for logits", 0, limits.max_sequences);
+    if (limits.max_kv_len == 0) limits.max_kv_len = most;
+    if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);
+    const std::uint32_t together = what == Planned::session ? limits.max_kv_len : kMaxRows;
+    if (limits.max_batch == 0)
+        limits.max_batch = what == Planned::session && limits.max_kv_len < 192 ? limits.max_kv_len : 192;
+    if (limits.max_batch > together) return bad_limit("tokens together at most", together, limits.max_batch);
+    if (what == Planned::session) return {};
+    if (limits.max_sequences == 0) limits.max_sequences = limits.max_batch;
+    if (limits.max_sequences > limits.max_batch)
+        return bad_limit("sequences at most", limits.max_batch, limits.max_sequences);
+    return {};
+}
+
+[[nodiscard]] Status resolve_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     if (kind_of(config) == Kind::decode) {
-        const std::uint32_t most = config.decoder.max_positions;
-        for (const std::uint32_t n : {limits.max_sequences, limits.max_memory})
-            if (n) return bad("sequences and memory for logits", 0, n);
-        if (limits.max_kv_len == 0) limits.max_kv_len = most;
-        if (limits.max_kv_len > most) return bad("positions at most", most, limits.max_kv_len);
-        if (limits.max_batch == 0) limits.max_batch = limits.max_kv_len < 192 ? limits.max_kv_len : 192;
-        if (limits.max_batch > limits.max_kv_len)
-            return bad("tokens together at most", limits.max_kv_len, limits.max_batch);
+        if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
     } else {
-        if (limits.max_kv_len) return bad("as max_kv_len without logits", 0, limits.max_kv_len);
+        if (limits.max_kv_len) return bad_limit("as max_kv_len without logits", 0, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
         if (limits.max_sequences == 0) limits.max_sequences = 1;
         if (limits.max_memory == 0) limits.max_memory = limits.max_batch;
         for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_memory})
-            if (n > kMaxRows) return bad("rows and sequences at most", kMaxRows, n);
+            if (n > kMaxRows) return bad_limit("rows and sequences at most", kMaxRows, n);
     }
-    if (limits.n_threads < 1) return bad("threads at least", 1, 0);
-    if (limits.n_threads > kMaxThreads) return bad("threads at most", kMaxThreads, limits.n_threads);
-    if (limits.kv_type != Type::f32 && limits.kv_type != Type::f16 && limits.kv_type != Type::q8)
-        return bad("or 1 or 3 as the cache's type", 0, static_cast<std::uint64_t>(limits.kv_type));
-    return {};
+    if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
+    if (limits.n_threads > kMaxThreads) return bad_limit("threads at most", kMaxThreads, limits.n_threads);
+    return check_kv_type(limits.kv_type);
 }
 
-/// Raises `map` to what a stack's rows need, and returns its widest attention.
+/// Grows `map` to what a stack's rows need, and returns its widest attention.
 struct Widest {
     std::uint64_t operand = 0, n_heads = 0, head_dim = 0, value_stride = 0;
     bool rotated = false;
 };
 void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
-    raise(map.hidden_stride, pad(s.d_model));
-    raise(widest.operand, s.d_model);
+    grow_to(map.hidden_stride, pad(s.d_model));
+    grow_to(widest.operand, s.d_model);
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
         const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
@@ -97,28 +113,20 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
             pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
         const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
         if (!b.bare) {
-            raise(map.projected_stride, queries + key_values);
-            raise(map.attended_stride, pad(merged));
+            grow_to(map.projected_stride, queries + key_values);
+            grow_to(map.attended_stride, pad(merged));
         }
-        raise(map.inner_stride, pad(b.d_ff));
-        raise(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
-        if (b.position == Position::rope) raise(map.rotation_stride, pad(b.rotary_dim));
+        grow_to(map.inner_stride, pad(b.d_ff));
+        grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
+        if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
-        raise(widest.n_heads, b.n_heads);
-        raise(widest.head_dim, b.head_dim);
-        raise(widest.value_stride, pad(b.value_head_dim));
+        grow_to(widest.n_heads, b.n_heads);
+        grow_to(widest.head_dim, b.head_dim);
+        grow_to(widest.value_stride, pad(b.value_head_dim));
     }
 }
 
 }  // namespace
-
-std::uint64_t key_cache_bytes(const Block& b, const ArenaMap& map, Type type) noexcept {
-    return round_up(b.n_kv_heads * map.capacity / kLanes * panel_bytes(type, b.head_dim), 64);
-}
-
-std::uint64_t value_cache_bytes(const Block& b, const ArenaMap& map, Type type) noexcept {
-    return round_up(b.n_kv_heads * map.capacity / kLanes * value_panel_bytes(type, b.value_head_dim), 64);
-}
 
 Kind kind_of(const Config& config) noexcept {
     const Stack& last = stack_of(config, last_stack(config));
@@ -132,41 +140,30 @@ Kind kind_of(const Config& config) noexcept {
                                                                                            : Kind::encode;
 }
 
-Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& plan) noexcept {
-    Limits limits = asked;
-    if (Status status = check(config); !status.ok()) return status;
-    if (Status status = check_supported(config); !status.ok()) return status;
-    if (Status status = complete(config, limits); !status.ok()) return status;
-    const Kind kind = kind_of(config);
-    const Stack* const stacks[] = {&config.encoder, &config.decoder};
-    const std::uint64_t batch = limits.max_batch;
+PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
+    return {.max_kv_len = limits.max_kv_len,
+            .max_sequences = 1,
+            .page_len = static_cast<std::uint32_t>(map.capacity),
+            .n_pages = 1,
+            .kv_type = limits.kv_type};
+}
 
-    map = {};
+namespace {
+
+/// Strides, and how many rows and positions there are.
+void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
+    const Kind kind = kind_of(config);
     map.capacity = round_up(limits.max_kv_len, kLanes);
-    map.max_rows = at_least(batch, limits.max_memory);
+    map.max_rows = at_least(limits.max_batch, limits.max_memory);
     // Every sequence starts at a whole panel, and a lone attention may append keys to each.
     const Block& only = stack_of(config, last_stack(config)).blocks[0];
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
     if (kind != Kind::decode)
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     map.n_chunks = static_cast<std::uint32_t>((map.capacity + kChunk - 1) / kChunk);
-    Widest widest;
-    std::uint64_t keys = 0, values = 0, n_layers = 0, n_blocks = 0;
-    for (const Stack* s : stacks) {
-        if (!s->n_layers) continue;
-        widen(*s, map, widest);
-        n_layers += s->n_layers;
-        raise(n_blocks, s->n_blocks);
-        for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
-            const std::uint64_t k = key_cache_bytes(s->block(layer), map, limits.kv_type);
-            const std::uint64_t v = value_cache_bytes(s->block(layer), map, limits.kv_type);
-            keys = kind == Kind::decode ? keys + k : at_least(keys, k);
-            values = kind == Kind::decode ? values + v : at_least(values, v);
-        }
-    }
-    constexpr std::uint64_t kMostTasks = 0xffffffffu;  // a pass counts them in 32 bits
-    if (const std::uint64_t n = at_least(map.capacity, map.max_rows) * widest.n_heads; n > kMostTasks)
-        return {Code::bad_limits, "positions times heads at most", kMostTasks, n};
+    for (const Stack* s : {&config.encoder, &config.decoder})
+        if (s->n_layers) widen(*s, map, widest);
+    map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
     map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
@@ -177,19 +174,44 @@ Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& p
     const std::uint64_t attention_rows =
         query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
     map.scratch_stride = at_least(norm_rows, attention_rows);
+}
 
-    plan = {.limits = limits};
-    const auto take = [&](const char* name, Stretch& offset, std::uint64_t bytes) {
+/// Keys and values: a session's page; one layer's, the widest, for encode and attend; none of a workspace whose caches
+/// come with each step.
+[[nodiscard]] PageBytes own_page(Planned what, const Config& config, const Limits& limits,
+                                 const ArenaMap& map) noexcept {
+    PageBytes bytes;
+    if (kind_of(config) == Kind::decode)
+        return what == Planned::session ? lay_out_page(config.decoder, map.capacity, limits.kv_type, nullptr) : bytes;
+    for (const Stack* s : {&config.encoder, &config.decoder})
+        for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
+            grow_to(bytes.keys, key_cache_bytes(s->block(layer), map.capacity, limits.kv_type));
+            grow_to(bytes.values, value_cache_bytes(s->block(layer), map.capacity, limits.kv_type));
+        }
+    return bytes;
+}
+
+/// The arena's parts, in their order.
+void place_parts(Planned what, const Config& config, const Widest& widest, ArenaMap& map, Plan& plan) noexcept {
+    const Limits& limits = plan.limits;
+    const std::uint64_t batch = limits.max_batch;
+    const auto take = [&](const char* name, ArenaOffset& offset, std::uint64_t bytes) {
         offset = plan.arena_bytes;
         if (bytes) plan.parts[plan.n_parts++] = {name, offset, bytes};
         plan.arena_bytes += round_up(bytes, kArenaAlignment);
     };
-    const bool rows = kind != Kind::attend;
-    take("session", map.state, kSessionStateBytes);
+    const Kind kind = kind_of(config);
+    const bool rows = kind != Kind::attend, decodes = kind == Kind::decode;
+    const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
+    const std::uint64_t n_layers = std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
+    const std::uint64_t n_blocks = at_least(config.encoder.n_blocks, config.decoder.n_blocks);
+    const bool has_pool = decodes && what == Planned::session;
+    take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
     take("layers", map.layers, n_layers * sizeof(Layer));
-    take("sequences", map.sequences, 2 * limits.max_sequences * sizeof(Sequence));
-    const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
+    take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
+    take("steps", map.steps, decodes ? StepLists(0, limits).bytes : 0);
+    take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
     take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
     take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
     take("projected", map.projected, map.max_rows * map.projected_stride * 4);
@@ -197,16 +219,72 @@ Status lay_out(const Config& config, const Limits& asked, ArenaMap& map, Plan& p
     take("inner", map.inner, batch * map.inner_stride * 4);
     take("operand", map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
     take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    take("partials", map.partials, map.n_chunks > 1 ? widest.n_heads * map.n_chunks * map.partial_stride * 4 : 0);
+    take("partials", map.partials, map.n_partials * map.partial_stride * 4);
     take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
-    take("keys", map.keys, keys);
-    take("values", map.values, values);
+    const PageBytes page = own_page(what, config, limits, map);
+    take("keys", map.keys, page.keys);
+    take("values", map.values, page.values);
+}
+
+}  // namespace
+
+Status lay_out(Planned what, const Config& config, const Limits& asked, ArenaMap& map, Plan& plan) noexcept {
+    Limits limits = asked;
+    if (Status status = check(config); !status.ok()) return status;
+    if (Status status = check_supported(config); !status.ok()) return status;
+    if (Status status = resolve_defaults(what, config, limits); !status.ok()) return status;
+    map = {};
+    Widest widest;
+    measure(config, limits, map, widest);
+    constexpr std::uint64_t kMostTasks = 0xffffffffu;  // a pass counts them in 32 bits
+    if (const std::uint64_t n = at_least(map.capacity, map.max_rows) * widest.n_heads; n > kMostTasks)
+        return bad_limit("positions times heads at most", kMostTasks, n);
+    plan = {.limits = limits};
+    place_parts(what, config, widest, map, plan);
     return {};
 }
 
 Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept {
     ArenaMap map;
-    return lay_out(config, limits, map, plan);
+    return lay_out(Planned::session, config, limits, map, plan);
+}
+
+Status make_workspace_plan(const Config& config, const Limits& limits, Plan& plan) noexcept {
+    ArenaMap map;
+    return lay_out(Planned::workspace, config, limits, map, plan);
+}
+
+Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& plan) noexcept {
+    // Positions of all pages: with the widest cache of all layers, 2^37 bytes each, no size overflows.
+    constexpr std::uint64_t kMostPositions = 1u << 26;
+    PoolLimits limits = asked;
+    if (Status status = check(config); !status.ok()) return status;
+    if (Status status = check_supported(config); !status.ok()) return status;
+    if (kind_of(config) != Kind::decode) return refuse("a pool of caches for a model without logits");
+    const std::uint32_t most = config.decoder.max_positions;
+    if (limits.max_kv_len == 0) limits.max_kv_len = most;
+    if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);
+    if (limits.max_sequences < 1) return bad_limit("sequences at least", 1, 0);
+    if (limits.max_sequences > kMaxRows) return bad_limit("sequences at most", kMaxRows, limits.max_sequences);
+    if (limits.page_len % kTile || !limits.page_len || limits.page_len > kMaxRows)
+        return bad_limit("as a multiple of which, positions of a page", kTile, limits.page_len);
+    if (Status status = check_kv_type(limits.kv_type); !status.ok()) return status;
+    const std::uint64_t wanted = std::uint64_t{limits.max_sequences} * ((limits.max_kv_len - 1) / limits.page_len + 1);
+    const std::uint64_t n_pages = limits.n_pages ? limits.n_pages : wanted;
+    if (n_pages * limits.page_len > kMostPositions)
+        return bad_limit("positions of all pages at most", kMostPositions, n_pages * limits.page_len);
+    limits.n_pages = static_cast<std::uint32_t>(n_pages);
+
+    const PoolMap map = lay_out_pool(config, limits);
+    plan = {.limits = limits};
+    const auto take = [&](const char* name, std::uint64_t bytes) {
+        plan.parts[plan.n_parts++] = {name, plan.arena_bytes, bytes};
+        plan.arena_bytes += round_up(bytes, kArenaAlignment);
+    };
+    take("tables", map.bytes);
+    take("model", kModelBytes);
+    take("pages", n_pages * map.page_bytes);
+    return {};
 }
 
 }  // namespace fovea

@@ -1,35 +1,38 @@
-// Where everything lies in a session's arena.
+// Where everything lies in the arena of a workspace, and of a session, which is a workspace and a cache.
 #pragma once
-#include "../model/format.h"
-#include "fovea/session.h"
 #include "../kernels/kernels.h"
+#include "../model/format.h"
+#include "fovea/plan.h"
+#include "kv_cache.h"
 
 namespace fovea {
 
 /// Where a part of the arena starts, in bytes: a multiple of 64.
-using Stretch = std::uint64_t;
+using ArenaOffset = std::uint64_t;
 
 /// The arena, laid out. Rows are float32 with strides in elements, multiples of 16, so that each starts on a cache
 /// line.
 struct ArenaMap {
-    Stretch state, team, layers;
-    Stretch sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
-    Stretch memory;     // [max_batch][hidden_stride]     the encoder's vectors, for the decoder
-    Stretch hidden;     // [max_batch][hidden_stride]     the residual stream
-    Stretch projected;  // [max_rows][projected_stride]   query, key, value rows side by side
-    Stretch attended;   // [max_batch][attended_stride]   merged heads
-    Stretch inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
-    Stretch operand;    // max_rows·operand_row_bytes     rows packed for a matmul, shared by the team
-    Stretch rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
-    Stretch partials;   // [n_heads][n_chunks][partial_stride]        one token's attention, chunk by chunk
-    Stretch scratch;    // [n_threads][scratch_stride]    each member's own rows
-    Stretch keys;       // per layer [n_kv_heads][capacity / 16] of panel_bytes; one layer's for all but for decoding
-    Stretch values;     // per layer [n_kv_heads][capacity / 16] of value_panel_bytes
+    ArenaOffset state, team, layers;
+    ArenaOffset sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
+    ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
+    ArenaOffset pool;       // a session's cache, without its page: see PoolMap
+    ArenaOffset memory;     // [max_batch][hidden_stride]     the encoder's vectors, for the decoder
+    ArenaOffset hidden;     // [max_batch][hidden_stride]     the residual stream
+    ArenaOffset projected;  // [max_rows][projected_stride]   query, key, value rows side by side
+    ArenaOffset attended;   // [max_batch][attended_stride]   merged heads
+    ArenaOffset inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
+    ArenaOffset operand;    // max_rows·operand_row_bytes     rows packed for a matmul, shared by the team
+    ArenaOffset rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
+    ArenaOffset partials;   // [n_heads][n_chunks][partial_stride]        few rows' attention, chunk by chunk
+    ArenaOffset scratch;    // [n_threads][scratch_stride]    each member's own rows
+    ArenaOffset keys, values;  // a session's page; encode, attend: one layer's at a time, of all sequences
 
     std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
     std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
-    std::uint64_t capacity = 0;  // positions in whole panels: of max_kv_len, or of every sequence's keys
-    std::uint64_t max_rows = 0;  // max_batch or, where that is more, max_memory
+    std::uint64_t capacity = 0;    // positions in whole panels: of max_kv_len, or of every sequence's keys
+    std::uint64_t n_partials = 0;  // that the part has room for
+    std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_memory
     std::uint32_t n_chunks = 0;
 };
 
@@ -51,11 +54,32 @@ enum class Kind : std::uint8_t { decode, encode, attend };
     return round_up((wide > quantized ? wide : quantized) / 4, kLanes);
 }
 
-/// Bytes of one layer's keys and values in the cache.
-[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
-[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, const ArenaMap& map, Type type) noexcept;
+/// What a pass of several steps lists in the arena; one of a single step needs none of it.
+struct StepLists {
+    static constexpr std::uint64_t kPagesBytes = 64;  // of a KvPages, whatever a pointer's size
+    static_assert(sizeof(KvPages) <= kPagesBytes);
+    ArenaOffset pages = 0;   // [max_sequences] of KvPages
+    ArenaOffset tokens = 0;  // [max_batch] of Token
+    ArenaOffset rows = 0;    // [2][max_batch] of float*: rows that logits are made of, and where they go
+    std::uint64_t bytes = 0;
 
-/// make_plan, with what a session needs beside the plan.
-[[nodiscard]] Status lay_out(const Config& config, const Limits& limits, ArenaMap& map, Plan& plan) noexcept;
+    StepLists(ArenaOffset start, const Limits& limits) noexcept {
+        if (limits.max_sequences < 2) return;
+        pages = start;
+        tokens = pages + limits.max_sequences * kPagesBytes;
+        rows = tokens + round_up(limits.max_batch * std::uint64_t{4}, 64);
+        bytes = rows + 2 * std::uint64_t{limits.max_batch} * 8 - start;
+    }
+};
+
+/// A session's cache, as a pool of one page and one sequence.
+[[nodiscard]] PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept;
+
+/// Which of the two is planned.
+enum class Planned : std::uint8_t { session, workspace };
+
+/// make_plan and make_workspace_plan, with what is needed beside the plan.
+[[nodiscard]] Status lay_out(Planned what, const Config& config, const Limits& limits, ArenaMap& map,
+                             Plan& plan) noexcept;
 
 }  // namespace fovea

@@ -23,8 +23,8 @@ namespace {
 
 /// Calls put(i, x) with each element of one row of a table. A table of panels keeps a row's elements 16 apart.
 template<class Put>
-void read_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, Put&& put) noexcept {
-    const std::byte* data = s.weights(ModelAccess::offset(s.model, t));
+void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row, Put&& put) noexcept {
+    const std::byte* data = w.weights(ModelAccess::offset(w.model, t));
     const auto type = static_cast<Type>(t.type);
     std::uint64_t at = std::uint64_t{row} * t.n_cols, step = 1;
     if (t.layout == static_cast<std::uint8_t>(Layout::panels)) {
@@ -44,7 +44,7 @@ void read_row(const SessionState& s, const TensorRecord& t, std::uint32_t row, P
 }  // namespace
 
 void embed(const Pass& pass) noexcept {
-    const SessionState& s = pass.session;
+    const WorkspaceState& w = pass.workspace;
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
@@ -57,21 +57,28 @@ void embed(const Pass& pass) noexcept {
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
         if (t.token_embedding)
-            read_row(s, *t.token_embedding, pass.tokens[row], scaled);
+            read_row(w, *t.token_embedding, pass.tokens[row], scaled);
         else
             for (std::uint32_t i = 0; i < stack.d_model; ++i)
                 scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
-        if (t.position_embedding) read_row(s, *t.position_embedding, pos, added);
-        if (t.type_embedding) read_row(s, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
+        if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
+        if (t.type_embedding) read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, stack.d_model, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];
             if (b.position != Position::rope) continue;
             float* cosines = pass.rotation(i, row);
-            s.kernels->floats.rope_table(pos, s.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
-                                         cosines + s.map.rotation_stride);
+            w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
+                                         cosines + w.map.rotation_stride);
         }
     }
+}
+
+void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {
+    const Block& b = pass.stack().blocks[layer.block];
+    if (b.position != Position::rope) return;
+    const float* cosines = pass.rotation(layer.block, row);
+    pass.workspace.kernels->floats.rotate(head, cosines, cosines + pass.workspace.map.rotation_stride, b.rotary_dim);
 }
 
 }  // namespace fovea

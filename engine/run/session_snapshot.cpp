@@ -1,9 +1,10 @@
-// What a session remembers, as bytes that outlive it: a header, then of each layer and key-value head the panels in
-// use, keys, then values. docs/format.md says it in words. Capacity, threads and instruction set are not in it.
+// What a cache remembers, as bytes that outlive it: a header, then of each layer and key-value head the panels in use,
+// keys, then values. docs/format.md says it in words. Pages, capacity, threads and instruction set are not in it.
 #include <cstring>
 
 #include "fovea/checksum.h"
-#include "session.h"
+#include "fovea/session.h"
+#include "workspace.h"
 
 namespace fovea {
 namespace {
@@ -14,42 +15,47 @@ struct SavedHeader {
     std::uint32_t fingerprint, kv_type, kv_len;
     std::uint32_t crc = 0;  // CRC-32C of the 28 bytes before it, then of all that follows
 
-    SavedHeader(const SessionState& s, std::uint32_t n) noexcept
-        : fingerprint(s.model.fingerprint()), kv_type(static_cast<std::uint32_t>(s.limits.kv_type)), kv_len(n) {}
+    SavedHeader(const PoolState& pool, std::uint32_t n) noexcept
+        : fingerprint(pool.model->fingerprint()), kv_type(static_cast<std::uint32_t>(pool.limits.kv_type)), kv_len(n) {}
 };
 static_assert(sizeof(SavedHeader) == 32);
 
-/// The panels in use of one head's keys or values.
+/// Panels of one head's keys or values, of positions [pos, pos + 16·n): so many as lie in one page.
 struct Run {
-    std::uint32_t layer, head;
-    bool values;
-    std::uint64_t panel_bytes;
+    HeadPanels panels;
+    std::uint32_t pos;
     std::size_t bytes;
-
-    [[nodiscard]] std::byte* in(const SessionState& s) const noexcept {
-        const std::uint64_t start = values ? s.layer(layer).values : s.layer(layer).keys;
-        return s.arena + start + head * (s.map.capacity / kLanes) * panel_bytes;
-    }
+    bool is_value, is_last;  // of its head
 };
 
-/// visit(Run) for each in order. `kv_len` is within the session's capacity, so that no size overflows.
-void for_each_run(const SessionState& s, std::uint32_t kv_len, auto&& visit) noexcept {
-    const Stack& stack = s.model.config().decoder;
-    const Type type = s.limits.kv_type;
+/// Calls visit(Run) for each in order. `kv_len` is within the cache's capacity, so that no size overflows.
+template<class Visit>
+void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    const KvPages pages = pool.view(0);  // any cache's: heads lie alike in all pages
+    const std::uint32_t page_len = pool.limits.page_len;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
         for (std::uint32_t i = 0; i < 2 * b.n_kv_heads; ++i) {
-            const bool values = i % 2;
-            const std::uint64_t panel =
-                values ? value_panel_bytes(type, b.value_head_dim) : panel_bytes(type, b.head_dim);
-            visit(Run{layer, i / 2, values, panel, static_cast<std::size_t>((kv_len + kLanes - 1) / kLanes * panel)});
+            const bool is_value = i % 2;
+            const HeadPanels panels = is_value ? pages.values(b, layer, i / 2) : pages.keys(b, layer, i / 2);
+            for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
+                const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
+                visit(Run{panels, pos, static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes),
+                          is_value, pos + n == kv_len});
+            }
         }
     }
 }
 
-[[nodiscard]] std::uint64_t saved_bytes(const SessionState& s, std::uint32_t kv_len) noexcept {
+/// The run's place in a cache.
+[[nodiscard]] std::byte* place(const PoolState& pool, std::uint32_t slot, const Run& run) noexcept {
+    return pool.view(slot).panel(run.panels, run.pos);
+}
+
+[[nodiscard]] std::uint64_t saved_bytes(const PoolState& pool, std::uint32_t kv_len) noexcept {
     std::uint64_t bytes = sizeof(SavedHeader);
-    for_each_run(s, kv_len, [&](const Run& run) { bytes += run.bytes; });
+    for_each_run(pool, kv_len, [&](const Run& run) { bytes += run.bytes; });
     return bytes;
 }
 
@@ -57,7 +63,7 @@ void for_each_run(const SessionState& s, std::uint32_t kv_len, auto&& visit) noe
     return crc32c(saved.subspan(sizeof(SavedHeader)), crc32c(saved.first(offsetof(SavedHeader, crc))));
 }
 
-/// A panel's values from position `n_used` on, which may never have been written, become zeros.
+/// A panel's values from position n_used on, which may never have been written, become zeros.
 void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_t n_used) noexcept {
     const auto clear = [&](std::byte* rows, std::uint64_t row_bytes) {
         std::memset(rows + n_used * row_bytes, 0, static_cast<std::size_t>((kLanes - n_used) * row_bytes));
@@ -69,10 +75,9 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
     }
 }
 
-/// Whether a cache with that header belongs into `s`, and has room there.
-[[nodiscard]] Status check_header(const SessionState& s, const SavedHeader& had) noexcept {
-    if (kind_of(s.model.config()) != Kind::decode) return {Code::unsupported, "a cache of this model", 0, 0};
-    const SavedHeader want(s, 0);
+/// Whether a cache with that header belongs into a cache of the pool, and has room there.
+[[nodiscard]] Status check_header(const PoolState& pool, const SavedHeader& had) noexcept {
+    const SavedHeader want(pool, 0);
     const Status differences[] = {
         {Code::session_mismatch, "as a saved session's first eight bytes", want.magic, had.magic},
         {Code::version_unsupported, "as a saved session's version", want.version, had.version},
@@ -81,29 +86,42 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
         {Code::session_mismatch, "as the number of its cache's type", want.kv_type, had.kv_type}};
     for (const Status& d : differences)
         if (d.had != d.wanted) return d;
-    if (had.kv_len > s.limits.max_kv_len) return {Code::context_full, "positions", had.kv_len, s.limits.max_kv_len};
+    if (had.kv_len > pool.limits.max_kv_len)
+        return {Code::context_full, "positions", had.kv_len, pool.limits.max_kv_len};
     return {};
+}
+
+[[nodiscard]] Status not_valid() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
+
+/// The cache gives its pages back and takes those for kv_len positions: both or, where there are too few, neither.
+[[nodiscard]] Status renew_pages(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept {
+    std::uint32_t n_free = pool.n_free;
+    for (std::uint32_t i = 0; i < pool.slots[slot].n_pages; ++i) n_free += pool.n_users[pool.table(slot)[i]] == 1;
+    const std::uint32_t n_wanted = (kv_len + pool.limits.page_len - 1) / pool.limits.page_len;
+    if (n_wanted > n_free) return {Code::pool_full, "free pages", n_wanted, n_free};
+    shorten(pool, slot, 0);
+    return grow(pool, slot, kv_len);
 }
 
 }  // namespace
 
-std::uint64_t session_bytes(const Session& session) noexcept {
-    const SessionState& s = *SessionAccess::state(session);
-    return kind_of(s.model.config()) == Kind::decode ? saved_bytes(s, s.kv_len) : 0;
+std::uint64_t cache_bytes(const Cache& cache) noexcept {
+    return cache.valid() ? saved_bytes(*CacheAccess::pool(cache), cache.kv_len()) : 0;
 }
 
-Status save_session(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept {
-    const SessionState& s = *SessionAccess::state(session);
-    SavedHeader header(s, s.kv_len);
-    if (Status status = check_header(s, header); !status.ok()) return status;
-    const std::uint64_t bytes = saved_bytes(s, s.kv_len);
+Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept {
+    if (!cache.valid()) return not_valid();
+    const PoolState& pool = *CacheAccess::pool(cache);
+    const std::uint32_t kv_len = cache.kv_len();
+    const std::uint64_t bytes = saved_bytes(pool, kv_len);
     if (out.size() < bytes) return {Code::buffer_too_small, "bytes of a saved session", bytes, out.size()};
+    SavedHeader header(pool, kv_len);
     std::byte* at = out.data() + sizeof header;
-    for_each_run(s, s.kv_len, [&](const Run& run) {
-        std::memcpy(at, run.in(s), run.bytes);
+    for_each_run(pool, kv_len, [&](const Run& run) {
+        std::memcpy(at, place(pool, CacheAccess::slot(cache), run), run.bytes);
         at += run.bytes;
-        if (run.values && s.kv_len % kLanes)
-            clear_unused(s.limits.kv_type, at - run.panel_bytes, run.panel_bytes, s.kv_len % kLanes);
+        if (run.is_value && run.is_last && kv_len % kLanes)
+            clear_unused(pool.limits.kv_type, at - run.panels.panel_bytes, run.panels.panel_bytes, kv_len % kLanes);
     });
     written = static_cast<std::size_t>(bytes);
     std::memcpy(out.data(), &header, sizeof header);
@@ -112,36 +130,61 @@ Status save_session(const Session& session, std::span<std::byte> out, std::size_
     return {};
 }
 
-Status restore_session(Session& session, std::span<const std::byte> saved) noexcept {
-    SessionState& s = *SessionAccess::state(session);
-    SavedHeader header(s, 0);
+Status restore_cache(Cache& cache, std::span<const std::byte> saved) noexcept {
+    if (!cache.valid()) return not_valid();
+    PoolState& pool = *CacheAccess::pool(cache);
+    const std::uint32_t slot = CacheAccess::slot(cache);
+    SavedHeader header(pool, 0);
     if (saved.size() < sizeof header)
         return {Code::truncated, "bytes of a saved session's header", sizeof header, saved.size()};
     std::memcpy(&header, saved.data(), sizeof header);
-    if (Status status = check_header(s, header); !status.ok()) return status;
-    const std::uint64_t bytes = saved_bytes(s, header.kv_len);
+    if (Status status = check_header(pool, header); !status.ok()) return status;
+    const std::uint64_t bytes = saved_bytes(pool, header.kv_len);
     const Code code = saved.size() < bytes ? Code::truncated : Code::bad_shape;
     if (saved.size() != bytes) return {code, "bytes of a saved session", bytes, saved.size()};
     const std::uint32_t crc = saved_crc(saved);
     if (crc != header.crc) return {Code::checksum_mismatch, "saved session", header.crc, crc};
+    if (Status status = renew_pages(pool, slot, header.kv_len); !status.ok()) return status;
     const std::byte* at = saved.data() + sizeof header;
-    for_each_run(s, header.kv_len, [&](const Run& run) {
-        std::memcpy(run.in(s), at, run.bytes);
+    for_each_run(pool, header.kv_len, [&](const Run& run) {
+        std::memcpy(place(pool, slot, run), at, run.bytes);
         at += run.bytes;
     });
-    s.kv_len = header.kv_len;
+    pool.slots[slot].kv_len = header.kv_len;
     return {};
 }
 
-Status copy_session(const Session& from, Session& to) noexcept {
-    const SessionState& f = *SessionAccess::state(from);
-    SessionState& t = *SessionAccess::state(to);
+Status copy_cache(const Cache& from, Cache& to) noexcept {
+    if (!from.valid() || !to.valid()) return not_valid();
+    const PoolState& f = *CacheAccess::pool(from);
+    PoolState& t = *CacheAccess::pool(to);
+    const std::uint32_t from_slot = CacheAccess::slot(from), slot = CacheAccess::slot(to), kv_len = from.kv_len();
     // The very same bytes, not a fingerprint: sizes must agree whatever a hostile model says it is.
-    if (f.model.bytes().data() != t.model.bytes().data())
+    if (f.model->bytes().data() != t.model->bytes().data())
         return {Code::session_mismatch, "sessions that share one model", 0, 0};
-    if (Status status = check_header(t, {f, f.kv_len}); !status.ok()) return status;
-    if (&f != &t) for_each_run(f, f.kv_len, [&](const Run& run) { std::memcpy(run.in(t), run.in(f), run.bytes); });
-    t.kv_len = f.kv_len;
+    if (Status status = check_header(t, {f, kv_len}); !status.ok()) return status;
+    if (&f == &t) {
+        if (from_slot == slot) return {};
+        shorten(t, slot, 0);
+        share_pages(t, from_slot, slot);
+        return {};
+    }
+    if (Status status = renew_pages(t, slot, kv_len); !status.ok()) return status;
+    // Pages of different lengths: panel by panel.
+    const Stack& stack = f.model->config().decoder;
+    const KvPages source = f.view(from_slot), target = t.view(slot);
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head)
+            for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes) {
+                const auto copy = [&](const HeadPanels& a, const HeadPanels& c) {
+                    std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
+                };
+                copy(source.keys(b, layer, head), target.keys(b, layer, head));
+                copy(source.values(b, layer, head), target.values(b, layer, head));
+            }
+    }
+    t.slots[slot].kv_len = kv_len;
     return {};
 }
 

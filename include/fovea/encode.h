@@ -61,6 +61,7 @@ struct EncodeInput {
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
 /// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range, cancelled.
 /// Source: Vaswani et al. 2017, section 3; Devlin et al. 2019 (encoders alone).
+[[nodiscard]] Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
 
 /// Where heads are: element (sequence, row, head, i) is at the sum of index times stride, plus i. In elements.
@@ -83,7 +84,8 @@ struct AttendInput {
     /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
     /// up to length − n + i. Empty: all are real.
     std::span<const std::uint32_t> kv_lengths = {};
-    Strides out_strides = {};  ///< bare: where `out` has its heads, as in an array with axes in any order: none meet
+    Strides out_strides =
+        {};  ///< bare: where `out` has its heads, as in an array with axes in any order; rows must not overlap
 };
 
 /// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.
@@ -94,6 +96,7 @@ struct AttendInput {
 /// Takes memory for keys and values and for no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
 /// lone attention), bad_shape.
 /// Source: Vaswani et al. 2017, eq. 1 and section 3.2.2; computed as Milakov and Gimelshein 2018, Dao et al. 2022.
+[[nodiscard]] Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;
 
 /// A model that is attention alone, without weights or a file: block.bare, and of the other fields heads, head widths,

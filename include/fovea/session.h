@@ -1,4 +1,4 @@
-// Plan, then memory, then tokens: how a model is run.
+// Plan, then memory, then tokens: how one sequence is run.
 //
 //     Plan plan;                        // 1. the size, before any memory is taken
 //     make_plan(model.config(), limits, plan);
@@ -6,67 +6,39 @@
 //     make_session(model, limits, arena, session);
 //     forward(session, tokens, logits); // 3. as often as there are tokens; allocates nothing
 //
+// A session is a workspace and a cache in one arena. Many sequences at once: fovea/workspace.h and fovea/cache.h.
 // What a model computes follows from its configuration: logits of a decoder with a vocabulary (forward), vectors of
 // encoders and of decoders that take vectors (encode), or a lone attention (attend). The last two: fovea/encode.h.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "fovea/config.h"
+#include "fovea/cache.h"
 #include "fovea/model.h"
+#include "fovea/plan.h"
 #include "fovea/status.h"
+#include "fovea/workspace.h"
 
 namespace fovea {
 
-/// What a session must be able to hold. The defaults work for every model.
-struct Limits {
-    std::uint32_t max_kv_len = 0;  ///< positions in the cache; 0: the model's max_positions. For forward alone
-    std::uint32_t max_batch = 0;   ///< tokens computed together; 0: min(192, max_kv_len). Longer prompts go in pieces.
-                                   ///< encode, attend: rows of all sequences of a stack; 0: max_positions, or 512
-    std::uint32_t n_threads = 1;   ///< 1 to kMaxThreads; the size of the team, fixed for the session's life
-    Type kv_type = Type::f32;      ///< f32, f16 or q8: how keys and values are cached
-    std::uint32_t max_sequences = 0;  ///< encode, attend: sequences in one call; 0: 1
-    std::uint32_t max_memory = 0;     ///< encode, attend: rows of the memory, or keys, past ones too, of all sequences;
-                                      ///< 0: max_batch
-};
+struct SessionState;  // lives at the start of the arena; engine/run/session.h
 
-inline constexpr std::uint32_t kMaxThreads = 256;
-/// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
-[[nodiscard]] std::uint32_t default_threads() noexcept;
-inline constexpr std::size_t kArenaAlignment = 64;
-
-/// One named stretch of the arena.
-struct PlanPart {
-    const char* name = "";
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-};
-
-/// Exact memory for (config, limits): the same on every machine and instruction set.
-struct Plan {
-    Limits limits{};                ///< with the zeros replaced by what they stand for
-    std::uint64_t arena_bytes = 0;  ///< exactly what make_session needs
-    std::array<PlanPart, 24> parts{};
-    std::uint32_t n_parts = 0;
-};
-
-/// A pure function of its arguments. Errors, `plan` unchanged: config_invalid, bad_limits, unsupported.
-[[nodiscard]] Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
-
-struct SessionState;  // lives at the start of the arena; engine/run/session.cpp
-
-/// A handle to state inside the caller's arena; trivially copyable, frees nothing. All but valid() is for one that
-/// make_session has made.
+/// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena. Functions
+/// refuse one that make_session has not made, with bad_argument.
 class Session {
 public:
     [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far
     [[nodiscard]] std::uint32_t max_kv_len() const noexcept;  ///< capacity
-    [[nodiscard]] const char* isa() const noexcept;           ///< the instruction set that runs it
+    [[nodiscard]] const char* isa() const noexcept;           ///< the instruction set that runs it; "" where not valid
+    /// Only for a session that was made.
     [[nodiscard]] const Model& model() const noexcept;
     [[nodiscard]] const Limits& limits() const noexcept;
+    /// What it consists of: for functions that take either. Not valid where the session is not; cache: nor where the
+    /// model gives no logits.
+    [[nodiscard]] Workspace workspace() const noexcept;
+    [[nodiscard]] Cache cache() const noexcept;
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
 private:
@@ -75,12 +47,12 @@ private:
 };
 
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
-/// The arena and the model's bytes must outlive the session; to end it, forget it.
+/// The arena and the model's bytes must outlive the session.
 ///   isa   nullptr: the best this CPU has; else one of isa_names()
-/// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's, which does not keep
-/// them where the host's own parallel regions of this thread are smaller. As many are kept as this thread's largest
-/// session wanted, and smaller ones then wait for them all. A forked child has none of them: it makes its sessions in a
-/// new thread (in the forked one, after a session of several threads: threads_unavailable).
+/// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's. A smaller parallel
+/// region of the host's own on this thread may discard them. As many are kept as this thread's largest session wanted,
+/// and smaller ones then wait for them all. A forked child has none of them: it makes its sessions in a new thread (in the
+/// forked one, after a session of several threads: threads_unavailable).
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
 /// isa_unavailable, threads_unavailable.
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
@@ -96,70 +68,24 @@ private:
 ///
 /// On success kv_len grows by seq_len. The result does not depend, in any bit, on how tokens are split into calls, on
 /// the number of threads, or on the instruction set. Allocates nothing.
-/// Errors, session unchanged: bad_shape, context_full, token_out_of_range, unsupported (not a model for logits),
-/// cancelled (see set_cancel).
+/// Errors, session unchanged: bad_argument (not made), bad_shape, context_full, token_out_of_range, unsupported (not a
+/// model for logits), cancelled (see set_cancel).
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions).
 [[nodiscard]] Status forward(Session& session, std::span<const Token> tokens, std::span<float> logits) noexcept;
 
 /// Forgets every position from kv_len on: the session is as it was when it had that many. Errors: bad_argument.
 [[nodiscard]] Status rewind(Session& session, std::uint32_t kv_len) noexcept;
 
-/// Exact bytes that save_session writes at the present kv_len; 0 for models that cache nothing between calls.
+/// As cache_bytes, save_cache, restore_cache and copy_cache of fovea/cache.h, of the session's cache; unsupported where
+/// the model gives no logits. A session restores what a cache of a pool has saved, and the reverse.
 [[nodiscard]] std::uint64_t session_bytes(const Session& session) noexcept;
-
-/// Writes what forward has cached: positions, keys and values, a checksum, and what model and cache they belong to.
-/// The bytes depend on no capacity, number of threads or instruction set, and may be unaligned.
-/// Errors, `written` unchanged: buffer_too_small (nothing is written then), unsupported (no model for forward).
 [[nodiscard]] Status save_session(const Session& session, std::span<std::byte> out, std::size_t& written) noexcept;
-
-/// The session becomes what the saved one was, whatever it held: what forward computes from here on is the same in
-/// every bit. `saved`, exactly what save_session wrote, may be anything at all, and is checked before the first change. The
-/// checksum finds damage; it does not tell who wrote the bytes.
-/// Errors, session unchanged: truncated, bad_shape (too long), version_unsupported, checksum_mismatch, unsupported,
-/// session_mismatch (no saved session, or of another model, cache type or numerics version), context_full (no room).
 [[nodiscard]] Status restore_session(Session& session, std::span<const std::byte> saved) noexcept;
-
-/// `to` becomes what `from` is: a shared prompt is computed once. Neither's capacity or threads matter otherwise.
-/// Errors, `to` unchanged: session_mismatch, context_full, unsupported.
 [[nodiscard]] Status copy_session(const Session& from, Session& to) noexcept;
 
-/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with
-/// `cancelled`: the session is as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may set it
-/// from any thread. nullptr: no longer. Costs the team two meetings per layer.
+/// As those of fovea/workspace.h; nothing where the session was not made.
 void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
-
-/// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".
-[[nodiscard]] std::span<const char* const> isa_names() noexcept;
-
-/// Raised whenever an order of operations, and with it any bit of any result, changes.
-inline constexpr std::uint32_t kNumericsVersion = 1;
-
-/// Where attention weights go on request: those of one layer, as exp(score − maximum) / sum, by a second pass over the
-/// scores of rows that have their maximum and sum. Slows that layer, and changes no other result.
-struct AttentionWeights {
-    std::uint32_t layer = 0;
-    bool in_encoder = false;      ///< a layer of the encoder, where the model has both stacks
-    bool cross = false;           ///< its attention over the memory
-    bool per_head = false;        ///< else the mean over the query heads, summed in their order
-    std::uint32_t n_queries = 0;  ///< rows of each matrix; forward: at least the positions, for row i is position i
-    std::uint32_t n_keys = 0;     ///< columns, at least those that there are; appended keys come last; the rest is 0
-    /// [n_sequences][n_heads, if per_head][n_queries][n_keys], n_sequences as in the calls to come; empty: no weights.
-    /// Rows that no call computes stay as they are.
-    std::span<float> out;
-};
-/// Asks for weights of every call from here on or, with {}, no longer. `out` must stay. Calls refuse, with bad_shape,
-/// where they have more queries, keys or sequences than it has room for. Errors: bad_argument (no such layer).
 [[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
-
-/// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
-/// position (for encode its number among all sequences' rows), the layer's number (n_layers for what follows the last),
-/// the operation's name and the row in float32. Slows a pass; meant for finding differences.
-struct Trace {
-    void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
-                 std::span<const float> row) = nullptr;
-    void* context = nullptr;
-};
-/// Sets or, with {}, removes the session's tap. Changes no result.
 void set_trace(Session& session, const Trace& trace) noexcept;
 
 }  // namespace fovea

@@ -32,6 +32,7 @@ enum class Code : std::uint8_t {
     threads_unavailable,  ///< the operating system did not give the threads
     session_mismatch,     ///< no saved session, or one of another model, cache type or numerics version
     cancelled,            ///< the caller's flag was set
+    pool_full,            ///< a pool of caches has no page, or no sequence, left
 };
 
 /// The result of a call. Trivially copyable; `what` points at a string literal.

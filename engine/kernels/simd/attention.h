@@ -70,7 +70,7 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
     constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kTilePanels);
     const std::uint32_t n = (a.head_dim + Unit<W>::kCols - 1) / Unit<W>::kCols;
     const std::size_t panel_size = n * Unit<W>::kWeights;
-    const W* keys = reinterpret_cast<const W*>(a.keys) + t.base / kLanes * panel_size;
+    const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
             Block<W, kPanels> b{.weight = {},
@@ -220,7 +220,7 @@ template<bool kPlain>
 template<std::uint32_t kRows, std::uint32_t kPanels, class W>
 void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
     const std::uint32_t n_panels = a.value_stride / kLanes;
-    const W* values = reinterpret_cast<const W*>(a.values) + std::size_t{t.begin} * a.value_stride;
+    const W* values = reinterpret_cast<const W*>(a.values_at(t.base)) + std::size_t{t.begin - t.base} * a.value_stride;
     float* o = a.o + std::size_t{row} * a.value_stride;
     for (std::uint32_t panel = 0; panel < n_panels; panel += kPanels) {
         const W* value[kPanels];
@@ -253,7 +253,7 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
 template<std::uint32_t kRows>
 void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
     const std::size_t panel_stride = value_panel_bytes(Type::q8, a.value_head_dim);
-    const std::byte* values = a.values + t.base / kLanes * panel_stride;
+    const std::byte* values = a.values_at(t.base);
     alignas(64) float weight[kRows * kTile];
     for (std::uint32_t dim = 0; dim < a.value_stride; dim += kGroup, values += kValueGroupBytes) {
         const bool both = dim + kLanes < a.value_stride;

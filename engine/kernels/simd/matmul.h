@@ -69,7 +69,7 @@ void finish_as(const Matmul& m, const Totals& t) {
             return bias ? sum + load(bias + of_pair * kLanes) : sum;
         };
         for (std::uint32_t r = 0; r < t.n_rows; ++r) {
-            float* out = m.out + (t.row + r) * m.out_stride + col;
+            float* out = m.row(t.row + r) + col;
             F32x16 x = activate<kActivation>(y(r, 0));
             if (gated) x = x * y(r, 1);
             if (add) x = (width == kLanes ? load(out) : load_part(out, width)) + x;

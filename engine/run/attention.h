@@ -1,0 +1,75 @@
+// Attention as phases of a pass: project, norm and rotate, append to the cache, attend, project the output.
+#pragma once
+#include "pass.h"
+
+namespace fovea {
+
+/// Whose keys and values an attention reads: those of its own rows, or the memory's.
+enum class Reads : std::uint8_t { self, memory };
+
+/// Attention added to the residual stream.
+void attention(const Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+/// pass.heads through one attention, to pass.out.
+void lone_attention(const Pass& pass, const Layer& layer, const Block& block) noexcept;
+
+/// Rows of heads, T being float or const float: those of the pass's own rows, where a sequence lies as its first row
+/// says, or a caller's, where every sequence has as many rows.
+template<class T>
+struct HeadRows {
+    T* data = nullptr;
+    std::uint64_t row_stride = 0, head_stride = 0;
+    bool callers = false;
+    std::uint64_t sequence_stride = 0;  // of a caller's
+
+    /// `first` is the sequence's first row among the pass's.
+    [[nodiscard]] T* at(std::size_t sequence, std::uint32_t first, std::uint32_t row,
+                        std::uint32_t head) const noexcept {
+        const std::uint64_t start = callers ? sequence * sequence_stride : first * row_stride;
+        return data + start + row * row_stride + head * head_stride;
+    }
+};
+
+/// One attention of the pass: its operands and where they are.
+struct Attention {
+    const Pass& pass;
+    const Layer& layer;
+    const AttentionTensors& tensors;
+    const Block& block;
+    std::span<const Sequence> sequences;
+    const Masks* masks = nullptr;               // null: none
+    const AttentionWeights* weights = nullptr;  // null: not asked for
+    Reads reads;
+    bool causal;
+    std::uint32_t n_appended;
+    std::uint64_t key_at, value_at;  // elements from the start of a projected row; queries start at 0
+    HeadRows<const float> query, key, value, past_key, past_value;
+    HeadRows<float> out;
+    std::uint32_t value_stride;
+
+    Attention(const Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
+
+    [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {
+        return static_cast<std::size_t>(&s - sequences.data());
+    }
+    [[nodiscard]] const KvPages& pages(const Sequence& s) const noexcept {
+        return pass.kv[pass.kv.size() == 1 ? 0 : number(s)];
+    }
+    /// A sequence's keys and values, appended ones too.
+    [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept { return s.n_given() + n_appended; }
+};
+
+/// What a projection reads.
+struct Input {
+    ConstRows rows;
+    std::uint32_t n_rows, width;
+    NormWeights norm;
+};
+
+/// Queries, keys and values of every row, side by side in `projected`, from one input or several.
+void project(const Attention& a, const Input (&inputs)[3]) noexcept;  // qkv.cpp
+/// Norms and rotates queries and keys, and writes keys and values to the caches.
+void rotate_and_cache(const Attention& a) noexcept;  // qkv.cpp
+/// From caches to merged heads in `out`; meets after.
+void attend_sequences(const Attention& a) noexcept;  // attention.cpp
+
+}  // namespace fovea

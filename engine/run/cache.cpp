@@ -1,0 +1,85 @@
+// The public functions of pools and caches.
+#include "fovea/cache.h"
+
+#include <new>
+
+#include "kv_cache.h"
+#include "workspace.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] Status not_valid() noexcept { return {Code::bad_argument, "cache: not made, or ended", 0, 0}; }
+
+}  // namespace
+
+Status make_pool(const Model& model, const PoolLimits& limits, std::span<std::byte> arena, CachePool& pool) noexcept {
+    PoolPlan plan;
+    if (Status status = make_pool_plan(model.config(), limits, plan); !status.ok()) return status;
+    if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;
+    const PoolMap map = lay_out_pool(model.config(), plan.limits);
+    const Model kept = model;  // which may lie in the arena
+    const Model* own = new (arena.data() + plan.parts[1].offset) Model(kept);
+    CacheAccess::set(pool, start_pool(own, plan.limits, map, arena.data(), arena.data() + plan.parts[2].offset));
+    return {};
+}
+
+Status make_cache(CachePool& pool, Cache& cache) noexcept {
+    PoolState* state = CacheAccess::pool(pool);
+    if (!state) return {Code::bad_argument, "pool: not made", 0, 0};
+    for (std::uint32_t i = 0; i < state->limits.max_sequences; ++i) {
+        if (state->slots[i].in_use) continue;
+        state->slots[i].in_use = true;
+        cache = CacheAccess::make(state, i);
+        return {};
+    }
+    return {Code::pool_full, "sequences at most", state->limits.max_sequences,
+            std::uint64_t{state->limits.max_sequences} + 1};
+}
+
+Status fork_cache(const Cache& from, Cache& to) noexcept {
+    if (!from.valid()) return not_valid();
+    CachePool pool;
+    CacheAccess::set(pool, CacheAccess::pool(from));
+    Cache made;
+    if (Status status = make_cache(pool, made); !status.ok()) return status;
+    share_pages(*CacheAccess::pool(from), CacheAccess::slot(from), CacheAccess::slot(made));
+    to = made;
+    return {};
+}
+
+Status end_cache(Cache& cache) noexcept {
+    if (!cache.valid()) return not_valid();
+    CacheSlot& slot = CacheAccess::state(cache);
+    shorten(*CacheAccess::pool(cache), CacheAccess::slot(cache), 0);
+    slot.in_use = false;
+    ++slot.generation;
+    return {};
+}
+
+Status rewind(Cache& cache, std::uint32_t kv_len) noexcept {
+    if (!cache.valid()) return not_valid();
+    const std::uint32_t have = cache.kv_len();
+    if (kv_len > have) return {Code::bad_argument, "positions at most", have, kv_len};
+    shorten(*CacheAccess::pool(cache), CacheAccess::slot(cache), kv_len);
+    return {};
+}
+
+std::uint32_t CachePool::n_free_pages() const noexcept { return state_ ? state_->n_free : 0; }
+
+std::uint32_t CachePool::n_free_sequences() const noexcept {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; state_ && i < state_->limits.max_sequences; ++i) n += !state_->slots[i].in_use;
+    return n;
+}
+
+bool Cache::valid() const noexcept {
+    if (!pool_) return false;
+    const CacheSlot& slot = pool_->slots[slot_];
+    return slot.in_use && slot.generation == generation_;
+}
+std::uint32_t Cache::kv_len() const noexcept { return valid() ? pool_->slots[slot_].kv_len : 0; }
+std::uint32_t Cache::max_kv_len() const noexcept { return valid() ? pool_->limits.max_kv_len : 0; }
+std::uint32_t Cache::n_pages() const noexcept { return valid() ? pool_->slots[slot_].n_pages : 0; }
+
+}  // namespace fovea

@@ -1,0 +1,214 @@
+// Steps become passes: what is checked, which pages are taken, and which rows go together.
+#include <cstring>
+
+#include "../../platform/float_env.h"
+#include "pass.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] Status check_step(const WorkspaceState& w, const Step& step) noexcept {
+    const std::uint64_t vocab_size = w.model.config().decoder.vocab_size, n = step.tokens.size();
+    if (!step.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    const PoolState& pool = *CacheAccess::pool(step.cache);
+    // The very same bytes, not a fingerprint: sizes must agree whatever a hostile model says it is.
+    if (pool.model->bytes().data() != w.model.bytes().data())
+        return {Code::session_mismatch, "a cache of the workspace's model", 0, 0};
+    if (n == 0) return {Code::bad_shape, "tokens at least", 1, 0};
+    const std::uint32_t kv_len = step.cache.kv_len();
+    if (n > pool.limits.max_kv_len - kv_len)
+        return {Code::context_full, "positions", kv_len + n, pool.limits.max_kv_len};
+    if (!step.logits.empty() && step.logits.size() != vocab_size && step.logits.size() != n * vocab_size)
+        return {Code::bad_shape, "logits", vocab_size, step.logits.size()};
+    for (const Token token : step.tokens)
+        if (token >= vocab_size) return {Code::token_out_of_range, "as the largest token", vocab_size - 1, token};
+    return {};
+}
+
+/// Whether the weights asked for have room for all steps.
+[[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
+    if (w.asked.out.empty()) return {};
+    std::uint64_t n_positions = 0, n_rows = 0;
+    for (const Step& step : steps) {
+        const std::uint64_t n = step.cache.kv_len() + std::uint64_t{step.tokens.size()};
+        n_positions = n > n_positions ? n : n_positions;
+        n_rows += step.tokens.size();
+    }
+    if (steps.size() > 1 && n_rows > w.limits.max_batch)
+        return {Code::bad_shape, "rows of several sequences with weights at most", w.limits.max_batch, n_rows};
+    return check_weights(w, steps.size(), n_positions, n_positions);
+}
+
+/// Takes the pages that the steps write to: of all or of none.
+[[nodiscard]] Status take_all_pages(std::span<const Step> steps) noexcept {
+    std::size_t n = 0;
+    Status status;
+    for (; n < steps.size() && status.ok(); ++n) {
+        CacheSlot& slot = CacheAccess::state(steps[n].cache);
+        if (slot.in_call) {
+            status = {Code::bad_argument, "caches of one call: one comes twice", 0, 0};
+            break;
+        }
+        slot.in_call = true;
+        want_pages(*CacheAccess::pool(steps[n].cache), CacheAccess::slot(steps[n].cache),
+                   static_cast<std::uint32_t>(steps[n].tokens.size()));
+    }
+    for (std::size_t i = 0; i < n && status.ok(); ++i) {
+        const PoolState& pool = *CacheAccess::pool(steps[i].cache);
+        if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages", pool.n_wanted, pool.n_free};
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        PoolState& pool = *CacheAccess::pool(steps[i].cache);
+        const std::uint32_t slot = CacheAccess::slot(steps[i].cache);
+        pool.slots[slot].in_call = false;
+        if (status.ok())
+            take_pages(pool, slot, static_cast<std::uint32_t>(steps[i].tokens.size()));
+        else
+            forget_want(pool, slot);
+    }
+    return status;
+}
+
+/// The next pass's rows, in the order of the steps: as many as go together.
+class Passes {
+public:
+    Passes(WorkspaceState& w, std::span<const Step> steps) noexcept
+        : w_(w), steps_(steps), lists_(w.map.steps, w.limits), vocab_size_(w.model.config().decoder.vocab_size) {}
+
+    [[nodiscard]] bool done() const noexcept { return step_ == steps_.size(); }
+
+    /// Valid until the next call.
+    [[nodiscard]] PassInput next() noexcept {
+        PassInput pass;
+        pass.positions_go_on = true;
+        steps_.size() == 1 ? take_one(pass) : take_several(pass);
+        return pass;
+    }
+
+private:
+    [[nodiscard]] static std::uint32_t smaller(std::size_t a, std::size_t b) noexcept {
+        return static_cast<std::uint32_t>(a < b ? a : b);
+    }
+
+    /// The next n tokens of a step as rows from `row` on.
+    [[nodiscard]] Sequence sequence(const Step& step, std::uint32_t row, std::uint32_t n) const noexcept {
+        const auto pos = static_cast<std::uint32_t>(step.cache.kv_len() + n_done_);
+        return {.row = row,
+                .n_rows = n,
+                .kv_row = row,
+                .n_new = n,
+                .pos = pos,
+                .n_keys = pos + n,
+                .causal_offset = static_cast<std::int32_t>(pos)};
+    }
+    [[nodiscard]] static KvPages pages(const Step& step) noexcept {
+        return CacheAccess::pool(step.cache)->view(CacheAccess::slot(step.cache));
+    }
+    [[nodiscard]] bool wants_all(const Step& step) const noexcept {
+        return step.logits.size() == step.tokens.size() * vocab_size_;
+    }
+    /// How many of the next n tokens, the last ones, want logits, and where those of the first of these go.
+    [[nodiscard]] std::uint32_t n_logits(const Step& step, std::uint32_t n) const noexcept {
+        if (step.logits.empty()) return 0;
+        return wants_all(step) ? n : n_done_ + n == step.tokens.size();
+    }
+    [[nodiscard]] float* logits(const Step& step) const noexcept {
+        return step.logits.data() + (wants_all(step) ? n_done_ * vocab_size_ : 0);
+    }
+    void advance(const Step& step, std::uint32_t n) noexcept {
+        n_done_ += n;
+        if (n_done_ < step.tokens.size()) return;
+        ++step_;
+        n_done_ = 0;
+    }
+
+    /// One step needs no lists.
+    void take_one(PassInput& pass) noexcept {
+        const Step& step = steps_[0];
+        const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch);
+        one_ = sequence(step, 0, n);
+        one_pages_ = pages(step);
+        pass.tokens = step.tokens.subspan(n_done_, n);
+        pass.n_logits = n_logits(step, n);
+        pass.logits = {logits(step), vocab_size_};
+        pass.pos = one_.pos;
+        pass.seq_len = n;
+        pass.self = {&one_, 1};
+        pass.kv = {&one_pages_, 1};
+        advance(step, n);
+    }
+
+    void take_several(PassInput& pass) noexcept {
+        Sequence* sequences = w_.sequences();
+        auto* kv = reinterpret_cast<KvPages*>(w_.arena + lists_.pages);
+        auto* tokens = reinterpret_cast<Token*>(w_.arena + lists_.tokens);
+        auto** logit_rows = reinterpret_cast<float**>(w_.arena + lists_.rows);
+        float** outputs = logit_rows + w_.limits.max_batch;
+        const Rows hidden{w_.floats(w_.map.hidden), w_.map.hidden_stride};
+        std::size_t n_sequences = 0;
+        while (!done() && pass.seq_len < w_.limits.max_batch) {
+            const Step& step = steps_[step_];
+            const std::uint32_t row = pass.seq_len;
+            const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch - row);
+            sequences[n_sequences] = sequence(step, row, n);
+            kv[n_sequences++] = pages(step);
+            std::memcpy(tokens + row, step.tokens.data() + n_done_, n * sizeof(Token));
+            const std::uint32_t n_wanted = n_logits(step, n);
+            for (std::uint32_t i = 0; i < n_wanted; ++i, ++pass.n_logits) {
+                logit_rows[pass.n_logits] = hidden[row + n - n_wanted + i];
+                outputs[pass.n_logits] = logits(step) + i * vocab_size_;
+            }
+            pass.seq_len += n;
+            advance(step, n);
+        }
+        pass.tokens = {tokens, pass.seq_len};
+        pass.logit_rows.each = logit_rows;
+        pass.logits.each = outputs;
+        pass.self = {sequences, n_sequences};
+        pass.kv = {kv, n_sequences};
+    }
+
+    WorkspaceState& w_;
+    std::span<const Step> steps_;
+    StepLists lists_;
+    std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
+    Sequence one_;
+    KvPages one_pages_;
+};
+
+}  // namespace
+
+Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
+    if (kind_of(w.model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
+    for (const Step& step : steps)
+        if (Status status = check_step(w, step); !status.ok()) return status;
+    if (Status status = check_capture(w, steps); !status.ok()) return status;
+    if (Status status = take_all_pages(steps); !status.ok()) return status;
+
+    const FloatEnv env;
+    Status status;
+    const std::uint64_t macs = w.stacks[static_cast<int>(StackIndex::decoder)].macs_per_row;
+    for (Passes passes(w, steps); status.ok() && !passes.done();) {
+        const PassInput pass = passes.next();
+        status = run(w, pass, macs * pass.seq_len);
+    }
+    for (const Step& step : steps) {
+        const std::uint32_t kv_len = step.cache.kv_len();
+        if (status.ok())
+            CacheAccess::state(step.cache).kv_len = kv_len + static_cast<std::uint32_t>(step.tokens.size());
+        else
+            shorten(*CacheAccess::pool(step.cache), CacheAccess::slot(step.cache), kv_len);
+    }
+    return status;
+}
+
+Status forward(Workspace& workspace, std::span<const Step> steps) noexcept {
+    if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
+    WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    if (steps.empty()) return {Code::bad_shape, "steps at least", 1, 0};
+    const std::uint64_t most = w.limits.max_sequences ? w.limits.max_sequences : 1;
+    if (steps.size() > most) return {Code::bad_shape, "steps at most", most, steps.size()};
+    return run_steps(w, steps);
+}
+
+}  // namespace fovea

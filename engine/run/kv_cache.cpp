@@ -1,0 +1,165 @@
+// Pages: how they are laid out, taken, shared, copied and given back.
+#include "kv_cache.h"
+
+#include <new>
+
+#include "../model/model.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] std::uint32_t pages_of(const PoolState& pool, std::uint32_t n_positions) noexcept {
+    return n_positions / pool.limits.page_len + (n_positions % pool.limits.page_len != 0);
+}
+
+/// The panels of `from` that hold its first n_positions positions, of every layer and head.
+void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std::uint32_t n_positions) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    const KvPages pages[] = {
+        {pool.pages, &from, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type},
+        {pool.pages, &to, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type}};
+    const std::uint64_t n_panels = (n_positions + kLanes - 1) / kLanes;
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head)
+            for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
+                std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
+                            static_cast<std::size_t>(n_panels * panels.panel_bytes));
+    }
+}
+
+[[nodiscard]] std::uint32_t take_page(PoolState& pool) noexcept {
+    const std::uint32_t page = pool.free_pages[--pool.n_free];
+    pool.n_users[page] = 1;
+    return page;
+}
+
+}  // namespace
+
+std::uint64_t key_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
+    return round_up(b.n_kv_heads * n_positions / kLanes * panel_bytes(type, b.head_dim), 64);
+}
+
+std::uint64_t value_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
+    return round_up(b.n_kv_heads * n_positions / kLanes * value_panel_bytes(type, b.value_head_dim), 64);
+}
+
+PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places) noexcept {
+    PageBytes bytes;
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        if (places) places[layer] = {bytes.keys, bytes.values};
+        bytes.keys += key_cache_bytes(stack.block(layer), page_len, type);
+        bytes.values += value_cache_bytes(stack.block(layer), page_len, type);
+    }
+    for (std::uint32_t layer = 0; places && layer < stack.n_layers; ++layer) places[layer].values += bytes.keys;
+    return bytes;
+}
+
+PoolMap lay_out_pool(const Config& config, const PoolLimits& limits) noexcept {
+    PoolMap map;
+    const auto take = [&](std::uint64_t& offset, std::uint64_t bytes) {
+        offset = map.bytes;
+        map.bytes += round_up(bytes, kArenaAlignment);
+    };
+    const PageBytes page = lay_out_page(config.decoder, limits.page_len, limits.kv_type, nullptr);
+    map.page_bytes = page.keys + page.values;
+    map.max_pages = (limits.max_kv_len - 1) / limits.page_len + 1;
+    take(map.state, kPoolStateBytes);
+    take(map.places, config.decoder.n_layers * sizeof(LayerPlace));
+    take(map.slots, limits.max_sequences * sizeof(CacheSlot));
+    take(map.tables, std::uint64_t{limits.max_sequences} * map.max_pages * 4);
+    take(map.n_users, std::uint64_t{limits.n_pages} * 4);
+    take(map.free_pages, std::uint64_t{limits.n_pages} * 4);
+    return map;
+}
+
+PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMap& map, std::byte* arena,
+                      std::byte* pages) noexcept {
+    auto* pool = new (arena + map.state) PoolState;
+    const auto words = [&](std::uint64_t at) { return reinterpret_cast<std::uint32_t*>(arena + at); };
+    pool->model = model;
+    pool->limits = limits;
+    pool->pages = pages;
+    pool->places = reinterpret_cast<LayerPlace*>(arena + map.places);
+    pool->slots = reinterpret_cast<CacheSlot*>(arena + map.slots);
+    pool->tables = words(map.tables);
+    pool->n_users = words(map.n_users);
+    pool->free_pages = words(map.free_pages);
+    pool->page_bytes = map.page_bytes;
+    pool->max_pages = map.max_pages;
+    pool->n_free = limits.n_pages;
+    lay_out_page(model->config().decoder, limits.page_len, limits.kv_type, pool->places);
+    for (std::uint32_t i = 0; i < limits.max_sequences; ++i) new (pool->slots + i) CacheSlot;
+    for (std::uint32_t i = 0; i < limits.n_pages; ++i) {
+        pool->n_users[i] = 0;
+        pool->free_pages[i] = limits.n_pages - 1 - i;  // so that page 0 goes first
+    }
+    return pool;
+}
+
+void want_pages(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {
+    CacheSlot& s = pool.slots[slot];
+    pool.n_wanted += pages_of(pool, s.kv_len + n) - s.n_pages;
+    if (s.kv_len % pool.limits.page_len == 0) return;
+    std::uint32_t& n_users = pool.n_users[pool.table(slot)[s.kv_len / pool.limits.page_len]];
+    if (n_users == 1) return;
+    // Of several forks in one call the last keeps the page, where no other cache does.
+    --n_users;
+    ++pool.n_wanted;
+    s.copies_page = true;
+}
+
+void forget_want(PoolState& pool, std::uint32_t slot) noexcept {
+    CacheSlot& s = pool.slots[slot];
+    if (s.copies_page) ++pool.n_users[pool.table(slot)[s.kv_len / pool.limits.page_len]];
+    s.copies_page = false;
+    pool.n_wanted = 0;
+}
+
+void take_pages(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {
+    CacheSlot& s = pool.slots[slot];
+    std::uint32_t* table = pool.table(slot);
+    if (s.copies_page) {
+        std::uint32_t& page = table[s.kv_len / pool.limits.page_len];
+        const std::uint32_t copy = take_page(pool);
+        copy_page(pool, page, copy, s.kv_len % pool.limits.page_len);
+        page = copy;
+        s.copies_page = false;
+    }
+    for (const std::uint32_t end = pages_of(pool, s.kv_len + n); s.n_pages < end; ++s.n_pages)
+        table[s.n_pages] = take_page(pool);
+    pool.n_wanted = 0;
+}
+
+void shorten(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept {
+    CacheSlot& s = pool.slots[slot];
+    s.kv_len = kv_len;
+    for (const std::uint32_t end = pages_of(pool, kv_len); s.n_pages > end;) {
+        const std::uint32_t page = pool.table(slot)[--s.n_pages];
+        if (--pool.n_users[page] == 0) pool.free_pages[pool.n_free++] = page;
+    }
+}
+
+void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept {
+    const CacheSlot& f = pool.slots[from];
+    CacheSlot& t = pool.slots[to];
+    t.kv_len = f.kv_len;
+    t.n_pages = f.n_pages;
+    for (std::uint32_t i = 0; i < f.n_pages; ++i) {
+        pool.table(to)[i] = pool.table(from)[i];
+        ++pool.n_users[pool.table(to)[i]];
+    }
+}
+
+Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {
+    want_pages(pool, slot, n);
+    if (pool.n_wanted > pool.n_free) {
+        const Status full{Code::pool_full, "free pages", pool.n_wanted, pool.n_free};
+        forget_want(pool, slot);
+        return full;
+    }
+    take_pages(pool, slot, n);
+    return {};
+}
+
+}  // namespace fovea

@@ -1,0 +1,140 @@
+// Where keys and values lie: a sequence's positions in pages, a page's layers, heads and panels.
+//
+//     page   every layer's keys, then every layer's values
+//     layer  [n_kv_heads][page_len / 16] panels of 16 positions: panel_bytes, value_panel_bytes
+//
+// A session's cache is one page of all its positions. What encode and attend keep for one layer is one page too, in which
+// sequences start at multiples of 16.
+#pragma once
+#include <cstring>
+
+#include "../kernels/kernels.h"
+#include "../model/format.h"
+#include "fovea/cache.h"
+
+namespace fovea {
+
+/// Where one layer's keys and values start, in bytes from the page's start.
+struct LayerPlace {
+    std::uint64_t keys = 0, values = 0;
+};
+
+/// Bytes of one layer's keys or values for n_positions positions, a multiple of 16.
+[[nodiscard]] std::uint64_t key_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
+[[nodiscard]] std::uint64_t value_cache_bytes(const Block& block, std::uint64_t n_positions, Type type) noexcept;
+
+/// A page of all layers of a stack: bytes of keys, then of values.
+struct PageBytes {
+    std::uint64_t keys = 0, values = 0;
+};
+/// Lays a page out; `places` [n_layers], or null for the size alone.
+PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places) noexcept;
+
+/// One head's keys or values of one layer within a page.
+struct HeadPanels {
+    std::uint64_t offset = 0;       // of the first panel, from the page's start
+    std::uint64_t panel_bytes = 0;  // of 16 positions
+};
+
+/// The pages of one sequence, or of all that share one page.
+struct KvPages {
+    std::byte* pages = nullptr;            // page 0 of the pool
+    const std::uint32_t* table = nullptr;  // [number of the sequence's pages] which page of the pool each is
+    const LayerPlace* places = nullptr;    // [n_layers]; [1]: all layers use the same place in turn
+    std::uint64_t page_bytes = 0;
+    std::uint32_t page_len = 0;  // positions
+    bool one_place = false;
+    Type type = Type::f32;
+
+    [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
+        const std::uint64_t bytes = panel_bytes(type, b.head_dim);
+        return {places[one_place ? 0 : layer].keys + kv_head * (page_len / kLanes) * bytes, bytes};
+    }
+    [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
+        const std::uint64_t bytes = value_panel_bytes(type, b.value_head_dim);
+        return {places[one_place ? 0 : layer].values + kv_head * (page_len / kLanes) * bytes, bytes};
+    }
+    /// The panel of a head that holds position `pos`.
+    [[nodiscard]] std::byte* panel(const HeadPanels& head, std::uint32_t pos) const noexcept {
+        return pages + table[pos / page_len] * page_bytes + head.offset + pos % page_len / kLanes * head.panel_bytes;
+    }
+};
+
+/// One cache's place in its pool.
+struct CacheSlot {
+    std::uint32_t kv_len = 0;
+    std::uint32_t n_pages = 0;     // of the table that are in use
+    std::uint32_t generation = 0;  // raised when the cache ends, so that old handles are refused
+    bool in_use = false, in_call = false, copies_page = false;  // the last two while forward takes pages
+    std::uint8_t reserved = 0;
+};
+static_assert(sizeof(CacheSlot) == 16);
+
+/// What lies at the start of a pool's arena.
+struct PoolState {
+    const Model* model = nullptr;
+    PoolLimits limits;
+    std::byte* pages = nullptr;
+    LayerPlace* places = nullptr;         // [n_layers]
+    CacheSlot* slots = nullptr;           // [max_sequences]
+    std::uint32_t* tables = nullptr;      // [max_sequences][max_pages]
+    std::uint32_t* n_users = nullptr;     // [n_pages] how many tables name a page
+    std::uint32_t* free_pages = nullptr;  // [n_pages], of which the first n_free are free, the last to be taken next
+    std::uint64_t page_bytes = 0;
+    std::uint32_t max_pages = 0;  // of one sequence
+    std::uint32_t n_free = 0;
+    std::uint32_t n_wanted = 0;  // pages that a call is about to take
+
+    [[nodiscard]] std::uint32_t* table(std::uint32_t slot) const noexcept {
+        return tables + std::uint64_t{slot} * max_pages;
+    }
+    [[nodiscard]] KvPages view(std::uint32_t slot) const noexcept {
+        return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type};
+    }
+};
+inline constexpr std::uint64_t kPoolStateBytes = 128;
+static_assert(sizeof(PoolState) <= kPoolStateBytes);
+
+/// The parts of a pool's tables, in bytes from their start; each a multiple of 64.
+struct PoolMap {
+    std::uint64_t state = 0, places = 0, slots = 0, tables = 0, n_users = 0, free_pages = 0;
+    std::uint64_t page_bytes = 0, bytes = 0;
+    std::uint32_t max_pages = 0;
+};
+/// `limits` has no zeros left.
+[[nodiscard]] PoolMap lay_out_pool(const Config& config, const PoolLimits& limits) noexcept;
+/// Makes the pool: its tables at `arena`, its pages at `pages`.
+PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMap& map, std::byte* arena,
+                      std::byte* pages) noexcept;
+
+/// Takes n positions for a cache that is about to grow: in two steps, so that a call with many caches takes all or nothing.
+/// First want_pages for each, which counts what is missing in n_wanted, then for each either take_pages, which also
+/// copies a shared page that is about to be written to, or forget_want.
+void want_pages(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept;
+void take_pages(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept;
+void forget_want(PoolState& pool, std::uint32_t slot) noexcept;
+/// Gives back the pages that hold no position below kv_len, which becomes the cache's.
+void shorten(PoolState& pool, std::uint32_t slot, std::uint32_t kv_len) noexcept;
+
+/// `to`, which holds no page, shares all of `from`'s.
+void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept;
+
+/// All of want_pages and take_pages for one cache. Errors, nothing changed: pool_full.
+[[nodiscard]] Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept;
+
+struct CacheAccess {
+    [[nodiscard]] static PoolState* pool(const CachePool& pool) noexcept { return pool.state_; }
+    static void set(CachePool& pool, PoolState* state) noexcept { pool.state_ = state; }
+    [[nodiscard]] static PoolState* pool(const Cache& cache) noexcept { return cache.pool_; }
+    [[nodiscard]] static std::uint32_t slot(const Cache& cache) noexcept { return cache.slot_; }
+    [[nodiscard]] static CacheSlot& state(const Cache& cache) noexcept { return cache.pool_->slots[cache.slot_]; }
+    [[nodiscard]] static Cache make(PoolState* pool, std::uint32_t slot) noexcept {
+        Cache cache;
+        cache.pool_ = pool;
+        cache.slot_ = slot;
+        cache.generation_ = pool->slots[slot].generation;
+        return cache;
+    }
+};
+
+}  // namespace fovea

@@ -1,0 +1,132 @@
+// Queries, keys and values: their maps, norms and rotations, and the caches' writing.
+#include <cstring>
+
+#include "attention.h"
+
+namespace fovea {
+namespace {
+
+/// Whether `b` lies right behind `a` in the file, as more rows of one matrix.
+[[nodiscard]] bool continues(const Matrix& a, const Matrix& b) noexcept {
+    return a.n_rows % kLanes == 0 && b.offset == a.offset + a.n_panels() * a.panel_stride &&
+           b.panel_stride == a.panel_stride && b.n_cols == a.n_cols && b.type == a.type;
+}
+
+[[nodiscard]] bool same_operand(const Input& a, const Input& b) noexcept {
+    return a.rows.data == b.rows.data && a.n_rows == b.n_rows && a.width == b.width;
+}
+
+/// A query or key head's norm and rotation, in place.
+void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, float* head) noexcept {
+    const Block& b = a.block;
+    const AttentionTensors& t = a.tensors;
+    const NormWeights norm{b.query_key_norm, is_key ? t.key_norm : t.query_norm,
+                           is_key ? t.key_norm_bias : t.query_norm_bias, b.norm_epsilon};
+    a.pass.norm(norm, head, b.head_dim, head);
+    rotate_head(a.pass, a.layer, row, head);
+}
+
+/// The key or value of one position of a sequence and head; `zeros` where it is the appended zero.
+[[nodiscard]] const float* source(const Attention& a, const Sequence& s, bool is_key, std::uint32_t pos,
+                                  std::uint32_t kv_head, const float* zeros) noexcept {
+    const std::size_t number = a.number(s);
+    if (pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
+    if (pos < s.n_given()) return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
+    if (!a.block.bias_kv || pos > s.n_given()) return zeros;
+    const float* vector = a.pass.workspace.vector(is_key ? a.tensors.appended_key : a.tensors.appended_value);
+    return vector + std::uint64_t{kv_head} * (is_key ? a.block.head_dim : a.block.value_head_dim);
+}
+
+/// The positions of a sequence whose keys and values are written, as pieces of work: one key-value head and the positions
+/// of one key panel each, because a panel's first position clears the others.
+struct Writes {
+    std::uint32_t begin, end, first_panel, n_pieces;
+
+    Writes(const Attention& a, const Sequence& s) noexcept
+        : begin(a.past_key.data ? 0 : s.pos),
+          end(a.n_cached(s)),
+          first_panel(begin / kLanes),
+          n_pieces(begin == end ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
+};
+
+void write_piece(const Attention& a, const Sequence& s, const Writes& writes, std::uint32_t piece, bool positions,
+                 const float* zeros) noexcept {
+    const Block& b = a.block;
+    const Pass& pass = a.pass;
+    const KvPages& pages = a.pages(s);
+    const FloatKernels& k = pass.workspace.kernels->floats;
+    const auto type = static_cast<int>(pages.type);
+    const std::uint32_t panel = writes.first_panel + piece / b.n_kv_heads, kv_head = piece % b.n_kv_heads;
+    const std::uint32_t from = panel * kLanes > writes.begin ? panel * kLanes : writes.begin;
+    const std::uint32_t to = (panel + 1) * kLanes < writes.end ? (panel + 1) * kLanes : writes.end;
+    std::byte* keys = pages.panel(pages.keys(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    std::byte* values = pages.panel(pages.values(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
+    for (std::uint32_t pos = from; pos < to; ++pos) {
+        if (positions) {
+            const std::uint32_t row = s.kv_row + pos - s.pos;
+            norm_and_rotate(a, true, row, pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim);
+        }
+        k.write_key[type](source(a, s, true, pos, kv_head, zeros), b.head_dim, pos % kLanes, keys);
+        k.write_value[type](source(a, s, false, pos, kv_head, zeros), b.value_head_dim, pos % kLanes, values);
+    }
+}
+
+}  // namespace
+
+/// Without biases between them the three maps are side by side in the file too: one product then, with longer streams
+/// and no short ends.
+void project(const Attention& a, const Input (&inputs)[3]) noexcept {
+    const Pass& pass = a.pass;
+    const AttentionTensors& t = a.tensors;
+    const Rows out = pass.projected();
+    const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at) {
+        return Linear{.matrix = matrix, .bias = bias, .out = {out.data + at, out.stride}, .n_stored = matrix.n_rows};
+    };
+    const Linear parts[] = {part(t.query, t.query_bias, 0), part(t.key, t.key_bias, a.key_at),
+                            part(t.value, t.value_bias, a.value_at)};
+    const bool one_matrix =
+        continues(t.query, t.key) && continues(t.key, t.value) && !t.query_bias && !t.key_bias && !t.value_bias;
+    for (std::size_t first = 0, end = 1; first < 3; first = end++) {
+        const Input& in = inputs[first];
+        const Type type = parts[first].matrix.type;
+        while (end < 3 && same_operand(inputs[end], in) && is_quantized(parts[end].matrix.type) == is_quantized(type))
+            ++end;
+        if (first) pass.sync();  // the last operand's place is used again
+        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
+        if (first == 0 && end == 3 && one_matrix) {
+            Matrix all = t.query;
+            all.n_rows += t.key.n_rows + t.value.n_rows;
+            const Linear linear = part(all, 0, 0);
+            pass.multiply({&linear, 1}, operand, in.n_rows);
+        } else {
+            pass.multiply(std::span(parts).subspan(first, end - first), operand, in.n_rows);
+        }
+    }
+}
+
+void rotate_and_cache(const Attention& a) noexcept {
+    const Block& b = a.block;
+    const Pass& pass = a.pass;
+    const bool positions = a.reads == Reads::self && (b.query_key_norm != Norm::none || b.position == Position::rope);
+    float* zeros = pass.scratch();
+    if (b.zero_attn) std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
+    std::uint32_t n_pieces = 0;
+    for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
+    const Pass::Share mine = pass.share(n_pieces);
+    std::uint32_t first = 0;
+    for (const Sequence& s : a.sequences) {
+        const Writes writes(a, s);
+        const std::uint32_t end = first + writes.n_pieces;
+        for (std::uint32_t i = mine.begin > first ? mine.begin : first; i < end && i < mine.end; ++i)
+            write_piece(a, s, writes, i - first, positions, zeros);
+        first = end;
+    }
+    if (!positions) return;
+    const Pass::Share heads = pass.share(pass.seq_len * b.n_heads);
+    for (std::uint32_t i = heads.begin; i < heads.end; ++i) {
+        const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
+        norm_and_rotate(a, false, row, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
+    }
+}
+
+}  // namespace fovea

@@ -1,0 +1,135 @@
+// Carves a workspace's arena; runs a pass on its team.
+#include "workspace.h"
+
+#include <cstring>
+#include <new>
+
+#include "../../platform/float_env.h"
+#include "pass.h"
+
+namespace fovea {
+namespace {
+
+/// Below this many multiplications by weights in a pass, waking the team costs more than it saves.
+constexpr std::uint64_t kSerialMacs = 2'000'000;
+
+struct Work {
+    WorkspaceState& workspace;
+    const PassInput& input;
+    bool serial;
+};
+
+void work(void* context, std::uint32_t member) noexcept {
+    const Work& w = *static_cast<const Work*>(context);
+    // Not limits.n_threads: within the host's own parallel region OpenMP may give fewer.
+    Pass pass(w.input, w.workspace, member, w.serial ? 1 : team_size(*w.workspace.team));
+    run_pass(pass);
+}
+
+}  // namespace
+
+std::uint32_t default_threads() noexcept {
+#ifdef FOVEA_OPENMP
+    const std::uint32_t n = fast_cores();
+    return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
+#else
+    return 1;  // make_threads has no more to give
+#endif
+}
+
+Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
+    workspace.cancelled = false;
+    Work w{workspace, input, workspace.limits.n_threads == 1 || macs < kSerialMacs};
+    if (w.serial)
+        work(&w, 0);
+    else
+        run_team(*workspace.team, work, &w);
+    return workspace.cancelled ? Status{Code::cancelled, "", 0, 0} : Status{};
+}
+
+Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept {
+    if (arena.size() < wanted) return {Code::arena_too_small, "arena bytes", wanted, arena.size()};
+    const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
+    if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
+    return {};
+}
+
+Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
+                       std::byte* arena, const Kernels* kernels) noexcept {
+    // Before the arena is touched: a session that is there already stays whole where this fails.
+    if (!make_threads(limits.n_threads)) return {Code::threads_unavailable, "threads", limits.n_threads, 1};
+    const Model kept = model;  // which may lie in the arena, as that session's does
+
+    // Padding of rows and caches is zero from here on: kernels write only what is real.
+    std::memset(arena, 0, static_cast<std::size_t>(map.keys));
+    new (state) WorkspaceState;
+    state->model = kept;
+    state->limits = limits;
+    state->map = map;
+    state->arena = arena;
+    state->kernels = kernels;
+    const std::uint32_t n_encoder = kept.config().encoder.n_layers;
+    state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers());
+    state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder);
+    state->stacks[1].first_layer = n_encoder;
+    state->team = start_team(arena + map.team, limits.n_threads);
+    return {};
+}
+
+Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena, Workspace& workspace,
+                      const char* isa) noexcept {
+    ArenaMap map;
+    Plan plan;
+    if (Status status = lay_out(Planned::workspace, model.config(), limits, map, plan); !status.ok()) return status;
+    const Kernels* kernels = find_kernels(isa);
+    if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
+    if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;
+    auto* state = reinterpret_cast<WorkspaceState*>(arena.data());
+    if (Status status = start_workspace(state, model, plan.limits, map, arena.data(), kernels); !status.ok())
+        return status;
+    WorkspaceAccess::set(workspace, state);
+    return {};
+}
+
+StackIndex weights_stack(const WorkspaceState& w) noexcept {
+    const Config& config = w.model.config();
+    const bool both = config.encoder.n_layers && config.decoder.n_layers;
+    return both && w.asked.in_encoder ? StackIndex::encoder : last_stack(config);
+}
+
+Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexcept {
+    if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
+    WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    const AttentionWeights before = w.asked;
+    w.asked = weights;
+    if (weights.out.empty()) return {};
+    const Stack& stack = stack_of(w.model.config(), weights_stack(w));
+    const bool has_layer = weights.layer < stack.n_layers;
+    const Block& b = stack.block(has_layer ? weights.layer : 0);
+    if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
+    w.asked = before;
+    return {Code::bad_argument, "as the last layer, with that attention", stack.n_layers - 1, weights.layer};
+}
+
+Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
+                     std::uint64_t n_keys) noexcept {
+    const AttentionWeights& asked = w.asked;
+    if (asked.out.empty()) return {};
+    if (asked.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, asked.n_queries};
+    if (asked.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, asked.n_keys};
+    const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(asked.layer).n_heads;
+    const std::uint64_t n_matrices = n_sequences * (asked.per_head ? n_heads : 1);
+    const std::uint64_t size = std::uint64_t{asked.n_queries} * asked.n_keys;  // below 2^64, as both are below 2^32
+    if (size > asked.out.size() / n_matrices) return {Code::bad_shape, "weights", n_matrices * size, asked.out.size()};
+    return {};
+}
+
+void set_trace(Workspace& workspace, const Trace& trace) noexcept {
+    if (workspace.valid()) WorkspaceAccess::state(workspace)->trace = trace;
+}
+
+void set_cancel(Workspace& workspace, const std::atomic<bool>* flag) noexcept {
+    if (workspace.valid()) WorkspaceAccess::state(workspace)->cancel = flag;
+}
+
+}  // namespace fovea

@@ -1,0 +1,76 @@
+// What lies at the start of a workspace's arena.
+#pragma once
+#include "../../platform/team.h"
+#include "../kernels/kernels.h"
+#include "../model/format.h"
+#include "fovea/workspace.h"
+#include "layers.h"
+#include "plan.h"
+
+namespace fovea {
+
+/// One sequence as an attention sees it: where its rows are, and its keys and values.
+struct Sequence {
+    std::uint32_t row = 0, n_rows = 0;    // queries, among the pass's rows
+    std::uint32_t kv_row = 0, n_new = 0;  // the rows that new keys and values come from
+    std::uint32_t pos = 0;                // keys and values before those
+    std::uint32_t n_keys = 0;             // positions that may be seen; appended ones are not counted
+    std::uint32_t cache_start = 0;        // where its positions start in its page: a multiple of 16
+    std::int32_t causal_offset = 0;       // with a causal mask query i sees the positions below causal_offset + i + 1
+
+    /// Keys and values there are, without appended ones.
+    [[nodiscard]] std::uint32_t n_given() const noexcept { return pos + n_new; }
+};
+static_assert(sizeof(Sequence) == 32);
+
+inline constexpr std::uint64_t kModelBytes = 2688, kWorkspaceStateBytes = 3648;
+static_assert(sizeof(Model) <= kModelBytes);
+
+struct WorkspaceState {
+    Model model;
+    Limits limits;
+    ArenaMap map;
+    std::byte* arena = nullptr;
+    const Kernels* kernels = nullptr;
+    Team* team = nullptr;
+    Trace trace;
+    AttentionWeights asked;                     // see set_weights
+    const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
+    bool cancelled = false;                     // what member 0 saw of it
+    StackTensors stacks[2];                     // by StackIndex
+
+    [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
+    [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }
+    [[nodiscard]] float* floats(ArenaOffset offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }
+    [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {
+        return model.bytes().data() + offset;
+    }
+    /// Null where the model has no such vector.
+    [[nodiscard]] const float* vector(VectorOffset offset) const noexcept {
+        return offset ? reinterpret_cast<const float*>(weights(offset)) : nullptr;
+    }
+};
+static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
+
+/// The stack whose layers a request for weights counts.
+[[nodiscard]] StackIndex weights_stack(const WorkspaceState& w) noexcept;
+/// Whether the weights asked for have room for a call. Overflows nowhere: sizes are of rows that there are.
+[[nodiscard]] Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
+                                   std::uint64_t n_keys) noexcept;
+
+/// What every arena must be before it is used. Errors: arena_too_small, misaligned.
+[[nodiscard]] Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept;
+
+/// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's.
+[[nodiscard]] Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits,
+                                     const ArenaMap& map, std::byte* arena, const Kernels* kernels) noexcept;
+
+/// forward for steps whose number is known to fit; see fovea/workspace.h.
+[[nodiscard]] Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept;
+
+struct WorkspaceAccess {
+    [[nodiscard]] static WorkspaceState* state(const Workspace& workspace) noexcept { return workspace.state_; }
+    static void set(Workspace& workspace, WorkspaceState* state) noexcept { workspace.state_ = state; }
+};
+
+}  // namespace fovea

@@ -1,0 +1,70 @@
+// The exact memory of a session, a workspace or a pool of caches, known before any of it is taken.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "fovea/config.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+/// What a session or a workspace must be able to hold. The defaults work for every model.
+struct Limits {
+    /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session; in a
+    /// workspace the partial sums of one row's attention. For forward alone.
+    std::uint32_t max_kv_len = 0;
+    /// Tokens computed together; longer prompts go in pieces. 0: min(192, max_kv_len). Raising it costs rows of
+    /// activations and makes long prompts a little faster.
+    /// encode, attend: rows of all sequences of a stack. 0: max_positions, or 512.
+    std::uint32_t max_batch = 0;
+    std::uint32_t n_threads = 1;  ///< 1 to kMaxThreads; the size of the team, fixed for its life
+    /// f32, f16 or q8: how keys and values are cached. A workspace's caches have a type of their own.
+    Type kv_type = Type::f32;
+    /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
+    std::uint32_t max_sequences = 0;
+    /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
+    std::uint32_t max_memory = 0;
+};
+
+/// What a pool of caches must be able to hold. The defaults hold one sequence of the model's length.
+struct PoolLimits {
+    std::uint32_t max_kv_len = 0;     ///< positions of one sequence. 0: the model's max_positions
+    std::uint32_t max_sequences = 1;  ///< caches that exist at a time; each costs a table of 4 bytes a page
+    /// Positions of a page: a multiple of 64. Half a page is wasted per sequence, and copied where a fork goes on.
+    std::uint32_t page_len = 64;
+    /// Pages of all sequences together. 0: as many as max_sequences of max_kv_len take without sharing.
+    std::uint32_t n_pages = 0;
+    Type kv_type = Type::f32;  ///< f32, f16 or q8: how keys and values are cached
+};
+
+inline constexpr std::size_t kArenaAlignment = 64;
+
+/// One named stretch of the arena.
+struct PlanPart {
+    const char* name = "";
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Exact memory for (config, limits): the same on every machine and instruction set.
+template<class L>
+struct PlanOf {
+    L limits{};                     ///< with the zeros replaced by what they stand for
+    std::uint64_t arena_bytes = 0;  ///< exactly what is needed, aligned to kArenaAlignment
+    std::array<PlanPart, 24> parts{};
+    std::uint32_t n_parts = 0;
+};
+using Plan = PlanOf<Limits>;
+using PoolPlan = PlanOf<PoolLimits>;
+
+/// A session's plan. A pure function of its arguments. Errors, `plan` unchanged: config_invalid, bad_limits, unsupported.
+[[nodiscard]] Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
+
+/// The same of a workspace: a session without its cache.
+[[nodiscard]] Status make_workspace_plan(const Config& config, const Limits& limits, Plan& plan) noexcept;
+
+/// The same of a pool of caches. Unsupported where the model gives no logits.
+[[nodiscard]] Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept;
+
+}  // namespace fovea

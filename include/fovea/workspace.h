@@ -1,0 +1,106 @@
+// What computes: threads and the rows of one pass. Any number of sequences, each with a cache of its own, go through the
+// weights together.
+//
+//     Plan plan;                                            // 1. the size, before any memory is taken
+//     make_workspace_plan(model.config(), {.max_batch = 64, .n_threads = 2}, plan);
+//     Workspace workspace;                                  // 2. the caller's bytes, at least plan.arena_bytes of them
+//     make_workspace(model, plan.limits, arena, workspace);
+//     const Step steps[] = {{a, prompt, {}}, {b, {&token, 1}, logits}};
+//     forward(workspace, steps);                            // 3. as often as there are tokens; allocates nothing
+//
+// A program with one sequence has less to do with fovea/session.h, which is a workspace and a cache in one arena.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fovea/cache.h"
+#include "fovea/config.h"
+#include "fovea/model.h"
+#include "fovea/plan.h"
+#include "fovea/status.h"
+
+namespace fovea {
+
+inline constexpr std::uint32_t kMaxThreads = 256;
+/// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
+[[nodiscard]] std::uint32_t default_threads() noexcept;
+
+struct WorkspaceState;  // lives at the start of the arena; engine/run/workspace.h
+
+/// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena.
+class Workspace {
+public:
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+
+private:
+    friend struct WorkspaceAccess;
+    WorkspaceState* state_ = nullptr;
+};
+
+/// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a workspace and starts its threads.
+/// The arena and the model's bytes must outlive it. Threads and errors are those of make_session.
+[[nodiscard]] Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena,
+                                    Workspace& workspace, const char* isa = nullptr) noexcept;
+
+/// Tokens for one sequence.
+struct Step {
+    Cache cache;
+    std::span<const Token> tokens;  ///< [n_tokens] ids in [0, vocab_size), at least 1
+    std::span<float> logits;  ///< [vocab_size]: after the last token; [n_tokens, vocab_size]: after each; empty: none
+};
+
+/// Appends each step's tokens to its cache and computes its logits, all steps together: the weights are read once for
+/// max_batch rows, whichever sequences they belong to. More rows than that take several passes, in order.
+///
+/// On success each kv_len grows by its n_tokens. A sequence's logits are those it has alone, in every bit: they do not
+/// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing; takes
+/// pages from the caches' pools.
+/// Errors, nothing changed: bad_argument (a cache that is not valid, or comes twice), session_mismatch (a cache of another
+/// model), bad_shape (no steps, more than max_sequences, no tokens, logits of another size), token_out_of_range,
+/// context_full, pool_full (pages needed), unsupported (not a model for logits), cancelled.
+/// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
+[[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
+
+/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with
+/// `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may
+/// set it from any thread. nullptr: no longer. Costs the team two meetings per layer.
+void set_cancel(Workspace& workspace, const std::atomic<bool>* flag) noexcept;
+
+/// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".
+[[nodiscard]] std::span<const char* const> isa_names() noexcept;
+
+/// Raised whenever an order of operations, and with it any bit of any result, changes.
+inline constexpr std::uint32_t kNumericsVersion = 1;
+
+/// Where attention weights go on request: those of one layer, as exp(score − maximum) / sum, by a second pass over the
+/// scores of rows that have their maximum and sum. Slows that layer, and changes no other result.
+struct AttentionWeights {
+    std::uint32_t layer = 0;
+    bool in_encoder = false;      ///< a layer of the encoder, where the model has both stacks
+    bool cross = false;           ///< its attention over the memory
+    bool per_head = false;        ///< else the mean over the query heads, summed in their order
+    std::uint32_t n_queries = 0;  ///< rows of each matrix; forward: at least the positions, for row i is position i
+    std::uint32_t n_keys = 0;     ///< columns, at least those that there are; appended keys come last; the rest is 0
+    /// [n_sequences][n_heads, if per_head][n_queries][n_keys], n_sequences as in the calls to come; empty: no weights.
+    /// Rows that no call computes stay as they are.
+    std::span<float> out;
+};
+/// Asks for weights of every call from here on or, with {}, no longer. `out` must stay. Calls refuse, with bad_shape,
+/// where they have more queries, keys or sequences than it has room for, or, with several sequences, more rows than one
+/// pass takes. Errors: bad_argument (no such layer).
+[[nodiscard]] Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexcept;
+
+/// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
+/// position (for encode and several steps its number among all sequences' rows), the layer's number (n_layers for what
+/// follows the last), the operation's name and the row in float32. Slows a pass; meant for finding differences.
+struct Trace {
+    void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
+                 std::span<const float> row) = nullptr;
+    void* context = nullptr;
+};
+/// Sets or, with {}, removes the tap. Changes no result.
+void set_trace(Workspace& workspace, const Trace& trace) noexcept;
+
+}  // namespace fovea
