@@ -5,9 +5,9 @@
 #include <limits>
 #include <string>
 
-#include "parameters.h"
+#include "convert/parameters.h"
+#include "convert/refusal.h"
 #include "presets.h"
-#include "refusal.h"
 #include "small_models.h"
 
 namespace fovea::testing {

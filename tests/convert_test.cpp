@@ -10,11 +10,11 @@
 #include "convert/elements.h"
 #include "convert/exact_math.h"
 #include "convert/hf_config.h"
+#include "convert/listing.h"
+#include "convert/parameters.h"
 #include "convert/rope.h"
 #include "convert_fixtures.h"
-#include "listing.h"
 #include "npy.h"
-#include "parameters.h"
 #include "small_models.h"
 
 using namespace fovea;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "convert/parameters.h"
 #include "encoder_models.h"
 #include "fovea/encode.h"
-#include "parameters.h"
 #include "small_models.h"
 
 using namespace fovea;

@@ -8,10 +8,10 @@
 
 #include "convert/convert.h"
 #include "convert/elements.h"
+#include "convert/listing.h"
 #include "convert_fixtures.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
-#include "listing.h"
 #include "npy.h"
 
 using namespace fovea;

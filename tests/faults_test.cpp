@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "command_line.h"
-#include "listing.h"
+#include "convert/listing.h"
 #include "small_models.h"
 
 #if defined(FOVEA_FAULTS)

@@ -5,9 +5,9 @@
 
 #include "convert/elements.h"
 #include "convert/gguf.h"
+#include "convert/listing.h"
 #include "convert/source_file.h"
 #include "convert_fixtures.h"
-#include "listing.h"
 
 using namespace fovea;
 using namespace fovea::testing;

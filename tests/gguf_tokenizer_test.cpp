@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "opened_tokenizer.h"
-#include "refusal.h"
 
 using namespace fovea;
 using namespace fovea::testing;

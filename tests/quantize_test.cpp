@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "convert/elements.h"
-#include "listing.h"
+#include "convert/listing.h"
 #include "small_models.h"
 
 using namespace fovea;

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "convert/refusal.h"
 #include "convert/tokenizer_bin.h"
 #include "engine/format.h"
 #include "opened_tokenizer.h"
-#include "refusal.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "convert/refusal.h"
 #include "convert/tokenizer_bin.h"
 #include "convert/vocab_txt.h"
 #include "engine/tokenizer/utf8.h"
 #include "opened_tokenizer.h"
-#include "refusal.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "convert/elements.h"
+#include "convert/unfinished.h"
 #include "convert_fixtures.h"
 #include "output_file.h"
 #include "small_models.h"
-#include "unfinished.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "arrays.h"
+#include "convert/refusal.h"
 #include "explain.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 #include "view.h"

@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "ceilings.h"
+#include "convert/listing.h"
 #include "convert/random_model.h"
+#include "convert/refusal.h"
 #include "convert/writer.h"
-#include "listing.h"
 #include "opened.h"
 #include "options.h"
 #include "presets.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "trace_hash.h"
 #include "verbs.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "convert/convert.h"
+#include "convert/refusal.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "output_file.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 

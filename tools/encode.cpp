@@ -5,9 +5,9 @@
 #include <string>
 
 #include "arrays.h"
+#include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 #include "view.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "convert/refusal.h"
 #include "evaluate.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 

@@ -8,9 +8,9 @@
 
 #include "arrays.h"
 #include "convert/elements.h"
+#include "convert/listing.h"
 #include "convert/writer.h"
 #include "engine/kernels/kernels.h"
-#include "listing.h"
 
 namespace fovea {
 namespace {

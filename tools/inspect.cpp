@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "convert/listing.h"
 #include "convert/writer.h"
-#include "listing.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "convert/refusal.h"
 #include "npy.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "trace_hash.h"
 #include "verbs.h"

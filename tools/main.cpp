@@ -7,9 +7,9 @@
 #include <new>
 #include <string>
 
-#include "refusal.h"
+#include "convert/refusal.h"
+#include "convert/unfinished.h"
 #include "report.h"
-#include "unfinished.h"
 #include "verbs.h"
 
 namespace fovea {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "convert/refusal.h"
 #include "engine/tokenizer/utf8.h"
 #include "output_file.h"
-#include "refusal.h"
 #include "svg.h"
 
 namespace fovea {

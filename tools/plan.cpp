@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "convert/refusal.h"
 #include "fovea/sampler.h"
 #include "opened.h"
 #include "options.h"
 #include "picture.h"
 #include "presets.h"
-#include "refusal.h"
 #include "report.h"
 #include "verbs.h"
 

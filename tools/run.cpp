@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "convert/refusal.h"
 #include "generate.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "report.h"
 #include "session_file.h"
 #include "verbs.h"

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
-#include "refusal.h"
 #include "verbs.h"
 
 namespace fovea {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "arrays.h"
+#include "convert/refusal.h"
 #include "picture.h"
-#include "refusal.h"
 #include "report.h"
 
 namespace fovea {

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "convert/elements.h"
+#include "convert/listing.h"
+#include "convert/refusal.h"
 #include "fovea/model.h"
-#include "listing.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "convert/refusal.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "engine/tokenizer/utf8.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../engine/format.h"
 #include "convert/quantize.h"
+#include "engine/format.h"
 #include "fovea/config.h"
 
 namespace fovea {

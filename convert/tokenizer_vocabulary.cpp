@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

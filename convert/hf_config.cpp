@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -10,6 +10,7 @@
 #include "convert/hf_config.h"
 #include "convert/hf_model.h"
 #include "convert/llama2c.h"
+#include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_bin.h"
@@ -17,7 +18,6 @@
 #include "convert/torch_module.h"
 #include "convert/vocab_txt.h"
 #include "convert/writer.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 #include "convert/gguf_config.h"
 #include "convert/gguf_tokenizer.h"
 #include "convert/mapped_weights.h"
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "convert/quantize.h"
+#include "convert/refusal.h"
 #include "fovea/checksum.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -13,9 +13,9 @@
 #include "convert/elements.h"
 #include "convert/head.h"
 #include "convert/quantize.h"
+#include "convert/refusal.h"
+#include "convert/unfinished.h"
 #include "fovea/checksum.h"
-#include "refusal.h"
-#include "unfinished.h"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "convert/hf_config.h"
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

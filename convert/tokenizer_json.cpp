@@ -4,13 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/tokenizer_vocabulary.h"
 #include "engine/tokenizer/utf8.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "parameters.h"
+#include "convert/parameters.h"
 
 #include "engine/format.h"
 

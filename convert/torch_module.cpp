@@ -7,7 +7,7 @@
 #include <set>
 
 #include "convert/mapped_weights.h"
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

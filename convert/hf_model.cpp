@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "convert/mapped_weights.h"
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "unfinished.h"
+#include "convert/unfinished.h"
 
 #include <fcntl.h>
 #include <signal.h>

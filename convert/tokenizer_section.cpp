@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "convert/refusal.h"
 #include "convert/unicode_data.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../../engine/format.h"
+#include "engine/format.h"
 
 namespace fovea {
 

@@ -1,5 +1,5 @@
 // Reads an opened model's directory and tensor list again: the validator has been over both.
-#include "listing.h"
+#include "convert/listing.h"
 
 #include <cstring>
 #include <span>

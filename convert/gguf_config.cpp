@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

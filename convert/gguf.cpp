@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "convert/word_piece.h"
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "convert/refusal.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/word_piece.h"
 #include "engine/tokenizer/utf8.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "convert/refusal.h"
 #include "convert/source_file.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "convert/mapped_weights.h"
+#include "convert/refusal.h"
 #include "convert/rope.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

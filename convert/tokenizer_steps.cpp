@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {
