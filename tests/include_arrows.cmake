@@ -27,10 +27,10 @@ function(rules_of file out_ours out_system)
   elseif(file MATCHES "^convert/")
     set(ours "convert/.*|include/.*|engine/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
     set(system ".*")
-  elseif(file STREQUAL "tools/picture.cpp")  # labels show characters, or the bytes that are none
+  elseif(file STREQUAL "tools/show/picture.cpp")  # labels show characters, or the bytes that are none
     set(ours "tools/.*|convert/.*|include/.*|engine/tokenizer/utf8\\.h")
     set(system ".*")
-  elseif(file STREQUAL "tools/explain.cpp")  # runs kernels one by one
+  elseif(file STREQUAL "tools/show/explain.cpp")  # runs kernels one by one
     set(ours "tools/.*|convert/.*|include/.*|engine/kernels/kernels\\.h")
     set(system ".*")
   elseif(file MATCHES "^tools/")

@@ -10,7 +10,7 @@
 #include "convert/refusal.h"
 #include "convert/unfinished.h"
 #include "report.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -1,11 +1,11 @@
-#include "view.h"
+#include "show/view.h"
 
 #include <algorithm>
 
 #include "arrays.h"
 #include "convert/refusal.h"
-#include "picture.h"
 #include "report.h"
+#include "show/picture.h"
 
 namespace fovea {
 namespace {

@@ -1,5 +1,5 @@
 // The steps of --explain, run unfused, end in what the fused path gives, and are what their formulas say.
-#include "explain.h"
+#include "show/explain.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "picture.h"
+#include "show/picture.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 #include "convert/refusal.h"
 #include "options.h"
 #include "report.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

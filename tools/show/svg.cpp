@@ -1,4 +1,4 @@
-#include "svg.h"
+#include "show/svg.h"
 
 #include <cstdio>
 

@@ -11,9 +11,9 @@
 #include "opened.h"
 #include "options.h"
 #include "report.h"
+#include "show/view.h"
 #include "trace_hash.h"
-#include "verbs.h"
-#include "view.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -11,7 +11,7 @@
 #include "options.h"
 #include "output_file.h"
 #include "report.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

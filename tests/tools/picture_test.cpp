@@ -1,5 +1,5 @@
 // What pictures are made of: every weight in its place, every label readable, well-formed whatever the tokens are.
-#include "picture.h"
+#include "show/picture.h"
 
 #include <doctest/doctest.h>
 

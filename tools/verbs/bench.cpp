@@ -18,7 +18,7 @@
 #include "options.h"
 #include "presets.h"
 #include "report.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "explain.h"
+#include "show/explain.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 #include "opened.h"
 #include "options.h"
 #include "report.h"
-#include "verbs.h"
-#include "view.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

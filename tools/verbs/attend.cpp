@@ -8,12 +8,12 @@
 
 #include "arrays.h"
 #include "convert/refusal.h"
-#include "explain.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"
-#include "verbs.h"
-#include "view.h"
+#include "show/explain.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

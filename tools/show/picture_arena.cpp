@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "picture.h"
 #include "report.h"
-#include "svg.h"
+#include "show/picture.h"
+#include "show/svg.h"
 
 namespace fovea {
 namespace {

@@ -7,7 +7,7 @@
 #include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

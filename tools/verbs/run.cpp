@@ -15,8 +15,8 @@
 #include "options.h"
 #include "report.h"
 #include "session_file.h"
-#include "verbs.h"
-#include "view.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -11,10 +11,10 @@
 #include "fovea/sampler.h"
 #include "opened.h"
 #include "options.h"
-#include "picture.h"
 #include "presets.h"
 #include "report.h"
-#include "verbs.h"
+#include "show/picture.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -13,7 +13,7 @@
 #include "options.h"
 #include "report.h"
 #include "trace_hash.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "picture.h"
+#include "show/picture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "convert/refusal.h"
 #include "engine/tokenizer/utf8.h"
 #include "output_file.h"
-#include "svg.h"
+#include "show/svg.h"
 
 namespace fovea {
 namespace {
