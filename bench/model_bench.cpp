@@ -14,10 +14,10 @@
 #include <string>
 
 #include "ceilings.h"
+#include "convert/listing.h"
 #include "convert/random_model.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
-#include "listing.h"
 #include "presets.h"
 #include "report.h"
 #include "suites.h"

@@ -13,10 +13,10 @@
 #include <string>
 
 #include "convert/convert.h"
+#include "convert/refusal.h"
 #include "convert/writer.h"
 #include "fovea/session.h"
 #include "npy.h"
-#include "refusal.h"
 
 namespace fovea::testing {
 

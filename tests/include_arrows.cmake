@@ -1,5 +1,7 @@
-# Checks that every #include goes the way data flows: tools, tests, bench, examples -> include -> nothing;
-# engine -> include, platform; platform -> nothing but the public header it implements.
+# Checks that every #include goes the way data flows, room by room and only downwards:
+#   tests, bench -> everything;  tools -> serve -> cluster -> include;  tools, bindings -> convert -> include;
+#   examples -> include -> nothing;  engine -> include, platform;  platform -> the public headers it implements.
+# convert also reads the engine's headers of the file format.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
 
@@ -22,24 +24,33 @@ function(rules_of file out_ours out_system)
   elseif(file MATCHES "^engine/")
     set(ours "engine/.*|include/.*|platform/.*")
     set(system "${bare}|algorithm|arm_(acle|mve|neon)\\.h")
-  elseif(file MATCHES "^tools/(convert/|parameters\\.|listing\\.)")  # the writer of files, and who counts or lists it
-    set(ours "tools/.*|include/.*|engine/model/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
+  elseif(file MATCHES "^convert/")
+    set(ours "convert/.*|include/.*|engine/model/format\\.h|engine/tokenizer/(tables|utf8)\\.h")
     set(system ".*")
-  elseif(file STREQUAL "tools/picture.cpp")  # labels show characters, or the bytes that are none
-    set(ours "tools/.*|include/.*|engine/tokenizer/utf8\\.h")
+  elseif(file STREQUAL "tools/show/picture.cpp")  # labels show characters, or the bytes that are none
+    set(ours "tools/.*|convert/.*|include/.*|engine/tokenizer/utf8\\.h")
     set(system ".*")
-  elseif(file STREQUAL "tools/explain.cpp")  # runs kernels one by one
-    set(ours "tools/.*|include/.*|engine/kernels/kernels\\.h")
+  elseif(file STREQUAL "tools/show/explain.cpp")  # runs kernels one by one
+    set(ours "tools/.*|convert/.*|include/.*|engine/kernels/kernels\\.h")
     set(system ".*")
   elseif(file MATCHES "^tools/")
-    set(ours "tools/.*|include/.*")
+    set(ours "(tools|convert|serve|cluster|include)/.*")
+    set(system ".*")
+  elseif(file MATCHES "^serve/")
+    set(ours "(serve|cluster|include)/.*")
+    set(system ".*")
+  elseif(file MATCHES "^cluster/")
+    set(ours "(cluster|include)/.*")
+    set(system ".*")
+  elseif(file MATCHES "^bindings/")
+    set(ours "(bindings|convert|include)/.*")
     set(system ".*")
   elseif(file MATCHES "^examples/")
     set(ours "examples/.*|include/.*")
     set(system ".*")
   elseif(file MATCHES "^(tests|bench)/")  # they look at the insides
     string(REGEX REPLACE "/.*" "" own ${file})
-    set(ours "${own}/.*|tools/.*|engine/.*|platform/.*|include/.*")
+    set(ours "(${own}|tools|serve|cluster|bindings|convert|engine|platform|include)/.*")
     set(system ".*")
   endif()
   set(${out_ours} "^(${ours})$" PARENT_SCOPE)
@@ -49,7 +60,7 @@ endfunction()
 # Which of our files a quoted name means, in the order the compiler looks.
 function(resolve file name out)
   cmake_path(GET file PARENT_PATH directory)
-  foreach(root ${directory} include . engine tools)
+  foreach(root ${directory} include . engine tools tests)
     if(EXISTS ${SOURCE}/${root}/${name})
       cmake_path(SET path NORMALIZE ${root}/${name})
       set(${out} ${path} PARENT_SCOPE)
@@ -61,7 +72,7 @@ endfunction()
 
 set(wrong "")
 set(n_includes 0)
-foreach(place include platform engine tools tests bench examples)
+foreach(place include platform engine convert cluster serve tools bindings tests bench examples)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${place}/*.h ${SOURCE}/${place}/*.cpp)
   foreach(file IN LISTS files)
     rules_of(${file} ours system)

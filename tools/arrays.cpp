@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/elements.h"
+#include "convert/refusal.h"
 #include "npy.h"
-#include "refusal.h"
 
 namespace fovea {
 namespace {

@@ -7,10 +7,10 @@
 #include <new>
 #include <string>
 
-#include "refusal.h"
+#include "convert/refusal.h"
+#include "convert/unfinished.h"
 #include "report.h"
-#include "unfinished.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 #include "report.h"
 
 namespace fovea {

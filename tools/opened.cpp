@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "refusal.h"
+#include "convert/refusal.h"
 #include "report.h"
 
 extern "C" {

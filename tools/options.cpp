@@ -9,9 +9,9 @@
 #include <sched.h>
 #endif
 
+#include "convert/refusal.h"
 #include "convert/writer.h"
 #include "fovea/session.h"
-#include "refusal.h"
 #include "report.h"
 
 namespace fovea {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "unfinished.h"
+#include "convert/unfinished.h"
 
 namespace fovea {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 #include "report.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "refusal.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "convert/parameters.h"
 #include "fovea/config.h"
 #include "fovea/status.h"
-#include "parameters.h"
 
 namespace fovea {
 

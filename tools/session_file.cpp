@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "convert/refusal.h"
 #include "fovea/checksum.h"
 #include "output_file.h"
-#include "refusal.h"
 #include "report.h"
 
 namespace fovea {

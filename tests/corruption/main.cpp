@@ -8,7 +8,7 @@
 #include "../fuzz/fovea_file.h"
 #include "../fuzz/run_model.h"
 #include "../fuzz/tiny_models.h"
-#include "listing.h"
+#include "convert/listing.h"
 #include "session_file.h"
 
 using namespace fovea;

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "convert/convert.h"
+#include "convert/parameters.h"
+#include "convert/refusal.h"
 #include "convert/writer.h"
-#include "parameters.h"
-#include "refusal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
+#include "convert/parameters.h"
 #include "fovea/encode.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
 #include "fuzz.h"
-#include "parameters.h"
 
 namespace fovea::fuzz {
 

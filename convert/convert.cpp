@@ -1,0 +1,169 @@
+#include "convert/convert.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "convert/fovea_file.h"
+#include "convert/gguf_model.h"
+#include "convert/hf_config.h"
+#include "convert/hf_model.h"
+#include "convert/llama2c.h"
+#include "convert/refusal.h"
+#include "convert/safetensors.h"
+#include "convert/source_file.h"
+#include "convert/tokenizer_bin.h"
+#include "convert/tokenizer_json.h"
+#include "convert/torch_module.h"
+#include "convert/vocab_txt.h"
+#include "convert/writer.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error);
+}
+
+constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer; the largest there are have a tenth of that
+
+/// Adds the tokenizer the caller named, else the first of `beside` that is there, else none.
+void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside, const TokenizerFacts& facts,
+                   ModelSource& source) {
+    fs::path path = named;
+    for (const fs::path& candidate : beside)
+        if (path.empty() && is_there(candidate)) path = candidate;
+    if (path.empty()) return;
+    const Mapping mapping = map_source(path, kMostTextBytes);
+    const auto bytes = mapping.bytes();
+    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (path.extension() == ".json") {
+        source.tokenizer = tokenizer_section_from_json(text, path.string(), facts);
+    } else if (path.extension() == ".txt") {
+        const fs::path config = path.parent_path() / "tokenizer_config.json";
+        source.tokenizer = tokenizer_section_from_vocab_txt(text, path.string(), config, facts);
+    } else if (path.extension() == ".bin") {
+        source.tokenizer = tokenizer_section_from_llama2c(bytes, path.string(), facts);
+    } else {
+        throw Refusal(path.string() + ": want a tokenizer.json, a vocab.txt or a llama2.c tokenizer.bin");
+    }
+}
+
+/// The template is a field of tokenizer_config.json, a text or a list of named ones, or a file of its own.
+void add_chat_template(const fs::path& folder, ModelSource& source) {
+    std::string text;
+    if (is_there(folder / "chat_template.jinja")) {
+        const Mapping mapping = map_source(folder / "chat_template.jinja", kMostTextBytes);
+        text.assign(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    } else if (is_there(folder / "tokenizer_config.json")) {
+        const Fields fields = Fields::read(folder / "tokenizer_config.json");
+        if (!fields.has("chat_template")) return;
+        const nlohmann::json& field = fields.json()["chat_template"];
+        if (field.is_string()) text = field.get<std::string>();
+        if (field.is_array())
+            for (const auto& entry : field)
+                if (entry.is_object() && entry.value("name", nlohmann::json()) == "default" &&
+                    entry.contains("template") && entry["template"].is_string())
+                    text = entry["template"].get<std::string>();
+    }
+    if (!text.empty()) source.info.emplace_back("chat_template", text);
+}
+
+ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool single_file) {
+    Stack sentence;  // what sentence-transformers adds to an encoder
+    const bool has_modules = is_there(given / "modules.json");
+    const fs::path folder = has_modules ? given / read_sentence_modules(given / "modules.json", sentence) : given;
+    const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
+    const auto weights = [&] {
+        return single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder);
+    };
+    const Fields fields = Fields::read(config_path);
+    if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
+    HfConfig config = read_hf_config(config_path, folder / "generation_config.json");
+    if (has_modules && config.kind != HfKind::bert)
+        throw Refusal((given / "modules.json").string() + ": want it beside a model of type bert only");
+    config.stack().pooling = sentence.pooling;
+    config.stack().normalize_pooled = sentence.normalize_pooled;
+    const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    ModelSource source = join_hf_model(std::move(config), weights());
+    add_chat_template(folder, source);
+    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.bin"}, facts,
+                  source);
+    return source;
+}
+
+bool starts_with(std::span<const std::byte> bytes, const void* prefix, std::size_t n) {
+    return bytes.size() >= n && std::memcmp(bytes.data(), prefix, n) == 0;
+}
+
+/// The decoder, of models without one the encoder.
+const Stack& stack_with_ids(const ModelSource& source) {
+    return source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
+}
+
+ModelSource read_file(const ConvertOptions& options) {
+    if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
+    if (!options.config.empty())
+        throw Refusal(options.source.string() + ": --config: want a Hugging Face source, have another kind", 2);
+    Mapping mapping = map_source(options.source);
+    const auto bytes = mapping.bytes();
+    if (bytes.empty()) throw Refusal(options.source.string() + ": want a model, have an empty file");
+    if (starts_with(bytes, "GGUF", 4)) {
+        ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
+        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
+        return source;
+    }
+    if (starts_with(bytes, kMagic, sizeof kMagic)) {
+        ModelSource source = read_fovea_file(options.source, std::move(mapping));
+        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
+        return source;
+    }
+    ModelSource source = read_llama2c(options.source, std::move(mapping));
+    add_tokenizer(options.tokenizer, {options.source.parent_path() / "tokenizer.bin"},
+                  {source.config.decoder.vocab_size, {}, {}}, source);
+    return source;
+}
+
+Progress progress_line() {
+    return [last = -1](std::uint64_t done, std::uint64_t total) mutable {
+        const int percent =
+            total ? static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total)) : 100;
+        if (percent == last) return;
+        last = percent;
+        std::fprintf(stderr, "\rwriting %d %% of %.1f MB%s", percent, static_cast<double>(total) / 1e6,
+                     done == total ? "\n" : "");
+        std::fflush(stderr);
+    };
+}
+
+}  // namespace
+
+ModelSource read_source(const ConvertOptions& options) {
+    std::error_code error;
+    ModelSource source =
+        fs::is_directory(options.source, error) ? read_hf(options, options.source, false) : read_file(options);
+    const auto add_once = [&](const char* key, const std::string& value) {
+        const auto is_key = [&](const auto& entry) { return entry.first == key; };
+        if (std::none_of(source.info.begin(), source.info.end(), is_key)) source.info.emplace_back(key, value);
+    };
+    add_once("source_type", type_name(source.type));
+    add_once("converter", "fovea convert, format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor));
+    return source;
+}
+
+void convert(const ConvertOptions& options) {
+    const ModelSource source = read_source(options);
+    for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    WriteOptions write;
+    write.type = options.type.value_or(source.type);
+    write.exact_tables = !options.type && source.exact_tables;
+    if (options.show_progress) write.progress = progress_line();
+    write.quantized = options.quantized;
+    write_file(source, options.output, write);
+}
+
+}  // namespace fovea

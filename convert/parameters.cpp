@@ -1,0 +1,55 @@
+#include "convert/parameters.h"
+
+#include "engine/model/format.h"
+
+namespace fovea {
+namespace {
+
+/// One tensor's place in the count. Padding is not a parameter, nor are the frequencies of rotary positions.
+void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
+    const Block& b = s.block(t.layer);
+    const std::uint64_t size = std::uint64_t{t.n_rows} * t.n_cols;
+    switch (t.role) {
+        case Role::rope_frequencies: return;
+        case Role::token_embedding:
+        case Role::position_embedding:
+        case Role::type_embedding: count.embedding += size; return;
+        case Role::output: count.output += size; return;
+        case Role::up: count.feed_forward += std::uint64_t{b.d_ff} * s.d_model * (b.gated ? 2 : 1); return;
+        case Role::down: count.feed_forward += size; return;
+        case Role::up_bias: count.biases_and_norms += std::uint64_t{b.d_ff} * (b.up_bias + b.gate_bias); return;
+        default: (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;
+    }
+}
+
+void count_stack(const Stack& s, StackIndex index, ParameterCount& count) {
+    for_each_tensor(s, index, [&](const TensorSpec& t) { count_tensor(s, t, count); });
+}
+
+void count_first_layer(const Stack& s, ParameterCount& count) {
+    const Block& b = s.block(0);
+    count.unfactored_value = std::uint64_t{s.d_model} * s.d_model;
+    ParameterCount layer;
+    for_each_layer_tensor(s, StackIndex::decoder, 0, [&](const TensorSpec& t) { count_tensor(s, t, layer); });
+    count.layer_attention = layer.attention;
+    count.layer_feed_forward = layer.feed_forward;
+    if (b.n_heads == 0) return;
+    count.query_head = std::uint64_t{b.head_dim} * or_else(b.query_width, s.d_model);
+    count.key_head = std::uint64_t{b.head_dim} * or_else(b.key_width, s.d_model);
+    count.value_head = std::uint64_t{b.value_head_dim} * or_else(b.value_width, s.d_model);
+    if (b.has_output_map) count.output_head = std::uint64_t{b.value_head_dim} * or_else(b.output_width, s.d_model);
+    count.head = count.query_head + count.key_head + count.value_head + count.output_head;
+}
+
+}  // namespace
+
+ParameterCount count_parameters(const Config& config) noexcept {
+    ParameterCount count;
+    if (config.encoder.n_layers) count_stack(config.encoder, StackIndex::encoder, count);
+    if (config.decoder.n_layers) count_stack(config.decoder, StackIndex::decoder, count);
+    count_first_layer(config.decoder.n_layers ? config.decoder : config.encoder, count);
+    count.total = count.attention + count.feed_forward + count.embedding + count.output + count.biases_and_norms;
+    return count;
+}
+
+}  // namespace fovea

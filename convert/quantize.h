@@ -1,0 +1,41 @@
+// Weights in groups of 32 columns with a float16 scale: the panels of q8 and q4 (see engine/model/format.h).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/model/format.h"
+
+namespace fovea {
+
+/// The type in which a file of weights of type `wanted` holds that tensor: vectors and relative biases are f32, tables
+/// that are only looked up f16 instead of q8 and q4 (f32 with `exact_tables`), and the output layer of q4 is q8, for no
+/// later layer mends errors.
+[[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
+
+/// What a group comes to: x ≈ quant·scale.
+struct QuantizedGroup {
+    std::uint16_t scale = 0;  ///< float16; infinity where none is large enough, NaN where an x is not finite
+    std::array<std::int8_t, kGroup> quants{};
+};
+
+/// Scale amax/127, quants −127 to 127.
+[[nodiscard]] QuantizedGroup quantize_q8(const float (&x)[kGroup]) noexcept;
+
+/// The scale with the least squared error of those tried, quants −8 to 7.
+[[nodiscard]] QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept;
+
+/// What of a panel was lost: Σ(x − quant·scale)² and Σx².
+struct QuantLoss {
+    double error = 0, total = 0;
+    bool overflow = false;  ///< a scale was beyond float16
+};
+
+/// Quantizes rows [16][n_cols] to the panel's bytes, panel_bytes(type, n_cols) of them, which are zero before. The same
+/// rows give the same bytes on any host.
+QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept;
+
+/// Writes groups [16][n_groups] as they are to the panel's bytes, which are zero before.
+void put_panel(Type type, const QuantizedGroup* groups, std::uint32_t n_groups, std::byte* panel) noexcept;
+
+}  // namespace fovea

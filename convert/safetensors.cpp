@@ -1,0 +1,166 @@
+#include "convert/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "convert/refusal.h"
+#include "convert/source_file.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own bound
+constexpr std::size_t kMostDimensions = 8;
+
+/// Bytes of one element; 0 for types this reader does not know.
+std::uint64_t element_bytes(const std::string& dtype) {
+    static const std::map<std::string, std::uint64_t> kBytes = {
+        {"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4},  {"F16", 2},
+        {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1},
+    };
+    const auto found = kBytes.find(dtype);
+    return found == kBytes.end() ? 0 : found->second;
+}
+
+/// Reads one file's header into `result`. What a header claims is compared with the file before it is used.
+class HeaderReader {
+public:
+    HeaderReader(Safetensors& result, std::size_t file)
+        : result_(result), file_(file), bytes_(result.mappings[file].bytes()) {}
+
+    void read() {
+        if (bytes_.size() < 8) refuse("want at least 8 bytes, have " + std::to_string(bytes_.size()));
+        std::uint64_t header_bytes;
+        std::memcpy(&header_bytes, bytes_.data(), 8);
+        const std::uint64_t most = std::min<std::uint64_t>(kMostHeaderBytes, bytes_.size() - 8);
+        if (header_bytes > most)
+            refuse("want a header of at most " + std::to_string(most) + " bytes, have one of " +
+                   std::to_string(header_bytes));
+        data_ = bytes_.subspan(8 + header_bytes);
+        parse(reinterpret_cast<const char*>(bytes_.data()) + 8, header_bytes);
+        check_overlaps();
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& why) const {
+        throw Refusal(result_.files[file_].string() + ": " + why);
+    }
+
+    /// Takes each tensor's object as soon as it is complete and drops it, so that the header is never held as a tree.
+    void parse(const char* text, std::uint64_t n) {
+        std::string name;
+        const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {
+            // The parser looks through an object whenever one within it ends.
+            const bool is_inner_object = event == Json::parse_event_t::object_start && depth > 1;
+            if (depth > 3 || is_inner_object) refuse("header: want objects of numbers, have deeper nesting");
+            if (event == Json::parse_event_t::key && depth == 1) name = parsed.get<std::string>();
+            if (event == Json::parse_event_t::object_end && depth == 1) {
+                if (name != "__metadata__") add(name, parsed);
+                return false;
+            }
+            return true;
+        };
+        try {
+            const Json rest = Json::parse(text, text + n, take);
+            if (!rest.is_object() || !rest.empty()) refuse("header: want an object of objects");
+        } catch (const Json::parse_error& error) {
+            refuse("header: want JSON, have something else at byte " + std::to_string(error.byte));
+        } catch (const Json::out_of_range&) {  // of parsing, a number's alone
+            refuse("header: want numbers that a double can hold, have a larger one");
+        }
+    }
+
+    void add(const std::string& name, const Json& json) {
+        SourceTensor tensor;
+        tensor.file = file_;
+        const std::string place = "tensor " + name + ": ";
+        const auto dtype = json.find("dtype"), shape = json.find("shape"), offsets = json.find("data_offsets");
+        if (dtype == json.end() || !dtype->is_string()) refuse(place + "dtype: want a text");
+        if (shape == json.end() || !shape->is_array() || shape->size() > kMostDimensions)
+            refuse(place + "shape: want a list of at most " + std::to_string(kMostDimensions) + " numbers");
+        if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 ||
+            !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
+            refuse(place + "data_offsets: want two numbers");
+        tensor.dtype = dtype->get<std::string>();
+        const auto begin = (*offsets)[0].get<std::uint64_t>(), end = (*offsets)[1].get<std::uint64_t>();
+        if (begin > end || end > data_.size())
+            refuse(place + "want bytes within the " + std::to_string(data_.size()) + " that follow the header, have " +
+                   std::to_string(begin) + " to " + std::to_string(end));
+        std::uint64_t n = element_bytes(tensor.dtype);
+        for (const Json& size : *shape) {
+            if (!size.is_number_unsigned()) refuse(place + "shape: want whole numbers");
+            tensor.shape.push_back(size.get<std::uint64_t>());
+            if (tensor.shape.back() != 0 && n > std::numeric_limits<std::uint64_t>::max() / tensor.shape.back())
+                refuse(place + "shape: want a size below 2^64 bytes");
+            n *= tensor.shape.back();
+        }
+        tensor.data = data_.data() + begin;
+        tensor.bytes = end - begin;
+        if (element_bytes(tensor.dtype) != 0 && n != tensor.bytes)
+            refuse(place + "want " + std::to_string(n) + " bytes for its shape, have " + std::to_string(tensor.bytes));
+        places_.emplace_back(begin, end);
+        if (!result_.tensors.emplace(name, std::move(tensor)).second) refuse(place + "want it once, have it twice");
+    }
+
+    void check_overlaps() {
+        std::sort(places_.begin(), places_.end());
+        for (std::size_t i = 1; i < places_.size(); ++i)
+            if (places_[i].first < places_[i - 1].second)
+                refuse("want tensors that do not overlap, have two at byte " + std::to_string(places_[i].first));
+    }
+
+    Safetensors& result_;
+    const std::size_t file_;
+    std::span<const std::byte> bytes_, data_;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> places_;
+};
+
+void add_file(Safetensors& result, const std::filesystem::path& path) {
+    result.mappings.push_back(map_source(path));
+    result.files.push_back(path);
+    HeaderReader(result, result.files.size() - 1).read();
+}
+
+/// The shards' names. They come from a file, so one that leads out of the folder is refused.
+std::set<std::string> shard_names(const std::filesystem::path& index_path) {
+    const Fields index = Fields::read(index_path);
+    const Fields weight_map = index.object("weight_map");
+    std::set<std::string> names;
+    for (const auto& [tensor, file] : weight_map.json().items()) {
+        if (!file.is_string()) weight_map.refuse(tensor, "a file's name");
+        const auto name = file.get<std::string>();
+        if (name.empty() || name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
+            name.find('\0') != std::string::npos || name == "." || name == "..")
+            weight_map.refuse(tensor, "the name of a file in this folder");
+        names.insert(name);
+    }
+    if (names.empty()) index.refuse("weight_map", "at least one file");
+    return names;
+}
+
+}  // namespace
+
+Safetensors read_safetensors_file(const std::filesystem::path& path) {
+    Safetensors result;
+    add_file(result, path);
+    return result;
+}
+
+Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
+    const auto single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+    std::error_code error;
+    if (std::filesystem::exists(single, error)) return read_safetensors_file(single);
+    if (!std::filesystem::exists(index, error))
+        throw Refusal(folder.string() + ": want model.safetensors or model.safetensors.index.json, have neither");
+    Safetensors result;
+    for (const std::string& name : shard_names(index)) add_file(result, folder / name);
+    return result;
+}
+
+}  // namespace fovea

@@ -1,0 +1,145 @@
+#include "convert/source_file.h"
+
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+#include "convert/refusal.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kMostJsonBytes = 4u << 20;
+
+std::string in_words(double value) {
+    std::ostringstream words;
+    words.imbue(std::locale::classic());
+    words << value;
+    return words.str();
+}
+
+}  // namespace
+
+Mapping map_source(const std::filesystem::path& path) {
+    Mapping mapping;
+    const Status status = map_file(path.c_str(), mapping);
+    if (status.ok()) return mapping;
+    const std::string step = status.what;
+    const std::string reason = status.had ? std::strerror(static_cast<int>(status.had)) : step;
+    throw Refusal(path.string() + ": want a readable file, have: " + reason);
+}
+
+Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
+    Mapping mapping = map_source(path);
+    if (mapping.bytes().size() <= most_bytes) return mapping;
+    throw Refusal(path.string() + ": want at most " + std::to_string(most_bytes) + " bytes, have " +
+                  std::to_string(mapping.bytes().size()));
+}
+
+void check_json_depth(std::span<const char> text, const std::string& file_name) {
+    constexpr int kMostLevels = 64;
+    int depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (in_string && text[i] == '\\')
+            ++i;
+        else if (text[i] == '"')
+            in_string = !in_string;
+        else if (!in_string && (text[i] == '{' || text[i] == '['))
+            ++depth;
+        else if (!in_string && (text[i] == '}' || text[i] == ']'))
+            --depth;
+        if (depth > kMostLevels)
+            throw Refusal(file_name + ": want at most " + std::to_string(kMostLevels) + " levels of JSON, have more");
+    }
+}
+
+Fields Fields::read(const std::filesystem::path& path) {
+    const Mapping mapping = map_source(path, kMostJsonBytes);
+    const auto bytes = mapping.bytes();
+    const char* text = reinterpret_cast<const char*>(bytes.data());
+    check_json_depth({text, bytes.size()}, path.string());
+    try {
+        nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());
+        if (!json.is_object()) throw Refusal(path.string() + ": want a JSON object, have " + json.type_name());
+        return {std::move(json), path.string()};
+    } catch (const nlohmann::json::parse_error& error) {
+        throw Refusal(path.string() + ": want JSON, have something else at byte " + std::to_string(error.byte));
+    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
+        throw Refusal(path.string() + ": want numbers that a double can hold, have a larger one");
+    }
+}
+
+void Fields::refuse(const std::string& name, const std::string& wanted) const {
+    const auto field = json_.find(name);
+    std::string had = "nothing";
+    if (field != json_.end()) had = field->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (had.size() > 80) had = had.substr(0, 80) + "...";
+    throw Refusal(place_ + ": " + name + ": want " + wanted + ", have " + had);
+}
+
+bool Fields::has(const char* name) const {
+    const auto field = json_.find(name);
+    return field != json_.end() && !field->is_null();
+}
+
+std::uint32_t Fields::count(const char* name, std::uint32_t least, std::uint32_t most) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !field->is_number_unsigned() || field->get<std::uint64_t>() < least ||
+        field->get<std::uint64_t>() > most)
+        refuse(name, most == std::numeric_limits<std::uint32_t>::max()
+                         ? "a whole number of at least " + std::to_string(least)
+                         : "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    return field->get<std::uint32_t>();
+}
+
+std::uint32_t Fields::count_or(const char* name, std::uint32_t otherwise) const {
+    return has(name) ? count(name) : otherwise;
+}
+
+double Fields::number(const char* name, double least, double most) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !field->is_number() || !(field->get<double>() >= least) ||
+        !(field->get<double>() <= most))
+        refuse(name, "a number from " + in_words(least) + " to " + in_words(most));
+    return field->get<double>();
+}
+
+double Fields::number_or(const char* name, double least, double most, double otherwise) const {
+    return has(name) ? number(name, least, most) : otherwise;
+}
+
+bool Fields::flag_or(const char* name, bool otherwise) const {
+    if (!has(name)) return otherwise;
+    if (!json_[name].is_boolean()) refuse(name, "true or false");
+    return json_[name].get<bool>();
+}
+
+std::string Fields::text(const char* name) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !field->is_string()) refuse(name, "a text");
+    return field->get<std::string>();
+}
+
+std::string Fields::text_or(const char* name, const std::string& otherwise) const {
+    return has(name) ? text(name) : otherwise;
+}
+
+std::vector<std::string> Fields::texts(const char* name) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !field->is_array()) refuse(name, "a list of texts");
+    std::vector<std::string> texts;
+    for (const auto& item : *field) {
+        if (!item.is_string()) refuse(name, "a list of texts");
+        texts.push_back(item.get<std::string>());
+    }
+    return texts;
+}
+
+Fields Fields::object(const char* name) const {
+    const auto field = json_.find(name);
+    if (field == json_.end() || !field->is_object()) refuse(name, "an object");
+    return {*field, place_ + ": " + name};
+}
+
+}  // namespace fovea

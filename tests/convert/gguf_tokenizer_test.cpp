@@ -1,0 +1,216 @@
+// Tokenizers out of GGUF files against what the `tokenizers` and `sentencepiece` packages make of the same texts.
+#include "convert/gguf_tokenizer.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "convert/refusal.h"
+#include "convert/source_file.h"
+#include "opened_tokenizer.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint32_t kMany = 1u << 20;
+
+std::vector<std::byte> section_of_gguf(const std::filesystem::path& path, std::uint32_t vocab_size = kMany) {
+    std::vector<std::string> notes;
+    const Gguf file(path, map_source(path));
+    return tokenizer_section_from_gguf(file, vocab_size, notes);
+}
+
+std::filesystem::path golden(const std::string& name) {
+    return std::filesystem::path(FOVEA_GOLDEN_DIR) / "gguf" / ("tokenizer_" + name + ".gguf");
+}
+
+/// CRC-32 as zlib computes it, of the ids in little-endian order.
+std::uint32_t crc32(const std::vector<Token>& ids) {
+    std::uint32_t crc = ~0u;
+    for (const Token id : ids)
+        for (int shift = 0; shift < 32; shift += 8) {
+            crc ^= id >> shift & 0xff;
+            for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        }
+    return ~crc;
+}
+
+/// What a file spoiled by `edit` is refused with.
+std::string refusal_of_spoiled(const std::string& name, const std::function<void(std::string&)>& edit) {
+    std::string bytes = read_text(golden(name));
+    edit(bytes);
+    const auto path = std::filesystem::temp_directory_path() / ("fovea-test-" + std::to_string(::getpid()) + ".gguf");
+    std::ofstream(path, std::ios::binary) << bytes;
+    std::string line;
+    try {
+        const std::vector<std::byte> section = section_of_gguf(path);
+        if (!section.empty()) static_cast<void>(OpenedTokenizer(section).encode("The lamp, 12 lamps.", {}));
+    } catch (const Refusal& refusal) {
+        line = refusal.what();
+    }
+    std::filesystem::remove(path);
+    return line;
+}
+
+void check_has(const std::string& line, std::initializer_list<const char*> parts) {
+    CAPTURE(line);
+    for (const std::string part : parts) CHECK(line.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("gguf: byte-level vocabularies give the ids and the text that the tokenizers package gives") {
+    const json texts = json::parse(golden_text("tokenizer_texts.json"));
+    for (const std::string kind : {"gpt2", "smollm", "llama3", "qwen2"}) {
+        CAPTURE(kind);
+        const OpenedTokenizer tokenizer(section_of_gguf(golden(kind)));
+        const json expected = json::parse(golden_text("tokenizer_" + kind + "_expected.json"));
+        CHECK(tokenizer.tokenizer().adds_bos() == (kind == "llama3"));
+        for (std::size_t i = 0; i < texts["mixed"].size(); ++i) {
+            const std::string text = texts["mixed"][i].get<std::string>();
+            CAPTURE(text);
+            CHECK(tokenizer.encode(text, {true, true}) == expected["mixed"][i].get<std::vector<Token>>());
+        }
+        for (std::size_t i = 0; i < texts["special"].size(); ++i) {
+            const std::string text = texts["special"][i].get<std::string>();
+            CAPTURE(text);
+            CHECK(tokenizer.encode(text, {false, true}) == expected["special"][i].get<std::vector<Token>>());
+            CHECK(tokenizer.encode(text, {false, false}) == expected["plain"][i].get<std::vector<Token>>());
+        }
+        for (const json& sample : expected["decoded"]) {
+            const auto ids = sample["ids"].get<std::vector<Token>>();
+            CHECK(tokenizer.decode(ids, false) == sample["text"].get<std::string>());
+            CHECK(tokenizer.decode(ids, true) == sample["all"].get<std::string>());
+        }
+    }
+}
+
+TEST_CASE("gguf: pieces with scores give the ids that the sentencepiece package gives") {
+    const json texts = json::parse(golden_text("tokenizer_texts.json"))["mixed"];
+    const json crcs = json::parse(golden_text("gguf/tokenizer_pieces_crc.json"));
+    const OpenedTokenizer tokenizer(section_of_gguf(golden("pieces")));
+    REQUIRE(texts.size() == crcs.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        const std::string text = texts[i].get<std::string>();
+        CAPTURE(text);
+        const std::vector<Token> ids = tokenizer.encode(text, {.add_special = false, .parse_special = false});
+        CHECK(crc32(ids) == crcs[i].get<std::uint32_t>());
+        if (text.find("\xe2\x96\x81") == std::string::npos) CHECK(tokenizer.decode(ids, false) == text);
+    }
+    CHECK(tokenizer.encode("a", {}).front() == tokenizer.tokenizer().bos());
+    CHECK(tokenizer.tokenizer().ends_text(2));
+    CHECK(tokenizer.tokenizer().is_special(1));
+}
+
+TEST_CASE("gguf: a WordPiece vocabulary gives the ids that the tokenizers package gives") {
+    const json texts = json::parse(golden_text("tokenizer_texts.json"))["mixed"];
+    const json crcs = json::parse(golden_text("gguf/tokenizer_bert_crc.json"));
+    const OpenedTokenizer tokenizer(section_of_gguf(golden("bert")));
+    REQUIRE(texts.size() == crcs.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        CAPTURE(texts[i].dump());
+        CHECK(crc32(tokenizer.encode(texts[i].get<std::string>(), {true, true})) == crcs[i].get<std::uint32_t>());
+    }
+    const std::vector<Token> ids = tokenizer.encode("THE lamp, thé LÁMP", {});
+    CHECK(ids == tokenizer.encode("the lamp, the lamp", {}));
+    CHECK(ids.front() == 2);  // [CLS]
+    CHECK(ids.back() == 3);   // [SEP]
+    CHECK(tokenizer.tokenizer().bos() == 2);
+    CHECK(tokenizer.decode(ids, false) == "the lamp, the lamp");
+    for (const Token id : {0u, 1u, 2u, 3u, 4u}) CHECK(tokenizer.tokenizer().is_special(id));
+    CHECK(!tokenizer.tokenizer().is_special(5));
+}
+
+TEST_CASE("gguf: a WordPiece vocabulary needs no ids but its spellings, and says where it is not for lower case") {
+    std::string bytes = read_text(golden("bert"));
+    const auto rename = [&](const std::string& key, const std::string& other) {
+        REQUIRE(bytes.find(key) != std::string::npos);
+        bytes.replace(bytes.find(key), key.size(), other);
+    };
+    const std::vector<std::byte> whole = section_of_gguf(golden("bert"));
+    const auto path = std::filesystem::temp_directory_path() / ("fovea-test-" + std::to_string(::getpid()) + ".gguf");
+    std::vector<std::string> notes;
+    const auto section = [&] {
+        std::ofstream(path, std::ios::binary) << bytes;
+        const Gguf file(path, map_source(path));
+        return tokenizer_section_from_gguf(file, kMany, notes);
+    };
+    for (const std::string name : {"bos", "unknown", "mask"})
+        rename("tokenizer.ggml." + name, "tokenizer.ggml." + std::string(name.size(), 'x'));
+    CHECK(section() == whole);
+    rename("tokenizer.ggml.seperator_token_id", "tokenizer.ggml.xxxxxxxxx_token_id");
+    CHECK(section() == whole);
+    CHECK(notes.empty());
+    rename("\xe2\x96\x81the", "\xe2\x96\x81The");
+    static_cast<void>(section());
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0].find("tokenizer.ggml.tokens has capitals") != std::string::npos);
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("gguf: vocabularies changed at random give a refusal or a tokenizer") {
+    std::mt19937 random(6);
+    int n_refused = 0;
+    for (const char* name : {"smollm", "pieces", "bert"})
+        for (int i = 0; i < 100; ++i)
+            n_refused += refusal_of_spoiled(name, [&](std::string& bytes) {
+                             bytes[random() % (i % 2 ? 512 : bytes.size())] = static_cast<char>(random());
+                         }) != "";
+    CHECK(n_refused > 40);
+    CHECK(n_refused < 300);
+}
+
+TEST_CASE("gguf: tokenizers that are not what they say are refused") {
+    const auto replace = [](const std::string& from, const std::string& to) {
+        return [=](std::string& bytes) {
+            REQUIRE(from.size() == to.size());
+            REQUIRE(bytes.find(from) != std::string::npos);
+            bytes.replace(bytes.find(from), from.size(), to);
+        };
+    };
+    check_has(refusal_of_spoiled("smollm", replace("smollm", "smolln")),
+              {"tokenizer.ggml.pre: want one of gpt-2", "have \"smolln\""});
+    check_has(refusal_of_spoiled("gpt2",
+                                 [](std::string& bytes) {
+                                     const std::size_t at = bytes.find("tokenizer.ggml.model") + 20 + 4 + 8;
+                                     bytes.replace(at, 4, "t5xx");
+                                 }),
+              {"tokenizer.ggml.model: want gpt2, llama or bert, have \"t5xx\""});
+    check_has(refusal_of_spoiled("gpt2", replace("tokenizer.ggml.merges", "tokenizer.ggml.nerges")),
+              {"tokenizer.ggml.merges: want a list of texts, have nothing"});
+    check_has(refusal_of_spoiled("pieces", replace("tokenizer.ggml.scores", "tokenizer.ggml.stores")),
+              {"tokenizer.ggml.scores: want a list of float32 numbers, have nothing"});
+    check_has(refusal_of_spoiled(
+                  "gpt2",
+                  [](std::string& bytes) { bytes[bytes.find("tokenizer.ggml.merges") + 21 + 4 + 4 + 8 + 8] = '\x01'; }),
+              {"tokenizer.ggml.merges: number 0: want"});
+    check_has(refusal_of_spoiled(
+                  "pieces",
+                  [](std::string& bytes) {
+                      const float nan = NAN;
+                      std::memcpy(bytes.data() + bytes.find("tokenizer.ggml.scores") + 21 + 4 + 4 + 8 + 40, &nan, 4);
+                  }),
+              {"tokenizer.ggml.scores: token 10: want a score, have NaN"});
+    check_has(refusal_of_spoiled("bert",
+                                 [](std::string& bytes) {
+                                     const std::uint32_t beyond = 5000;
+                                     const std::string key = "tokenizer.ggml.bos_token_id";
+                                     std::memcpy(bytes.data() + bytes.find(key) + key.size() + 4, &beyond, 4);
+                                 }),
+              {"tokenizer.ggml.bos_token_id: want a token's id, have 5000"});
+    check_has(refusal_of_spoiled("bert", replace("\xe2\x96\x81the", "\xe2\x96\x81\xff\xff\xff")),
+              {"want UTF-8, have other bytes"});
+    std::string line;
+    try {
+        static_cast<void>(section_of_gguf(golden("gpt2"), 100));
+    } catch (const Refusal& refusal) {
+        line = refusal.what();
+    }
+    check_has(line, {"tokenizer.ggml.tokens: want 1 to 100 texts", "have a list of 1200"});
+}

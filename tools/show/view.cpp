@@ -1,0 +1,176 @@
+#include "show/view.h"
+
+#include <algorithm>
+
+#include "arrays.h"
+#include "convert/refusal.h"
+#include "report.h"
+#include "show/picture.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint64_t kMostWeights = 1u << 25;  // in one picture: 44 MB of a page
+
+std::uint32_t longest(const std::vector<std::vector<std::string>>& labels) {
+    std::size_t n = 0;
+    for (const auto& of_sequence : labels) n = std::max(n, of_sequence.size());
+    return static_cast<std::uint32_t>(n);
+}
+
+bool has_attention(const Attended& a, std::uint32_t layer) {
+    const Block& block = a.stack->block(layer);
+    return block.n_heads && (!a.cross || block.cross_attention);
+}
+
+std::uint64_t matrices(const Attended& a, std::uint32_t layer, bool per_head) {
+    return a.queries.size() * (per_head ? a.stack->block(layer).n_heads : 1u);
+}
+
+/// [n_sequences, n_heads if per_head, n_queries, n_keys]
+std::vector<float> weights_of(const Attended& a, std::uint32_t layer, bool per_head, const WeightsPass& pass) {
+    std::vector<float> weights(matrices(a, layer, per_head) * a.n_queries() * a.n_keys());
+    pass({.layer = layer,
+          .in_encoder = a.in_encoder,
+          .cross = a.cross,
+          .per_head = per_head,
+          .n_queries = a.n_queries(),
+          .n_keys = a.n_keys(),
+          .out = weights});
+    return weights;
+}
+
+/// The patterns of one layer, a sequence after the other.
+void add_patterns(const Attended& a, std::uint32_t layer, const WeightsPass& pass, std::vector<Pattern>& patterns) {
+    const std::vector<float> weights = weights_of(a, layer, true, pass);
+    const std::size_t n_heads = a.stack->block(layer).n_heads, n_queries = a.n_queries(), n_keys = a.n_keys();
+    for (std::size_t s = 0; s < a.queries.size(); ++s) {
+        Pattern pattern{.title = a.title, .n_heads = n_heads, .queries = a.queries[s], .keys = a.keys[s]};
+        if (a.title.empty() || a.stack->n_layers > 1)
+            pattern.title += (a.title.empty() ? "layer " : ", layer ") + std::to_string(layer);
+        if (a.queries.size() > 1) pattern.title += ", sequence " + std::to_string(s);
+        for (std::size_t row = 0; row < n_heads * n_queries; ++row) {  // what a shorter sequence has of the matrix
+            const float* from = &weights[(s * n_heads * n_queries + row) * n_keys];
+            if (row % n_queries < a.queries[s].size())
+                pattern.weights.insert(pattern.weights.end(), from, from + a.keys[s].size());
+        }
+        patterns.push_back(std::move(pattern));
+    }
+}
+
+void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen, const WeightsPass& pass) {
+    const PictureKind kind = picture_kind(view.picture);
+    struct Part {
+        const Attended& attended;
+        std::uint32_t layer;
+    };
+    std::vector<Part> parts;
+    std::size_t first = 0;
+    for (const Attended& a : all)
+        for (std::uint32_t layer = 0; layer < a.stack->n_layers; ++layer) {
+            const bool is_chosen = &a == &all[chosen] && layer == view.layer;
+            if (is_chosen) first = parts.size() * a.queries.size();
+            if (is_chosen || (kind == PictureKind::html && has_attention(a, layer))) parts.push_back({a, layer});
+        }
+    std::uint64_t n_weights = 0;
+    for (const Part& part : parts)
+        n_weights += matrices(part.attended, part.layer, true) * part.attended.n_queries() * part.attended.n_keys();
+    if (n_weights > kMostWeights)
+        throw Refusal("--picture, want at most " + with_separators(kMostWeights) + " attention weights in one, had " +
+                      with_separators(n_weights) + (parts.size() > 1 ? " (.svg draws one layer)" : ""));
+    std::vector<Pattern> patterns;
+    for (const Part& part : parts) add_patterns(part.attended, part.layer, pass, patterns);
+    write_picture(view.picture, kind == PictureKind::svg    ? draw_svg(patterns)
+                                : kind == PictureKind::html ? draw_html(patterns, first)
+                                                            : draw_text(patterns));
+}
+
+}  // namespace
+
+void add_view(CLI::App& verb, ViewOptions& view, bool has_layers) {
+    add_text(verb, "--weights", view.weights,
+             "an .npy file for attention weights [batch, query, key], the heads' mean" +
+                 std::string(has_layers ? ", of one layer" : ""))
+        ->type_name("FILE");
+    verb.add_flag("--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
+    add_text(verb, "--picture", view.picture,
+             has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
+                        : "draw what attends to what: .svg, .html or - (here)")
+        ->type_name("FILE");
+    if (!has_layers) return;
+    add_count(verb, "--layer", view.layer, 0, 0xffffffffu, "which layer's, from 0 (the default)")
+        ->each([&view](const std::string&) { view.has_layer = true; });
+}
+
+void check_view(const ViewOptions& view, const CommonOptions& common) {
+    if (view.per_head && view.weights.empty()) throw Refusal("--per-head, want --weights with it, had none", 2);
+    if (view.has_layer && !view.wanted()) throw Refusal("--layer, want --weights or --picture with it, had none", 2);
+    if (!view.picture.empty() && picture_kind(view.picture) == PictureKind::text && common.json)
+        throw Refusal("--picture, want a file beside --json, had -", 2);
+}
+
+void check_layer(const ViewOptions& view, const Stack& stack) {
+    if (view.wanted() && view.layer >= stack.n_layers)
+        throw Refusal("--layer, want at most " + std::to_string(stack.n_layers - 1) + ", had " +
+                      std::to_string(view.layer));
+}
+
+std::uint32_t Attended::n_queries() const { return longest(queries); }
+std::uint32_t Attended::n_keys() const { return longest(keys); }
+
+std::vector<std::uint64_t> Attended::weights_shape(const ViewOptions& view) const {
+    std::vector<std::uint64_t> shape = {n_queries(), n_keys()};
+    if (view.per_head) shape.insert(shape.begin(), stack->block(view.layer).n_heads);
+    if (batched) shape.insert(shape.begin(), queries.size());
+    return shape;
+}
+
+std::vector<std::string> position_labels(std::uint64_t n) {
+    std::vector<std::string> labels;
+    for (std::uint64_t i = 0; i < n; ++i) labels.push_back(std::to_string(i));
+    return labels;
+}
+
+std::vector<std::string> token_labels(const OpenedModel& opened, std::span<const Token> ids) {
+    std::vector<std::string> labels;
+    const Tokenizer& tokenizer = opened.tokenizer;
+    for (const Token id : ids) {
+        std::string label = tokenizer.valid() ? std::string(token_bytes(tokenizer, id)) : std::to_string(id);
+        if (tokenizer.valid() && tokenizer.is_special(id) && label.starts_with(' ')) label.erase(0, 1);  // " [CLS]"
+        labels.push_back(label);
+    }
+    return labels;
+}
+
+void show_attention(const ViewOptions& view, std::span<const Attended> all, std::size_t chosen,
+                    const WeightsPass& pass) {
+    const Attended& a = all[chosen];
+    check_layer(view, *a.stack);
+    if (view.wanted() && !has_attention(a, view.layer))
+        throw Refusal("--layer, want one with that attention, had " + std::to_string(view.layer));
+    if (!view.weights.empty())
+        write_npy(view.weights, a.weights_shape(view), weights_of(a, view.layer, view.per_head, pass));
+    if (!view.picture.empty()) draw(view, all, chosen, pass);
+}
+
+void show_attention(const ViewOptions& view, const OpenedModel& opened, Session& session, std::span<const Token> tokens,
+                    std::size_t seq_len, bool batched) {
+    if (!view.wanted()) return;
+    Attended a{.stack = &opened.model.config().decoder, .batched = batched};
+    for (std::size_t at = 0; at < tokens.size(); at += seq_len)
+        a.queries.push_back(token_labels(opened, tokens.subspan(at, seq_len)));
+    a.keys = a.queries;
+    set_trace(session, {});
+    show_attention(view, {&a, 1}, 0, [&](AttentionWeights asked) {
+        const std::size_t n_sequences = tokens.size() / seq_len, n = asked.out.size() / n_sequences;
+        const std::span<float> all = asked.out;
+        for (std::size_t s = 0; s < n_sequences; ++s) {
+            asked.out = all.subspan(s * n, n);
+            require(set_weights(session, asked), "--layer");
+            require(rewind(session, 0), opened.name);
+            require(forward(session, tokens.subspan(s * seq_len, seq_len), {}), opened.name);
+        }
+    });
+}
+
+}  // namespace fovea

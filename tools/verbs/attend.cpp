@@ -1,0 +1,327 @@
+// fovea attend: one attention over arrays, with a converted module's projections or with heads as they are.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "arrays.h"
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "show/explain.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+struct AttendOptions {
+    CommonOptions common;
+    ViewOptions view;
+    std::string model, query, key, value, past_key, past_value, kv_lengths;
+    std::string attn_mask, keep_mask, key_padding_mask, output;
+    bool causal = false, seq_first = false, explain = false;
+    std::uint32_t n_heads = 0, n_kv_heads = 0;
+    float scale = 0, softcap = 0;
+    std::uint32_t repeat = 1;
+    Type kv_type = Type::f32;
+};
+
+using Shape = std::vector<std::uint64_t>;
+
+/// How an array of heads is laid out: [sequence, head, row, dim], [sequence, row, head·dim] or, seq-first,
+/// [row, sequence, head·dim], or [row, head·dim] of one sequence.
+struct Layout {
+    std::uint64_t n_sequences = 1, n_heads = 1, n_rows = 0, dim = 0;
+    Strides strides;
+
+    Layout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
+        const Shape& s = array.shape;
+        const auto refuse = [&](const std::string& wanted) {
+            throw Refusal(array.path + ": shape, want " + wanted + ", had " + in_words(s));
+        };
+        if (s.size() < 2 || s.size() > 4)
+            refuse("[batch, heads, seq, dim], [batch, seq, heads times dim] or [seq, heads times dim]");
+        if (s.size() == 4) {
+            n_sequences = s[0], n_heads = s[1], n_rows = s[2], dim = s[3];
+            strides = {n_heads * n_rows * dim, dim, n_rows * dim};
+            if (heads && heads != n_heads) refuse(std::to_string(heads) + " heads");
+            return;
+        }
+        n_heads = heads ? heads : 1;
+        const std::uint64_t width = s.back();
+        if (width % n_heads) refuse("a last dimension that " + std::to_string(n_heads) + " heads divide");
+        dim = width / n_heads;
+        seq_first = seq_first && s.size() == 3;
+        n_rows = seq_first ? s[0] : s[s.size() - 2];
+        if (s.size() == 3) n_sequences = seq_first ? s[1] : s[0];
+        strides = seq_first ? Strides{width, n_sequences * width, dim} : Strides{n_rows * width, width, dim};
+    }
+};
+
+/// Everything an attention reads, and what it makes: arrays, and the engine's view of them.
+struct Job {
+    FloatArray query, key, value, past_key, past_value;
+    std::vector<std::uint32_t> kv_lengths;
+    MaskArray mask, padding;
+    AttendInput input;
+    AttentionSize size;
+    Shape out_shape;
+    bool batched = true;
+};
+
+void refuse_shape(const FloatArray& array, const std::string& wanted) {
+    throw Refusal(array.path + ": shape, want " + wanted + ", had " + in_words(array.shape));
+}
+
+void read_inputs(const AttendOptions& options, Job& job) {
+    job.query = read_floats(options.query);
+    job.key = options.key.empty() ? job.query : read_floats(options.key);
+    job.value = options.value.empty() ? job.key : read_floats(options.value);
+    for (const FloatArray* array : {&job.key, &job.value})
+        if (array->shape.size() != job.query.shape.size())
+            refuse_shape(*array, std::to_string(job.query.shape.size()) + " dimensions, as the query has");
+}
+
+/// Masks and lengths, once the sizes are known.
+void read_masks(const AttendOptions& options, Job& job) {
+    if (!options.attn_mask.empty() && !options.keep_mask.empty())
+        throw Refusal("--attn-mask or --keep-mask, want one of them, had both", 2);
+    const bool keep = !options.keep_mask.empty();
+    job.mask = read_mask(keep ? options.keep_mask : options.attn_mask, keep, job.size);
+    job.padding = read_padding(options.key_padding_mask, job.size);
+    job.kv_lengths = read_lengths(options.kv_lengths, job.size.n_sequences);
+    job.input.masks = {job.mask.mask, job.padding.mask, options.causal};
+    job.input.kv_lengths = job.kv_lengths;
+}
+
+/// Heads as they are: what the options do not say the shapes do.
+Block bare_block(const AttendOptions& options, Job& job) {
+    const Layout query(job.query, options.n_heads, options.seq_first);
+    const std::uint64_t kv_heads = options.n_kv_heads          ? options.n_kv_heads
+                                   : job.key.shape.size() == 4 ? 0
+                                                               : query.n_heads;
+    const Layout key(job.key, kv_heads, options.seq_first), value(job.value, key.n_heads, options.seq_first);
+    const auto same = [](const FloatArray& array, const char* what, std::uint64_t wanted, std::uint64_t had) {
+        if (wanted != had)
+            throw Refusal(array.path + ": " + what + ", want " + std::to_string(wanted) + ", had " +
+                          std::to_string(had) + " in shape " + in_words(array.shape));
+    };
+    const auto matches = [&](const FloatArray& array, const Layout& of, std::uint64_t n_rows, std::uint64_t dim) {
+        same(array, "sequences", query.n_sequences, of.n_sequences);
+        same(array, "heads", key.n_heads, of.n_heads);
+        if (n_rows) same(array, "rows", n_rows, of.n_rows);
+        if (dim) same(array, "width of a head", dim, of.dim);
+    };
+    matches(job.key, key, 0, query.dim);
+    matches(job.value, value, key.n_rows, 0);
+    AttendInput& in = job.input;
+    in.query = {job.query.data, query.strides};
+    in.key = {job.key.data, key.strides};
+    in.value = {job.value.data, value.strides};
+    if (options.past_key.empty() != options.past_value.empty())
+        throw Refusal("--past-key and --past-value, want both, had one of them", 2);
+    if (!options.past_key.empty()) {
+        job.past_key = read_floats(options.past_key);
+        job.past_value = read_floats(options.past_value);
+        const Layout past_key(job.past_key, key.n_heads, options.seq_first);
+        const Layout past_value(job.past_value, key.n_heads, options.seq_first);
+        matches(job.past_key, past_key, 0, query.dim);
+        matches(job.past_value, past_value, past_key.n_rows, value.dim);
+        in.past_key = {job.past_key.data, past_key.strides};
+        in.past_value = {job.past_value.data, past_value.strides};
+        in.n_past = static_cast<std::uint32_t>(past_key.n_rows);
+    }
+    in.n_queries = static_cast<std::uint32_t>(query.n_rows);
+    in.n_keys = static_cast<std::uint32_t>(key.n_rows);
+    job.size = {query.n_sequences, query.n_heads, query.n_rows, in.n_past + key.n_rows};
+    job.out_shape = job.query.shape;
+    job.out_shape.back() = job.query.shape.size() == 4 ? value.dim : query.n_heads * value.dim;
+    FloatArray out;  // laid out as the query is
+    out.shape = job.out_shape;
+    in.out_strides = Layout(out, query.n_heads, options.seq_first).strides;
+    job.batched = job.query.shape.size() > 2;
+
+    Block block;
+    block.n_heads = static_cast<std::uint32_t>(query.n_heads);
+    block.n_kv_heads = static_cast<std::uint32_t>(key.n_heads);
+    block.head_dim = static_cast<std::uint32_t>(query.dim);
+    block.value_head_dim = static_cast<std::uint32_t>(value.dim);
+    block.softmax_scale = options.scale;
+    block.score_softcap = options.softcap;
+    return block;
+}
+
+const Stack& only_stack(const OpenedModel& opened) {
+    const Config& config = opened.model.config();
+    return config.decoder.n_layers ? config.decoder : config.encoder;
+}
+
+/// Rows for a module's projections, in the order it takes them.
+void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& job) {
+    const Stack& stack = only_stack(opened);
+    const Block& b = stack.blocks[0];
+    const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
+    job.batched = job.query.shape.size() == 3;
+    struct Side {
+        FloatArray& array;
+        std::uint32_t width;
+    };
+    for (const Side& side : {Side{job.query, width(b.query_width)}, Side{job.key, width(b.key_width)},
+                             Side{job.value, width(b.value_width)}}) {
+        const Shape& s = side.array.shape;
+        if ((s.size() != 2 && s.size() != 3) || s.back() != side.width)
+            refuse_shape(side.array, "[batch, seq, " + std::to_string(side.width) + "] or [seq, " +
+                                         std::to_string(side.width) + "]");
+        if (options.seq_first && s.size() == 3) side.array = swap_first_two(side.array);
+    }
+    const auto rows = [&](const FloatArray& array) { return array.shape[array.shape.size() - 2]; };
+    const std::uint64_t n = job.batched ? job.query.shape[0] : 1;
+    if (job.batched && (job.key.shape[0] != n || job.value.shape[0] != n))
+        refuse_shape(job.key.shape[0] != n ? job.key : job.value, std::to_string(n) + " sequences, as the query has");
+    if (rows(job.value) != rows(job.key))
+        refuse_shape(job.value, std::to_string(rows(job.key)) + " rows, as the key has");
+    AttendInput& in = job.input;
+    in.query.data = job.query.data;
+    // The same rows are one operand of all three maps, which the engine knows by their place.
+    in.key.data = options.key.empty() ? in.query.data : std::span<const float>(job.key.data);
+    in.value.data = options.value.empty() ? in.key.data : std::span<const float>(job.value.data);
+    in.n_queries = static_cast<std::uint32_t>(rows(job.query));
+    in.n_keys = static_cast<std::uint32_t>(rows(job.key));
+    job.size = {n, b.n_heads, rows(job.query), rows(job.key)};
+    job.out_shape = job.query.shape;
+    job.out_shape.back() = b.has_output_map ? width(b.output_width) : std::uint64_t{b.n_heads} * b.value_head_dim;
+}
+
+void refuse_given(const std::string& option, bool given) {
+    if (given) throw Refusal(option + ", want it without MODEL alone, had one", 2);
+}
+
+/// Keys that the module appends come last.
+Attended attended_of(const OpenedModel& opened, const Job& job) {
+    Attended attended{.stack = &only_stack(opened), .title = "attention", .batched = job.batched};
+    const Block& b = attended.stack->blocks[0];
+    std::vector<std::string> keys = position_labels(job.size.n_keys);
+    if (b.bias_kv) keys.emplace_back("bias");
+    if (b.zero_attn) keys.emplace_back("zero");
+    attended.queries.assign(job.size.n_sequences, position_labels(job.size.n_queries));
+    attended.keys.assign(job.size.n_sequences, keys);
+    return attended;
+}
+
+/// The steps, and how what they end in compares with the fused path's result.
+void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
+    const Config& config = model.config();
+    const Block& block = (config.decoder.n_layers ? config.decoder : config.encoder).blocks[0];
+    if (block.window || block.query_key_norm != Norm::none)
+        throw Refusal("--explain, want attention without a window and norms of queries and keys, had one with them");
+    const AttentionSize& size = job.size;
+    const std::uint64_t most = kMostExplained / (size.n_sequences * size.n_heads);
+    if (size.n_keys + 2 > most / std::max<std::uint64_t>(size.n_queries, 1))
+        throw Refusal("--explain, want at most " + std::to_string(kMostExplained) + " scores, had " +
+                      std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
+                      in_words(std::vector{size.n_queries, size.n_keys}));
+    std::vector<float> out;
+    std::printf("%s", in_words(explain(model, job.input, options.kv_type, options.common.isa_or_best(), out)).c_str());
+    double most_off = 0;
+    for (std::size_t i = 0; i < out.size(); ++i)
+        most_off = std::max(most_off, std::abs(static_cast<double>(out[i]) - static_cast<double>(fused[i])));
+    if (std::memcmp(out.data(), fused.data(), out.size() * sizeof(float)) == 0)
+        std::printf("The fused path, which keeps no scores, gives the same bits.\n");
+    else
+        std::printf("The fused path, which keeps no scores, differs by at most %.3g.\n", most_off);
+}
+
+void attend_arrays(AttendOptions& options) {
+    if (options.query.empty()) throw Refusal("--query, want an .npy file, had none", 2);
+    if (options.output.empty() && !options.view.wanted() && !options.explain)
+        throw Refusal("-o, want a file for the result, had none", 2);
+    check_view(options.view, options.common);
+    if (options.explain && options.common.json) throw Refusal("--explain, want it without --json, had both", 2);
+    settle(options.common);
+    Job job;
+    OpenedModel opened;
+    if (options.model.empty()) {
+        opened.name = "attend";
+        read_inputs(options, job);
+        require(attention_model(bare_block(options, job), opened.model), "heads");
+    } else {
+        refuse_given("--n-heads or --n-kv-heads", options.n_heads || options.n_kv_heads);
+        refuse_given("--scale or --softcap", options.scale != 0 || options.softcap != 0);
+        refuse_given("--past-key or --past-value", !options.past_key.empty() || !options.past_value.empty());
+        opened = open_path(options.model);
+        read_inputs(options, job);
+        module_rows(options, opened, job);
+    }
+    read_masks(options, job);
+    job.input.n_sequences = static_cast<std::uint32_t>(job.size.n_sequences);
+
+    Limits limits{.n_threads = options.common.n_threads, .kv_type = options.kv_type};
+    constexpr std::uint64_t kMost = 1u << 22;  // as the plan has it; larger numbers would not fit a Limits
+    limits.max_sequences = job.input.n_sequences;
+    limits.max_batch = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_queries, kMost + 1));
+    limits.max_memory = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
+    Running running = start_session(opened, limits, options.common.isa_or_best());
+
+    FloatArray result{options.output, job.out_shape, {}};
+    std::uint64_t n_out = 1;
+    for (const std::uint64_t n : job.out_shape) n_out *= n;
+    result.data.resize(n_out);
+    double seconds = 0;
+    const auto pass = [&](const AttentionWeights& asked) {
+        require(set_weights(running.session, asked));
+        seconds = timed(options.repeat, [&] { require(attend(running.session, job.input, result.data), opened.name); });
+    };
+    const Attended attended = attended_of(opened, job);
+    if (options.view.wanted())
+        show_attention(options.view, {&attended, 1}, 0, pass);
+    else
+        pass({});
+    if (options.explain) print_steps(options, opened.model, job, result.data);
+    finish_arrays(options.output, std::move(result), options.seq_first && job.batched && !options.model.empty(),
+                  options.common.json, options.view.weights.empty() ? Shape{} : attended.weights_shape(options.view),
+                  running, seconds);
+}
+
+}  // namespace
+
+void add_attend(CLI::App& app) {
+    auto options = std::make_shared<AttendOptions>();
+    CLI::App& verb = *app.add_subcommand("attend", "One attention over arrays: a converted module, or heads alone");
+    add_model(verb, options->model, "a converted module (default: none, heads are attended to as they are)");
+    const auto file = [&](const char* name, std::string& path, const char* help) {
+        add_text(verb, name, path, help)->type_name("FILE");
+    };
+    file("--query", options->query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
+    file("--key", options->key, "keys' rows or heads (default: the query's)");
+    file("--value", options->value, "values' rows or heads (default: the keys')");
+    file("--attn-mask", options->attn_mask,
+         "[query, key] or larger: true hides a pair, numbers are added to its score");
+    file("--keep-mask", options->keep_mask, "the same where true shows a pair");
+    file("--key-padding-mask", options->key_padding_mask, "[batch, key]: true hides a key");
+    verb.add_flag("--causal", options->causal, "a query sees the keys up to its own position");
+    verb.add_flag("--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
+    file("-o,--output", options->output, "an .npy file for the result, float32");
+    verb.add_flag("--explain", options->explain, "print each step: its shape, formula and first values");
+    add_view(verb, options->view, false);
+    add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
+    add_count(verb, "--n-kv-heads", options->n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
+    CLI::Option* scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,
+                                  "without MODEL: multiplies scores (default 1/sqrt(dim))");
+    add_real(verb, "--softcap", options->softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
+    file("--past-key", options->past_key, "without MODEL: keys that come before the others");
+    file("--past-value", options->past_value, "without MODEL: their values");
+    file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
+    add_kv(verb, options->kv_type);
+    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
+    add_common(verb, options->common);
+    verb.callback([options, scale] {
+        if (scale->count() && options->scale == 0) throw Refusal("--scale, want a number other than 0, had 0", 2);
+        attend_arrays(*options);
+    });
+}
+
+}  // namespace fovea

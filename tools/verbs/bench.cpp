@@ -1,0 +1,269 @@
+// fovea bench: speed, beside what the machine could do at best in the same minute.
+#include <unistd.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "ceilings.h"
+#include "convert/listing.h"
+#include "convert/random_model.h"
+#include "convert/refusal.h"
+#include "convert/writer.h"
+#include "opened.h"
+#include "options.h"
+#include "presets.h"
+#include "report.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kAny = 0xffffffffu;
+
+struct BenchOptions {
+    CommonOptions common;
+    std::string model, preset;
+    Type type = Type::f32;
+    Type kv_type = Type::f32;
+    std::uint32_t n_prompt = 512, n_new = 64, context = 0, n_repeats = 5;
+};
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Random weights in a file that is mapped and then forgotten, so that they are read as a real model's are.
+OpenedModel open_random(const std::string& preset, Type type) {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
+    struct Remover {
+        const std::filesystem::path& path;
+        ~Remover() {
+            std::error_code ignored;
+            std::filesystem::remove(path, ignored);
+        }
+    } remover{path};
+    WriteOptions options;
+    options.type = type;
+    if (isatty(STDERR_FILENO))
+        options.progress = [](std::uint64_t done, std::uint64_t all) {
+            std::fprintf(stderr, "\rrandom weights: %3.0f %%%s",
+                         100.0 * static_cast<double>(done) / static_cast<double>(all), done == all ? "\n" : "");
+        };
+    write_file(random_model(preset_config(preset), 1), path, options);
+    OpenedModel opened = open_path(path.string());
+    opened.name = preset;
+    return opened;
+}
+
+/// What must be computed and read, by the model's shape alone.
+struct Work {
+    double prefill_operations = 0;  // 2 a multiply-add; the output head for the last token only
+    double decode_bytes = 0;        // read for one token, halfway through the new ones
+};
+
+/// Positions that token `pos` sees in a block.
+double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
+
+Work count_work(const OpenedModel& opened, const BenchOptions& options) {
+    const Stack& s = opened.model.config().decoder;
+    const ParameterCount count = count_parameters(opened.model.config());
+    Work work;
+    work.prefill_operations = 2.0 * static_cast<double>(count.attention + count.feed_forward) * options.n_prompt +
+                              2.0 * s.vocab_size * s.d_model;
+    const double cached = options.n_prompt + options.n_new / 2.0;
+    const double element_bytes = options.kv_type == Type::q8 ? 34.0 / 32 : options.kv_type == Type::f16 ? 2 : 4;
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+        const Block& b = s.block(layer);
+        double n_pairs = 0;
+        for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
+        work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
+        work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) * element_bytes;
+    }
+    for (const TensorInfo& tensor : tensors(opened.model)) {
+        if (std::string_view(tensor.layout) != "rows") work.decode_bytes += static_cast<double>(tensor.bytes);
+    }
+    return work;
+}
+
+/// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
+bool is_quantized(const Model& model) {
+    for (const TensorInfo& tensor : tensors(model)) {
+        if (std::string_view(tensor.role) == "query") return tensor.type == Type::q8 || tensor.type == Type::q4;
+    }
+    return false;
+}
+
+/// One repetition's figures.
+struct Sample {
+    double peak = 0, read_peak = 0;  // operations, bytes per second
+    double prefill = 0, decode = 0;  // tokens per second
+    double prefill_share = 0, decode_share = 0;
+};
+
+class Bench {
+public:
+    Bench(const OpenedModel& opened, Running& running, const BenchOptions& options)
+        : opened_(opened),
+          running_(running),
+          options_(options),
+          work_(count_work(opened, options)),
+          quantized_(is_quantized(opened.model)),
+          tokens_(std::size_t{options.n_prompt} + options.n_new),
+          logits_(opened.model.config().decoder.vocab_size) {
+        std::uint64_t state = 1;  // any spread of ids will do (Knuth's MMIX generator)
+        for (Token& token : tokens_) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            token = static_cast<Token>((state >> 33) % logits_.size());
+        }
+    }
+
+    /// The ceilings stand on both sides of what is compared with them: a shared machine's speed wanders.
+    [[nodiscard]] std::vector<Sample> measure() {
+        std::vector<Sample> samples;
+        (void)measure_once();  // pages, caches and clocks warm up
+        Sample before = measure_ceilings();
+        for (std::uint32_t i = 0; i < options_.n_repeats; ++i) {
+            Sample sample = measure_once();
+            const Sample after = measure_ceilings();
+            sample.peak = std::max(before.peak, after.peak);
+            sample.read_peak = std::max(before.read_peak, after.read_peak);
+            sample.prefill_share = work_.prefill_operations * sample.prefill / options_.n_prompt / sample.peak;
+            sample.decode_share = work_.decode_bytes * sample.decode / sample.read_peak;
+            samples.push_back(sample);
+            before = after;
+        }
+        return samples;
+    }
+
+    [[nodiscard]] std::uint32_t n_streams() const { return n_streams_; }
+
+private:
+    Sample measure_once() {
+        Sample sample;
+        const std::span<const Token> tokens = tokens_;
+        require(rewind(running_.session, 0), opened_.name);
+        double started = seconds_now();
+        require(forward(running_.session, tokens.first(options_.n_prompt), logits_), opened_.name);
+        sample.prefill = options_.n_prompt / (seconds_now() - started);
+        started = seconds_now();
+        for (std::uint32_t i = 0; i < options_.n_new; ++i)
+            require(forward(running_.session, tokens.subspan(options_.n_prompt + i, 1), logits_), opened_.name);
+        sample.decode = options_.n_new / (seconds_now() - started);
+        return sample;
+    }
+
+    Sample measure_ceilings() {
+        Sample sample;
+        const std::uint32_t n_threads = running_.plan.limits.n_threads;
+        const char* const isa = running_.session.isa();
+        sample.peak = quantized_ ? measure_int8_peak(isa, n_threads) : measure_fma_peak(isa, n_threads);
+        const ReadRate rate = measure_read_peak(isa, opened_.model.bytes(), n_threads);
+        sample.read_peak = rate.bytes_per_second;
+        n_streams_ = rate.n_streams;
+        return sample;
+    }
+
+    const OpenedModel& opened_;
+    Running& running_;
+    const BenchOptions& options_;
+    Work work_;
+    bool quantized_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+    std::uint32_t n_streams_ = 0;
+};
+
+double median(const std::vector<Sample>& samples, double Sample::*member) {
+    std::vector<double> values;
+    values.reserve(samples.size());
+    for (const Sample& sample : samples) values.push_back(sample.*member);
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+void print(const OpenedModel& opened, const Running& running, const BenchOptions& options,
+           const std::vector<Sample>& samples, std::uint32_t n_streams) {
+    const auto of = [&](double Sample::*member) { return median(samples, member); };
+    const bool quantized = is_quantized(opened.model);
+    if (options.common.json) {
+        std::printf("%s\n", nlohmann::ordered_json{{"model", opened.name},
+                                                   {"file_bytes", opened.model.bytes().size()},
+                                                   {"arena_bytes", running.plan.arena_bytes},
+                                                   {"isa", running.session.isa()},
+                                                   {"n_threads", running.plan.limits.n_threads},
+                                                   {"n_prompt_tokens", options.n_prompt},
+                                                   {"n_tokens", options.n_new},
+                                                   {"n_repeats", options.n_repeats},
+                                                   {"prefill_tokens_per_second", of(&Sample::prefill)},
+                                                   {"tokens_per_second", of(&Sample::decode)},
+                                                   {quantized ? "int8_peak" : "fma_peak", of(&Sample::peak)},
+                                                   {"read_peak", of(&Sample::read_peak)},
+                                                   {"prefill_share", of(&Sample::prefill_share)},
+                                                   {"decode_share", of(&Sample::decode_share)}}
+                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                                .c_str());
+        return;
+    }
+    std::printf("%s: %s file bytes, %s arena bytes, %s, %u %s; median of %u\n", one_line(opened.name).c_str(),
+                with_separators(opened.model.bytes().size()).c_str(), with_separators(running.plan.arena_bytes).c_str(),
+                running.session.isa(), running.plan.limits.n_threads,
+                running.plan.limits.n_threads == 1 ? "thread" : "threads", options.n_repeats);
+    std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", options.n_prompt,
+                of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
+                of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
+    if (options.n_new)
+        std::printf("decode  %5u tokens %12.1f tokens/s  %5.1f %% of the read bandwidth, %.1f GB/s (%u streams)\n",
+                    options.n_new, of(&Sample::decode), 100 * of(&Sample::decode_share), of(&Sample::read_peak) * 1e-9,
+                    n_streams);
+}
+
+void bench(BenchOptions& options) {
+    if (options.model.empty() == options.preset.empty())
+        throw Refusal(std::string("MODEL or --preset NAME, want one of them, had ") +
+                          (options.model.empty() ? "neither" : "both"),
+                      2);
+    settle(options.common);
+    const OpenedModel opened =
+        options.preset.empty() ? open_path(options.model) : open_random(options.preset, options.type);
+    need_logits(opened);
+    const std::uint64_t n_positions = std::uint64_t{options.n_prompt} + options.n_new;
+    const std::uint64_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
+    if (n_positions > context)
+        throw Refusal("-p and -n, want at most " + std::to_string(context) + " positions, had " +
+                      std::to_string(n_positions));
+    Limits limits;
+    limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(n_positions);
+    limits.n_threads = options.common.n_threads;
+    limits.kv_type = options.kv_type;
+    Running running = start_session(opened, limits, options.common.isa_or_best());
+    Bench bench(opened, running, options);
+    const std::vector<Sample> samples = bench.measure();
+    print(opened, running, options, samples, bench.n_streams());
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+    auto options = std::make_shared<BenchOptions>();
+    CLI::App& verb = *app.add_subcommand("bench", "Tokens per second, beside the machine's own ceilings");
+    add_model(verb, options->model);
+    add_text(verb, "--preset", options->preset, "instead of a file, random weights: " + joined(preset_names()))
+        ->type_name("NAME");
+    add_type(verb, "--type", options->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
+             "of random weights: f32, f16, bf16, q8 or q4");
+    add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
+    add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
+    add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");
+    add_kv(verb, options->kv_type);
+    add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
+    add_common(verb, options->common);
+    verb.callback([options] { bench(*options); });
+}
+
+}  // namespace fovea

@@ -1,0 +1,188 @@
+// fovea certify: the first promise, seen. A prompt goes through every instruction set, several numbers of threads and
+// several splits into pieces; the bits of all its logits must come out the same.
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "trace_hash.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kAll = 0xffffffffu;  // a piece as long as the prompt
+constexpr std::uint32_t kPieces[] = {1, 7, 64, kAll};
+constexpr std::size_t kDefaultTokens = 80;  // longer than the longest piece, and not a multiple of 7
+
+constexpr char kDefaultText[] =
+    "set a timer for twenty five minutes, then turn off the ceiling light in the living room and close the blinds. "
+    "At half past seven in the evening, remind me to water the plants, lock the front door, add olive oil and 12 eggs "
+    "to the shopping list, and play some piano music in the kitchen until the heating reaches twenty one degrees.";
+
+struct CertifyOptions {
+    CommonOptions common;
+    std::string model, text, expected;
+    bool has_text = false;
+};
+
+/// One way to compute the same thing.
+struct Way {
+    const char* isa;
+    std::uint32_t n_threads;
+    std::uint32_t piece;
+    std::uint64_t hash = 0;
+
+    [[nodiscard]] std::string name() const {
+        return std::string(isa) + ", " + std::to_string(n_threads) + (n_threads == 1 ? " thread, " : " threads, ") +
+               (piece == kAll ? "all at once" : "pieces of " + std::to_string(piece));
+    }
+};
+
+std::vector<Token> certify_tokens(const CertifyOptions& options, const OpenedModel& opened) {
+    const Stack& s = opened.model.config().decoder;
+    std::vector<Token> tokens;
+    if (options.has_text) return encode_text(opened, options.text, false);
+    if (opened.tokenizer.valid())
+        tokens = encode_text(opened, kDefaultText, false);
+    else
+        for (std::uint32_t i = 0; i < kDefaultTokens; ++i)
+            tokens.push_back(static_cast<Token>(std::uint64_t{i} * 7919 % s.vocab_size));
+    tokens.resize(std::min({tokens.size(), kDefaultTokens, std::size_t{s.max_positions}}));
+    return tokens;
+}
+
+/// Every number of threads up to 8, then doubling, up to twice the CPUs, or to --threads.
+std::vector<std::uint32_t> thread_counts(std::uint32_t asked) {
+    const std::uint32_t most = asked ? asked : std::clamp(2 * std::thread::hardware_concurrency(), 1u, kMaxThreads);
+    std::vector<std::uint32_t> counts;
+    for (std::uint32_t n = 1; n < most; n += n < 8 ? 1 : n) counts.push_back(n);
+    counts.push_back(most);
+    return counts;
+}
+
+class Certifier {
+public:
+    Certifier(const OpenedModel& opened, std::span<const Token> tokens)
+        : opened_(opened), tokens_(tokens), logits_(tokens.size() * opened.model.config().decoder.vocab_size) {}
+
+    /// The hash of the logits after every token.
+    [[nodiscard]] std::uint64_t run(const Way& way, Tracer* tracer = nullptr) {
+        Limits limits;
+        limits.max_kv_len = static_cast<std::uint32_t>(tokens_.size());
+        limits.n_threads = way.n_threads;
+        Running running = start_session(opened_, limits, way.isa);
+        if (tracer) set_trace(running.session, tracer->tap());
+        const std::size_t n_vocab = logits_.size() / tokens_.size();
+        for (std::size_t done = 0; done < tokens_.size();) {
+            const std::size_t n = std::min<std::size_t>(way.piece, tokens_.size() - done);
+            const std::span<float> out{logits_.data() + done * n_vocab, n * n_vocab};
+            require(forward(running.session, tokens_.subspan(done, n), out), opened_.name);
+            done += n;
+        }
+        return hash_bits(logits_);
+    }
+
+    [[nodiscard]] std::string where_they_part(const Way& a, const Way& b) {
+        Tracer first, second;
+        (void)run(a, &first);
+        (void)run(b, &second);
+        const TracedOperation* operation = first_difference(first.operations(), second.operations());
+        return operation ? "layer " + std::to_string(operation->layer) + ", " + operation->operation
+                         : "nowhere when run again";
+    }
+
+private:
+    const OpenedModel& opened_;
+    std::span<const Token> tokens_;
+    std::vector<float> logits_;
+};
+
+/// The specification, scalar code on one thread with the whole prompt, comes first: the others are held against it.
+std::vector<Way> ways(const CommonOptions& common, std::uint32_t asked_threads) {
+    std::vector<Way> all;
+    const std::span<const char* const> names = isa_names();
+    for (std::size_t i = names.size(); i-- > 0;) {
+        if (!common.isa.empty() && common.isa != names[i]) continue;
+        for (const std::uint32_t n_threads : thread_counts(asked_threads))
+            for (std::size_t p = std::size(kPieces); p-- > 0;) all.push_back({names[i], n_threads, kPieces[p]});
+    }
+    return all;
+}
+
+void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vector<Way>& all,
+                const std::string& parted) {
+    nlohmann::ordered_json object{
+        {"model", opened.name}, {"hash", hex(all.front().hash)},        {"equal", parted.empty()},
+        {"n_tokens", n_tokens}, {"numerics_version", kNumericsVersion}, {"runs", nlohmann::ordered_json::array()}};
+    for (const Way& way : all)
+        object["runs"].push_back({{"isa", way.isa},
+                                  {"n_threads", way.n_threads},
+                                  {"piece", way.piece == kAll ? n_tokens : way.piece},
+                                  {"hash", hex(way.hash)}});
+    if (!parted.empty()) object["first_difference"] = parted;
+    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void certify(CertifyOptions& options) {
+    const std::uint32_t asked_threads = options.common.n_threads;
+    settle(options.common);
+    const OpenedModel opened = open_path_or_demo(options.model);
+    need_logits(opened);
+    const std::vector<Token> tokens = certify_tokens(options, opened);
+    if (tokens.empty()) throw Refusal("-p, want a text of 1 token or more, had none", 2);
+    const std::uint32_t context = opened.model.config().decoder.max_positions;
+    if (tokens.size() > context)
+        throw Refusal("prompt, want at most " + std::to_string(context) + " positions, had " +
+                      std::to_string(tokens.size()));
+
+    Certifier certifier(opened, tokens);
+    std::vector<Way> all = ways(options.common, asked_threads);
+    if (!options.common.json)
+        std::printf("%s: %zu tokens, numerics version %u\n", one_line(opened.name).c_str(), tokens.size(),
+                    kNumericsVersion);
+    const Way* other = nullptr;
+    for (Way& way : all) {
+        way.hash = certifier.run(way);
+        if (!other && way.hash != all.front().hash) other = &way;
+        if (options.common.json) continue;
+        std::printf("%s  %s\n", hex(way.hash).c_str(), way.name().c_str());
+        std::fflush(stdout);
+    }
+    const std::string parted = other ? certifier.where_they_part(all.front(), *other) : "";
+    if (options.common.json)
+        print_json(opened, tokens.size(), all, parted);
+    else
+        std::printf("%s\n", parted.empty() ? "equal" : ("differs first at " + parted).c_str());
+    if (other)
+        throw Refusal("logits, want the bits of (" + all.front().name() + "), had others with (" + other->name() +
+                      "), first at " + parted);
+    const std::string hash = hex(all.front().hash);
+    if (!options.expected.empty() && options.expected != hash)
+        throw Refusal("logits' hash, want " + options.expected + ", had " + hash);
+}
+
+}  // namespace
+
+void add_certify(CLI::App& app) {
+    auto options = std::make_shared<CertifyOptions>();
+    CLI::App& verb =
+        *app.add_subcommand("certify", "The same bits on every instruction set, thread count and split of the prompt");
+    add_model(verb, options->model, "a Fovea file (default: the built-in model)");
+    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
+    add_text(verb, "--expect", options->expected, "fail unless this is the hash")->type_name("HASH");
+    add_common(verb, options->common);
+    verb.callback([options, text] {
+        options->has_text = text->count() > 0;
+        certify(*options);
+    });
+}
+
+}  // namespace fovea

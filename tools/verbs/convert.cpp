@@ -1,0 +1,96 @@
+// fovea convert: a model in another format becomes one flat file.
+#include <unistd.h>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "convert/convert.h"
+#include "convert/refusal.h"
+#include "options.h"
+#include "report.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+struct Arguments {
+    CommonOptions common;
+    std::string source, output, tokenizer, config;
+    Type type = Type::f32;
+    bool has_type = false;
+};
+
+/// What quantizing lost of each tensor, for one line on stderr and for --json.
+struct Losses {
+    nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+    double sum = 0, most = 0;
+    std::string worst;
+
+    void add(const TensorSpec& spec, Type type, double relative_error) {
+        const std::string role = role_name(static_cast<std::uint16_t>(spec.role));
+        tensors.push_back(
+            {{"role", role}, {"layer", spec.layer}, {"type", type_name(type)}, {"relative_error", relative_error}});
+        sum += relative_error;
+        if (relative_error < most) return;
+        most = relative_error;
+        worst = std::string(type_name(type)) + " " + role + " of layer " + std::to_string(spec.layer);
+    }
+    void print() const {
+        if (tensors.empty()) return;
+        std::fprintf(stderr, "%zu tensors quantized: relative error %.5f on average, %.5f at most (%s)\n",
+                     tensors.size(), sum / static_cast<double>(tensors.size()), most, worst.c_str());
+    }
+};
+
+void convert_as_asked(Arguments& arguments) {
+    if (arguments.source.empty()) throw Refusal("SOURCE, want a model to convert, had none", 2);
+    if (arguments.output.empty()) throw Refusal("-o, want the file to write, had none", 2);
+    settle(arguments.common);
+    ConvertOptions options;
+    options.source = arguments.source;
+    options.output = arguments.output;
+    options.tokenizer = arguments.tokenizer;
+    options.config = arguments.config;
+    if (arguments.has_type) options.type = arguments.type;
+    Losses losses;
+    options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
+    options.show_progress = isatty(STDERR_FILENO);
+    convert(options);
+    if (arguments.common.json)
+        std::printf("%s\n", nlohmann::ordered_json{{"file", arguments.output},
+                                                   {"file_bytes", std::filesystem::file_size(options.output)},
+                                                   {"quantized", losses.tensors}}
+                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                                .c_str());
+    flush_output();
+    losses.print();
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App& verb = *app.add_subcommand(
+        "convert", "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file");
+    verb.add_option("SOURCE", arguments->source,
+                    "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file")
+        ->type_name("")
+        ->option_text(" ");
+    add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");
+    CLI::Option* type =
+        add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
+                 "of the weights (default: the source's)");
+    add_text(verb, "--tokenizer", arguments->tokenizer,
+             "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
+        ->type_name("PATH");
+    add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
+    add_common(verb, arguments->common);
+    verb.callback([arguments, type] {
+        arguments->has_type = type->count() > 0;
+        convert_as_asked(*arguments);
+    });
+}
+
+}  // namespace fovea

@@ -1,0 +1,328 @@
+// fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "arrays.h"
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+struct VectorOptions {
+    CommonOptions common;
+    ViewOptions view;
+    std::string model, text, texts, source, target, memory, output;
+    std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
+    bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false;
+    std::uint32_t repeat = 1;
+    Type kv_type = Type::f32;
+};
+
+/// Rows of one side, packed sequence by sequence.
+struct Side {
+    FloatArray array;
+    std::vector<Token> ids;
+    std::vector<std::uint32_t> lengths;
+    bool batched = true;
+
+    [[nodiscard]] std::uint32_t longest() const {
+        return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+    }
+    [[nodiscard]] std::uint64_t n_rows() const {
+        std::uint64_t n = 0;
+        for (const std::uint32_t length : lengths) n += length;
+        return n;
+    }
+};
+
+Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
+    Side side;
+    side.array = read_floats(path);
+    const Shape& s = side.array.shape;
+    if ((s.size() != 2 && s.size() != 3) || s.back() != d_model)
+        throw Refusal(path + ": shape, want [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
+                      std::to_string(d_model) + "], had " + in_words(s));
+    side.batched = s.size() == 3;
+    if (seq_first && side.batched) side.array = swap_first_two(side.array);
+    const auto n_rows = static_cast<std::uint32_t>(side.array.shape[side.array.shape.size() - 2]);
+    side.lengths.assign(side.batched ? side.array.shape[0] : 1, n_rows);
+    return side;
+}
+
+/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
+void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
+    if (ids.size() <= most) return;
+    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
+    const auto n_last = static_cast<std::size_t>(differs - of_no_text.rbegin());
+    ids.resize(most);
+    if (n_last <= most)
+        std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
+                  ids.end() - static_cast<std::ptrdiff_t>(n_last));
+}
+
+/// -p's text, or each line of --texts, as ids, at most as many as the model has positions.
+Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::uint32_t max_positions) {
+    Side side;
+    std::vector<std::string> texts;
+    if (options.has_text) texts.push_back(options.text);
+    if (!options.texts.empty()) {
+        std::istringstream file(read_text_file(options.texts));
+        for (std::string line; std::getline(file, line);) texts.push_back(line);
+        if (texts.empty()) throw Refusal(options.texts + ": lines, want 1 or more, had none");
+    }
+    const std::vector<Token> of_no_text = encode_text(opened, "", false);
+    for (const std::string& text : texts) {
+        std::vector<Token> ids = encode_text(opened, text, false);
+        cut(of_no_text, max_positions, ids);
+        if (ids.empty()) throw Refusal("text, want 1 token or more, had none");
+        side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
+        side.ids.insert(side.ids.end(), ids.begin(), ids.end());
+    }
+    side.batched = !options.has_text;
+    return side;
+}
+
+struct MaskPair {
+    MaskArray attention, padding;
+};
+MaskPair read_masks(const std::string& mask, const std::string& padding, const AttentionSize& size) {
+    return {read_mask(mask, false, size), read_padding(padding, size)};
+}
+
+void refuse_given(const char* option, const std::string& path, const char* why) {
+    if (!path.empty()) throw Refusal(std::string(option) + ", want none with " + why + ", had " + path, 2);
+}
+
+/// Everything a call needs, and what its arrays are.
+struct Job {
+    Side source, target, memory;
+    MaskPair source_masks, target_masks, memory_masks;
+    EncodeInput input;
+    const Stack* last = nullptr;
+    bool encodes = false, decodes = false, reads_memory = false;
+};
+
+/// How many heads every attention of a stack has; 1 where layers differ, so that no mask tells heads apart.
+std::uint32_t heads_of_all(const Stack& stack) {
+    std::uint32_t n_heads = 0;
+    for (const Block& block : std::span(stack.blocks).first(stack.n_blocks)) {
+        if (n_heads && block.n_heads && block.n_heads != n_heads) return 1;
+        if (block.n_heads) n_heads = block.n_heads;
+    }
+    return std::max(n_heads, 1u);
+}
+
+void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
+    const Config& config = opened.model.config();
+    job.encodes = config.encoder.n_layers != 0;
+    job.decodes = config.decoder.n_layers != 0;
+    job.last = job.decodes ? &config.decoder : &config.encoder;
+    for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
+        job.reads_memory |= job.decodes && block.cross_attention;
+    if (job.last->has_output_head)
+        throw Refusal(opened.name + ": model, want an encoder or a decoder of vectors, had one for logits");
+    const Stack& first = job.encodes ? config.encoder : config.decoder;
+    const bool reads_ids = first.vocab_size != 0;
+    if (reads_ids && options.has_text == !options.texts.empty())
+        throw Refusal("-p or --texts, want one of them, had " + std::string(options.has_text ? "both" : "neither"), 2);
+    if (!reads_ids && (options.has_text || !options.texts.empty()))
+        throw Refusal(opened.name + ": text, want a model with a vocabulary, had one without");
+    if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
+    const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
+        if (path.empty()) throw Refusal(std::string(option) + ", want an .npy file, had none", 2);
+        return read_side(path, stack.d_model, options.seq_first);
+    };
+    if (job.encodes)
+        job.source = reads_ids ? read_texts(options, opened, first.max_positions)
+                               : vectors("--source", options.source, config.encoder);
+    else
+        refuse_given("--source", options.source, "a decoder alone");
+    if (job.decodes)
+        job.target = vectors("--target", options.target, config.decoder);
+    else
+        refuse_given("--target", options.target, "an encoder alone");
+    if (job.reads_memory && !job.encodes)
+        job.memory = vectors("--memory", options.memory, config.decoder);
+    else
+        refuse_given("--memory", options.memory, "a model that makes or reads none");
+    if (!job.encodes) {
+        refuse_given("--source-mask", options.source_mask, "a decoder alone");
+        refuse_given("--source-padding-mask", options.source_padding, "a decoder alone");
+    }
+    if (!job.decodes) {
+        refuse_given("--target-mask", options.target_mask, "an encoder alone");
+        refuse_given("--target-padding-mask", options.target_padding, "an encoder alone");
+    }
+    if (!job.reads_memory) {
+        refuse_given("--memory-mask", options.memory_mask, "a model that reads no memory");
+        refuse_given("--memory-padding-mask", options.memory_padding, "a model that reads no memory");
+    }
+
+    const auto size = [](const Side& queries, const Side& keys, const Stack& stack) {
+        return AttentionSize{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
+    };
+    EncodeInput& in = job.input;
+    if (job.encodes) {
+        job.source_masks =
+            read_masks(options.source_mask, options.source_padding, size(job.source, job.source, config.encoder));
+        in.source = {job.source.ids,
+                     job.source.array.data,
+                     {},
+                     job.source.lengths,
+                     {job.source_masks.attention.mask, job.source_masks.padding.mask, options.causal && !job.decodes}};
+    }
+    if (!job.decodes) return;
+    job.target_masks =
+        read_masks(options.target_mask, options.target_padding, size(job.target, job.target, config.decoder));
+    in.target = {{},
+                 job.target.array.data,
+                 {},
+                 job.target.lengths,
+                 {job.target_masks.attention.mask, job.target_masks.padding.mask, options.causal}};
+    const Side& memory = job.encodes ? job.source : job.memory;
+    if (!job.reads_memory) return;
+    if (memory.lengths.size() != job.target.lengths.size())
+        throw Refusal(options.target + ": sequences, want " + std::to_string(memory.lengths.size()) +
+                      " as there are of "
+                      "the memory, had " +
+                      std::to_string(job.target.lengths.size()));
+    job.memory_masks =
+        read_masks(options.memory_mask, options.memory_padding, size(job.target, memory, config.decoder));
+    in.memory = job.memory.array.data;
+    if (!job.encodes) in.memory_lengths = job.memory.lengths;
+    in.memory_masks = {job.memory_masks.attention.mask, job.memory_masks.padding.mask, false};
+}
+
+/// Room for this call and no more.
+Limits limits_for(const VectorOptions& options, const Job& job) {
+    constexpr std::uint64_t kMost = (1u << 22) + 1;  // one more than a plan takes, and refuses
+    const auto fit = [&](std::uint64_t n) { return static_cast<std::uint32_t>(std::min(n, kMost)); };
+    Limits limits;
+    limits.n_threads = options.common.n_threads;
+    limits.kv_type = options.kv_type;
+    limits.max_batch = fit(std::max(job.source.n_rows(), job.target.n_rows()));
+    limits.max_memory = fit(std::max(job.memory.n_rows(), job.reads_memory ? job.source.n_rows() : 1));
+    limits.max_sequences = fit(std::max(job.source.lengths.size(), job.target.lengths.size()));
+    return limits;
+}
+
+/// Every attention that there is, so that a picture of all layers has it.
+std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
+    const Config& config = opened.model.config();
+    const auto labels = [&](const Side& side) {
+        std::vector<std::vector<std::string>> all;
+        std::size_t at = 0;
+        for (const std::uint32_t n : side.lengths) {
+            all.push_back(side.ids.empty() ? position_labels(n)
+                                           : token_labels(opened, std::span(side.ids).subspan(at, n)));
+            at += n;
+        }
+        return all;
+    };
+    std::vector<Attended> all;
+    if (job.encodes)
+        all.push_back({.stack = &config.encoder,
+                       .title = job.decodes ? "encoder" : "",
+                       .in_encoder = true,
+                       .batched = job.source.batched,
+                       .queries = labels(job.source),
+                       .keys = labels(job.source)});
+    if (!job.decodes) return all;
+    const auto add = [&](const char* title, const Side& keys, bool cross) {
+        all.push_back({.stack = &config.decoder,
+                       .title = title,
+                       .cross = cross,
+                       .batched = job.target.batched,
+                       .queries = labels(job.target),
+                       .keys = labels(keys)});
+    };
+    add("decoder", job.target, false);
+    if (job.reads_memory) add("decoder to memory", job.encodes ? job.source : job.memory, true);
+    return all;
+}
+
+void encode_arrays(VectorOptions& options) {
+    need_model(options.model);
+    if (options.output.empty() && !options.view.wanted()) throw Refusal("-o, want a file for the result, had none", 2);
+    check_view(options.view, options.common);
+    if ((options.cross || options.of_encoder) && !options.view.wanted())
+        throw Refusal("--cross and --encoder, want --weights or --picture with them, had none", 2);
+    settle(options.common);
+    const OpenedModel opened = open_path(options.model);
+    Job job;
+    read_job(options, opened, job);
+    Running running = start_session(opened, limits_for(options, job), options.common.isa_or_best());
+
+    const Side& rows = job.decodes ? job.target : job.source;
+    const bool pooled = job.last->pooling != Pooling::none;
+    const std::uint64_t n = rows.lengths.size(), d_model = job.last->d_model;
+    if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
+        throw Refusal(
+            "--texts, want a model that pools, or -p, for vectors of every token, had texts of several lengths");
+    Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
+    if (!rows.batched) shape.erase(shape.begin());
+    FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
+    double seconds = 0;
+    const auto pass = [&](const AttentionWeights& asked) {
+        require(set_weights(running.session, asked), "--layer");
+        seconds = timed(options.repeat, [&] { require(encode(running.session, job.input, result.data), opened.name); });
+    };
+    std::vector<Attended> all = attentions_of(opened, job);
+    const auto chosen = std::find_if(all.begin(), all.end(), [&](const Attended& a) {
+        return a.cross == options.cross && a.in_encoder == (!job.decodes || options.of_encoder);
+    });
+    if (options.view.wanted() && chosen == all.end())
+        throw Refusal("--cross or --encoder, want an attention that the model has, had another", 2);
+    if (options.view.wanted())
+        show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
+    else
+        pass({});
+    finish_arrays(options.output, std::move(result), options.seq_first && rows.batched && !pooled, options.common.json,
+                  options.view.weights.empty() ? Shape{} : chosen->weights_shape(options.view), running, seconds);
+}
+
+}  // namespace
+
+void add_encode(CLI::App& app) {
+    auto options = std::make_shared<VectorOptions>();
+    CLI::App& verb = *app.add_subcommand("encode", "Vectors of a text, or of what an encoder or decoder is given");
+    add_model(verb, options->model);
+    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "a text, cut where the model's positions end");
+    const auto file = [&](const char* name, std::string& path, const char* help) {
+        add_text(verb, name, path, help)->type_name("FILE");
+    };
+    file("--texts", options->texts, "a file of texts, a line each");
+    file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
+    file("--target", options->target, "what the decoder reads");
+    file("--memory", options->memory, "what a decoder without an encoder attends to");
+    file("--source-mask", options->source_mask, "[query, key] or larger: true hides a pair, numbers are added");
+    file("--target-mask", options->target_mask, "of the target's rows to themselves");
+    file("--memory-mask", options->memory_mask, "of the target's rows to the memory");
+    file("--source-padding-mask", options->source_padding, "[batch, key]: true hides a row of the source");
+    file("--target-padding-mask", options->target_padding, "of the target");
+    file("--memory-padding-mask", options->memory_padding, "of the memory");
+    verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
+    verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
+    file("-o,--output", options->output, "an .npy file for the vectors, float32");
+    add_view(verb, options->view, true);
+    verb.add_flag("--cross", options->cross, "its attention to the memory");
+    verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
+    add_kv(verb, options->kv_type);
+    add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
+    add_common(verb, options->common);
+    verb.callback([options, text] {
+        options->has_text = text->count() > 0;
+        encode_arrays(*options);
+    });
+}
+
+}  // namespace fovea

@@ -1,0 +1,103 @@
+// fovea eval: perplexity on a text, and the distance from another model's predictions.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "convert/refusal.h"
+#include "evaluate.h"
+#include "options.h"
+#include "report.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kUnlimited = 0xffffffffu;
+
+struct EvalOptions {
+    CommonOptions common;
+    std::string model, text, against;
+    std::uint32_t context = 0;
+    Type kv_type = Type::f32;
+};
+
+void print(const EvalOptions& options, const OpenedModel& opened, const Evaluation& e) {
+    const bool compared = !options.against.empty();
+    if (options.common.json) {
+        nlohmann::ordered_json object{
+            {"model", opened.name}, {"n_predicted", e.n_predicted}, {"perplexity", e.perplexity()}};
+        if (compared)
+            object["against"] = {{"model", options.against},
+                                 {"perplexity", e.against_perplexity()},
+                                 {"kl_divergence", e.mean_divergence()},
+                                 {"same_top", e.same_top()}};
+        std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+        return;
+    }
+    std::printf("%s: perplexity %.4f over %s tokens\n", one_line(opened.name).c_str(), e.perplexity(),
+                with_separators(e.n_predicted).c_str());
+    if (compared)
+        std::printf(
+            "against %s: perplexity %.4f (%+.3f %%), KL divergence %.6f nats a token, same likeliest token %.2f %%\n",
+            one_line(options.against).c_str(), e.against_perplexity(),
+            100 * (e.perplexity() / e.against_perplexity() - 1), e.mean_divergence(), 100 * e.same_top());
+}
+
+void eval(EvalOptions& options) {
+    need_model(options.model);
+    if (options.text.empty()) throw Refusal("--text, want a file, had none", 2);
+    settle(options.common);
+    const OpenedModel opened = open_path(options.model);
+    need_logits(opened);
+    const std::vector<Token> tokens = encode_text(opened, read_text_file(options.text), false);
+    if (tokens.size() < 2)
+        throw Refusal(options.text + ": tokens, want at least 2, had " + std::to_string(tokens.size()));
+    const Stack& stack = opened.model.config().decoder;
+    for (const Token id : tokens)
+        if (id >= stack.vocab_size)
+            throw Refusal(opened.name + ": tokens, want ids below its vocab_size " + std::to_string(stack.vocab_size) +
+                          ", had " + std::to_string(id));
+    const auto start = [&](const OpenedModel& of, std::uint32_t context) {
+        const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
+        return start_session(of, limits, options.common.isa_or_best());
+    };
+    std::uint32_t context = options.context ? options.context : stack.max_positions;
+    std::optional<OpenedModel> against;
+    std::optional<Running> against_running;
+    if (!options.against.empty()) {
+        against = open_path(options.against);
+        need_logits(*against);
+        const Stack& other = against->model.config().decoder;
+        if (other.vocab_size != stack.vocab_size)
+            throw Refusal(options.against + ": tokens in its vocabulary, want " + std::to_string(stack.vocab_size) +
+                          ", had " + std::to_string(other.vocab_size));
+        if (!options.context) context = std::min(context, other.max_positions);
+        against_running = start(*against, context);
+    }
+    if (context < 2) throw Refusal(opened.name + ": positions, want 2 or more, had " + std::to_string(context));
+    Running running = start(opened, context);
+    Evaluation sum;
+    for (std::size_t begin = 0; begin < tokens.size(); begin += context)
+        evaluate(opened, running, against ? &*against_running : nullptr,
+                 std::span(tokens).subspan(begin, std::min<std::size_t>(context, tokens.size() - begin)), sum);
+    print(options, opened, sum);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+    auto options = std::make_shared<EvalOptions>();
+    CLI::App& verb = *app.add_subcommand("eval", "How well a model predicts a text, beside another model");
+    add_model(verb, options->model);
+    add_text(verb, "--text", options->text, "the text, cut into sequences of --context tokens")->type_name("FILE");
+    add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with")->type_name("FILE");
+    add_count(verb, "--context", options->context, 2, kUnlimited, "tokens of a sequence (default: all the model has)");
+    add_kv(verb, options->kv_type);
+    add_common(verb, options->common);
+    verb.callback([options] { eval(*options); });
+}
+
+}  // namespace fovea

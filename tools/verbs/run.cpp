@@ -1,0 +1,262 @@
+// fovea run: a prompt in, its continuation out.
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "convert/refusal.h"
+#include "generate.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "session_file.h"
+#include "show/view.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kUnlimited = 0xffffffffu;
+
+struct RunOptions {
+    CommonOptions common;
+    ViewOptions view;
+    std::string model, prompt, session;
+    bool has_prompt = false, has_n = false, echo = false, special = false;
+    std::uint32_t n_new = 128, context = 0, top_k = 0;
+    float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
+    std::uint64_t seed = 0;
+    Type kv_type = Type::f32;
+
+    [[nodiscard]] GenerateOptions generate() const {
+        return {.n_new = n_new,
+                .sampler = {.temperature = temperature,
+                            .top_k = top_k,
+                            .top_p = top_p,
+                            .min_p = min_p,
+                            .repeat_penalty = repeat_penalty,
+                            .seed = seed},
+                .show_special = special};
+    }
+};
+
+void write_piece(std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+}
+
+/// The context that was asked for, or the model's.
+std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
+    const std::uint32_t most = opened.model.config().decoder.max_positions;
+    if (options.context > most)
+        throw Refusal("--context, want at most " + opened.name + "'s " + std::to_string(most) + " positions, had " +
+                      std::to_string(options.context));
+    return options.context ? options.context : most;
+}
+
+/// How many new tokens fit: -n, which is refused where it doesn't, or as many of the default as do.
+std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std::uint64_t context) {
+    const std::uint64_t wanted = n_prompt + (options.has_n ? options.n_new : 1);
+    if (n_prompt == 0) throw Refusal("prompt, want 1 token or more, had none", 2);
+    if (wanted > context)
+        throw Refusal("prompt and new tokens, want at most " + std::to_string(context) + " positions, had " +
+                      std::to_string(n_prompt) + " and " + std::to_string(options.has_n ? options.n_new : 1));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
+}
+
+/// Without --context a session has room for this prompt and its answer, no more.
+Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions) {
+    Limits limits;
+    limits.max_kv_len = options.context ? options.context : n_positions;
+    limits.n_threads = options.common.n_threads;
+    limits.kv_type = options.kv_type;
+    return start_session(opened, limits, options.common.isa_or_best());
+}
+
+std::string closed_prompt(const OpenedModel& opened, const std::string& text) {
+    return text + std::string(opened.model.info().prompt_suffix);
+}
+
+void print_figures(std::FILE* out, const Generated& made, const Running& running, const OpenedModel& opened) {
+    std::fprintf(out, "%.0f tokens per second (prompt %.0f), %s arena bytes, %s, %u %s, %s file bytes\n",
+                 made.tokens_per_second(), made.prefill_tokens_per_second(),
+                 with_separators(running.plan.arena_bytes).c_str(), running.session.isa(),
+                 running.plan.limits.n_threads, running.plan.limits.n_threads == 1 ? "thread" : "threads",
+                 with_separators(opened.model.bytes().size()).c_str());
+}
+
+void print_json(const std::string& text, const Generated& made, const Running& running, const OpenedModel& opened) {
+    nlohmann::ordered_json object;
+    object["text"] = text;
+    object["n_tokens"] = made.n_tokens;
+    object["n_prompt_tokens"] = made.n_prompt_tokens;
+    object["n_kept_tokens"] = made.n_kept;
+    object["tokens_per_second"] = made.tokens_per_second();
+    object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
+    object["arena_bytes"] = running.plan.arena_bytes;
+    object["file_bytes"] = opened.model.bytes().size();
+    object["isa"] = running.session.isa();
+    object["n_threads"] = running.plan.limits.n_threads;
+    const auto replace = nlohmann::ordered_json::error_handler_t::replace;  // a text may end within a character
+    std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
+}
+
+/// The file of --session, where there is one.
+std::optional<SessionFile> read_session(const RunOptions& options, Mapping& mapping) {
+    std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
+    if (options.session.empty() || !std::filesystem::exists(options.session, ignored)) return std::nullopt;
+    require(map_file(options.session.c_str(), mapping), options.session);
+    return split_session_file(mapping.bytes(), options.session);
+}
+
+void run_once(RunOptions& options, const OpenedModel& opened) {
+    check_layer(options.view, opened.model.config().decoder);
+    const std::string prompt = closed_prompt(opened, options.prompt);
+    const std::vector<Token> tokens = encode_text(opened, prompt, options.special);
+    options.n_new = new_tokens(options, tokens.size(), context_of(options, opened));
+    Mapping mapping;
+    const std::optional<SessionFile> before = read_session(options, mapping);
+    const std::uint64_t n_positions = std::max<std::uint64_t>(
+        tokens.size() + options.n_new,
+        before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
+    Running running = start(options, opened, static_cast<std::uint32_t>(n_positions));
+    if (before) restore(*before, running.session, options.session);
+    Generator generator(opened, running.session);
+    if (before) generator.resume(before->tokens);
+    // Before the figures, so that where this fails its refusal is all there is on standard error.
+    const auto write_files = [&] {
+        const std::span<const Token> all = generator.tokens();
+        if (!options.session.empty()) write_session_file(options.session, running.session, all);
+        show_attention(options.view, opened, running.session, all, all.size(), false);
+    };
+    if (options.common.json) {
+        std::string text;
+        text.reserve(std::size_t{options.n_new} * max_piece_bytes(opened.tokenizer));
+        const Generated made =
+            generator.generate(tokens, options.generate(), [&](std::string_view piece) { text += piece; });
+        write_files();
+        print_json(text, made, running, opened);
+    } else {
+        if (options.echo) write_piece(prompt);
+        const Generated made = generator.generate(tokens, options.generate(), write_piece);
+        write_piece("\n");
+        write_files();
+        flush_output();
+        print_figures(stderr, made, running, opened);
+    }
+}
+
+/// A prompt per line until the end of the input; each is answered on its own.
+void run_interactively(RunOptions& options, const OpenedModel& opened) {
+    const std::uint32_t context = context_of(options, opened);
+    Running running = start(options, opened, context);
+    Generator generator(opened, running.session);
+    std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
+    for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
+        const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, line), options.special);
+        GenerateOptions generate = options.generate();
+        try {
+            generate.n_new = new_tokens(options, tokens.size(), context);
+        } catch (const Refusal& refusal) {  // this line was too long; the next may not be
+            std::fprintf(stderr, "%s\n", refusal.what());
+            continue;
+        }
+        const Generated made = generator.generate(tokens, generate, write_piece);
+        write_piece("\n");
+        print_figures(stderr, made, running, opened);
+    }
+}
+
+/// A few commands with their answers, and what else the built-in model understands.
+void show_demo(RunOptions& options, const OpenedModel& opened) {
+    static constexpr const char* kCommands[] = {"turn on the reading lamp in the living room",
+                                                "set the heating in the bedroom to twenty one degrees",
+                                                "close the blinds in the office at half past seven in the evening",
+                                                "is the front door locked",
+                                                "set a timer for twenty five minutes",
+                                                "remind me to water the plants at 6 pm",
+                                                "add olive oil to the shopping list",
+                                                "wake me up at 7 am",
+                                                "play jazz in the kitchen"};
+    Running running = start(options, opened, context_of(options, opened));
+    Generator generator(opened, running.session);
+    Generated all;
+    std::printf("The built-in model turns home commands into JSON:\n\n");
+    for (const char* command : kCommands) {
+        const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, command), false);
+        GenerateOptions generate = options.generate();
+        generate.n_new = new_tokens(options, tokens.size(), running.plan.limits.max_kv_len);
+        std::printf("  %s\n    ", command);
+        const Generated made = generator.generate(tokens, generate, write_piece);
+        std::printf("\n");
+        all.n_prompt_tokens += made.n_prompt_tokens;
+        all.prefill_seconds += made.prefill_seconds;
+        all.n_decoded += made.n_decoded;
+        all.decode_seconds += made.decode_seconds;
+    }
+    std::printf(
+        "\nIt knows rooms, lights, switches, heating, blinds, locks, timers, alarms, reminders, lists, music, and\n"
+        "questions about them, in English. Anything else gets a guess. Ask it something:\n\n"
+        "    fovea run -p \"dim the kitchen lights to forty percent\"\n\n");
+    print_figures(stdout, all, running, opened);
+}
+
+void run(RunOptions& options) {
+    settle(options.common);
+    const OpenedModel opened = open_path_or_demo(options.model);
+    need_logits(opened);
+    (void)need_tokenizer(opened);
+    if (options.has_prompt) return run_once(options, opened);
+    if (options.common.json) throw Refusal("prompt, want -p TEXT with --json, had none", 2);
+    if (options.model.empty()) return show_demo(options, opened);
+    if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
+    throw Refusal("prompt, want -p TEXT where standard input is no terminal, had none", 2);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+    auto options = std::make_shared<RunOptions>();
+    CLI::App& verb = *app.add_subcommand("run", "Continue a prompt, or show the built-in model");
+    add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
+    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "the text to continue");
+    CLI::Option* n_new = add_count(verb, "-n", options->n_new, 0, kUnlimited - 1, "new tokens at most (default 128)");
+    verb.add_flag("--echo", options->echo, "print the prompt first");
+    add_real(verb, "--temp", options->temperature, 0, 1e30f, "temperature; 0, the default, takes the likeliest");
+    add_count(verb, "--top-k", options->top_k, 0, kUnlimited, "sample among the K likeliest (0: all)");
+    add_real(verb, "--top-p", options->top_p, 0, 1, "sample among the fewest that reach this probability");
+    add_real(verb, "--min-p", options->min_p, 0, 1, "leave out what is less than this times as likely as the first");
+    add_real(verb, "--repeat-penalty", options->repeat_penalty, 0.01f, 100,
+             "above 1: recent tokens become less likely");
+    verb.add_option_function<std::string>(
+            "--seed", [options](const std::string& text) { options->seed = read_count("--seed", text, 0, ~0ull); },
+            "of the random numbers (default 0); the same seed gives the same text")
+        ->type_name("N")
+        ->take_last();
+    add_count(verb, "--context", options->context, 1, kUnlimited,
+              "positions to hold (default: what the prompt and -n need)");
+    add_text(
+        verb, "--session", options->session,
+        "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again");
+    add_view(verb, options->view, true);
+    add_kv(verb, options->kv_type);
+    verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
+    add_common(verb, options->common);
+    verb.callback([options, prompt, n_new] {
+        check_view(options->view, options->common);
+        if (options->view.wanted() && prompt->count() == 0)
+            throw Refusal("--weights and --picture, want -p TEXT with them, had none", 2);
+        if (!options->session.empty() && prompt->count() == 0)
+            throw Refusal("--session, want -p TEXT with it, had none", 2);
+        options->has_prompt = prompt->count() > 0;
+        options->has_n = n_new->count() > 0;
+        run(*options);
+    });
+}
+
+}  // namespace fovea
