@@ -103,14 +103,45 @@ std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
     return {arena, ArenaDelete{alignment}};
 }
 
+namespace {
+
+/// Memory for a plan's arena.
+std::unique_ptr<std::byte[], ArenaDelete> need_arena(const OpenedModel& opened, std::uint64_t bytes) {
+    std::unique_ptr<std::byte[], ArenaDelete> arena = take_arena(bytes);
+    if (!arena)
+        throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
+                      " bytes for the arena, had fewer (--context makes it smaller)");
+    return arena;
+}
+
+}  // namespace
+
+Company::Company(const OpenedModel& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa)
+    : opened_(opened) {
+    require(make_workspace_plan(opened.model.config(), limits, plan), opened.name);
+    const PoolLimits caches{
+        .max_kv_len = plan.limits.max_kv_len, .max_sequences = n_sequences, .kv_type = limits.kv_type};
+    require(make_pool_plan(opened.model.config(), caches, pool_plan), opened.name);
+    arena_ = need_arena(opened, plan.arena_bytes);
+    pages_ = need_arena(opened, pool_plan.arena_bytes);
+    require(make_workspace(opened.model, limits, {arena_.get(), static_cast<std::size_t>(plan.arena_bytes)}, workspace,
+                           isa),
+            opened.name);
+    require(make_pool(opened.model, caches, {pages_.get(), static_cast<std::size_t>(pool_plan.arena_bytes)}, pool),
+            opened.name);
+}
+
+Cache Company::make() {
+    Cache cache;
+    require(make_cache(pool, cache), opened_.name);
+    return cache;
+}
+
 Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa) {
     Running running;
     require(make_plan(opened.model.config(), limits, running.plan), opened.name);
     const std::uint64_t bytes = running.plan.arena_bytes;
-    running.arena = take_arena(bytes);
-    if (!running.arena)
-        throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
-                      " bytes for the arena, had fewer (--context makes it smaller)");
+    running.arena = need_arena(opened, bytes);
     const std::span<std::byte> span{running.arena.get(), static_cast<std::size_t>(bytes)};
     require(make_session(opened.model, limits, span, running.session, isa), opened.name);
     return running;

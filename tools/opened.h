@@ -47,6 +47,23 @@ struct Running {
     std::unique_ptr<std::byte[], ArenaDelete> arena;
     Session session;
 };
+/// A workspace and a pool of caches with the memory they live in. `opened` must outlive it.
+class Company {
+public:
+    /// Room for n_sequences of limits.max_kv_len positions each.
+    Company(const OpenedModel& opened, const Limits& limits, std::uint32_t n_sequences, const char* isa);
+    [[nodiscard]] Cache make();
+
+    Plan plan;
+    PoolPlan pool_plan;
+    Workspace workspace;
+    CachePool pool;
+
+private:
+    const OpenedModel& opened_;
+    std::unique_ptr<std::byte[], ArenaDelete> arena_, pages_;
+};
+
 [[nodiscard]] Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa);
 
 }  // namespace fovea

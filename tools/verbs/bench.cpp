@@ -18,6 +18,7 @@
 #include "options.h"
 #include "presets.h"
 #include "report.h"
+#include "verbs/bench.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
@@ -28,6 +29,7 @@ constexpr std::uint32_t kAny = 0xffffffffu;
 struct BenchOptions {
     CommonOptions common;
     std::string model, preset;
+    std::vector<std::uint32_t> sequences;  // --sequences
     Type type = Type::f32;
     Type kv_type = Type::f32;
     std::uint32_t n_prompt = 512, n_new = 64, context = 0, n_repeats = 5;
@@ -237,6 +239,15 @@ void bench(BenchOptions& options) {
     if (n_positions > context)
         throw Refusal("-p and -n, want at most " + std::to_string(context) + " positions, had " +
                       std::to_string(n_positions));
+    if (!options.sequences.empty())
+        return bench_sequences(opened, {.counts = options.sequences,
+                                        .n_prompt = options.n_prompt,
+                                        .n_new = options.n_new,
+                                        .n_repeats = options.n_repeats,
+                                        .n_threads = options.common.n_threads,
+                                        .kv_type = options.kv_type,
+                                        .isa = options.common.isa_or_best(),
+                                        .json = options.common.json});
     Limits limits;
     limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(n_positions);
     limits.n_threads = options.common.n_threads;
@@ -251,6 +262,7 @@ void bench(BenchOptions& options) {
 
 void add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
+    auto sequences = std::make_shared<std::string>();
     CLI::App& verb = *app.add_subcommand("bench", "Tokens per second, beside the machine's own ceilings");
     add_model(verb, options->model);
     add_text(verb, "--preset", options->preset, "instead of a file, random weights: " + joined(preset_names()))
@@ -262,8 +274,17 @@ void add_bench(CLI::App& app) {
     add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
+    add_text(verb, "--sequences", *sequences, "decode so many sequences together, beside one alone: 8, or 2,4,8")
+        ->type_name("N[,N]");
     add_common(verb, options->common);
-    verb.callback([options] { bench(*options); });
+    verb.callback([options, sequences] {
+        if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
+        for (const std::uint32_t n : options->sequences)
+            if (n == 0) throw Refusal("--sequences, want 1 or more, had 0", 2);
+        if (!options->sequences.empty() && options->n_new == 0)
+            throw Refusal("--sequences, want -n 1 or more with it, had 0", 2);
+        bench(*options);
+    });
 }
 
 }  // namespace fovea

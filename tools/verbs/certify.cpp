@@ -38,11 +38,13 @@ struct Way {
     const char* isa;
     std::uint32_t n_threads;
     std::uint32_t piece;
+    bool in_company = false;  ///< beside other sequences, over pages that are forked on the way
     std::uint64_t hash = 0;
 
     [[nodiscard]] std::string name() const {
         return std::string(isa) + ", " + std::to_string(n_threads) + (n_threads == 1 ? " thread, " : " threads, ") +
-               (piece == kAll ? "all at once" : "pieces of " + std::to_string(piece));
+               (piece == kAll ? "all at once" : "pieces of " + std::to_string(piece)) +
+               (in_company ? ", beside two others" : "");
     }
 };
 
@@ -75,6 +77,7 @@ public:
 
     /// The hash of the logits after every token.
     [[nodiscard]] std::uint64_t run(const Way& way, Tracer* tracer = nullptr) {
+        if (way.in_company) return run_in_company(way);
         Limits limits;
         limits.max_kv_len = static_cast<std::uint32_t>(tokens_.size());
         limits.n_threads = way.n_threads;
@@ -100,6 +103,38 @@ public:
     }
 
 private:
+    /// Two other sequences take the text backwards, one token and three at a time. Halfway ours goes on as a fork, so
+    /// that a page is copied.
+    [[nodiscard]] std::uint64_t run_in_company(const Way& way) {
+        const auto n_positions = static_cast<std::uint32_t>(tokens_.size());
+        Company company(opened_, {.max_kv_len = n_positions, .n_threads = way.n_threads, .max_sequences = 4}, 4,
+                        way.isa);
+        Cache ours = company.make(), one = company.make(), three = company.make();
+        const std::vector<Token> backwards(tokens_.rbegin(), tokens_.rend());
+        const std::size_t n_vocab = logits_.size() / tokens_.size();
+        bool forked = false;
+        for (std::size_t done = 0; done < tokens_.size();) {
+            const std::size_t n = std::min<std::size_t>(way.piece, tokens_.size() - done);
+            if (!forked && done > tokens_.size() / 2) {
+                Cache fork;
+                require(fork_cache(ours, fork), opened_.name);
+                ours = fork;
+                forked = true;
+            }
+            std::vector<Step> steps{{ours, tokens_.subspan(done, n), {logits_.data() + done * n_vocab, n * n_vocab}}};
+            for (const auto& [other, most] : {std::pair{one, 1u}, std::pair{three, 3u}}) {
+                const std::size_t left = backwards.size() - other.kv_len();
+                if (left)
+                    steps.push_back(
+                        {other, std::span(backwards).subspan(other.kv_len(), std::min<std::size_t>(most, left)), {}});
+            }
+            std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(done % steps.size()), steps.end());
+            require(forward(company.workspace, steps), opened_.name);
+            done += n;
+        }
+        return hash_bits(logits_);
+    }
+
     const OpenedModel& opened_;
     std::span<const Token> tokens_;
     std::vector<float> logits_;
@@ -111,8 +146,10 @@ std::vector<Way> ways(const CommonOptions& common, std::uint32_t asked_threads) 
     const std::span<const char* const> names = isa_names();
     for (std::size_t i = names.size(); i-- > 0;) {
         if (!common.isa.empty() && common.isa != names[i]) continue;
-        for (const std::uint32_t n_threads : thread_counts(asked_threads))
+        for (const std::uint32_t n_threads : thread_counts(asked_threads)) {
             for (std::size_t p = std::size(kPieces); p-- > 0;) all.push_back({names[i], n_threads, kPieces[p]});
+            all.push_back({names[i], n_threads, kPieces[1], true});
+        }
     }
     return all;
 }
@@ -126,6 +163,7 @@ void print_json(const OpenedModel& opened, std::size_t n_tokens, const std::vect
         object["runs"].push_back({{"isa", way.isa},
                                   {"n_threads", way.n_threads},
                                   {"piece", way.piece == kAll ? n_tokens : way.piece},
+                                  {"sequences", way.in_company ? 3 : 1},
                                   {"hash", hex(way.hash)}});
     if (!parted.empty()) object["first_difference"] = parted;
     std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
