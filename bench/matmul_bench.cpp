@@ -50,8 +50,8 @@ public:
     [[nodiscard]] std::span<const std::byte> rows() const { return std::as_bytes(std::span(rows_)); }
 
     void pack(const Kernels& kernels) {
-        for (std::uint32_t row = 0; row < shape_.seq_len; row += kRowBlock) {
-            const std::uint32_t n = std::min(kRowBlock, shape_.seq_len - row);
+        for (std::uint32_t row = 0, block = row_block(shape_.seq_len); row < shape_.seq_len; row += block) {
+            const std::uint32_t n = std::min(block, shape_.seq_len - row);
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))

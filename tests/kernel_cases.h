@@ -155,8 +155,8 @@ public:
         return value_of(panels_.data() + row / kLanes * stride_, std::size_t{col} * kLanes + row % kLanes, type_);
     }
     [[nodiscard]] float input(std::uint32_t row, std::uint32_t col) const {
-        const std::uint32_t first = row / kRowBlock * kRowBlock;
-        const std::uint32_t n = c_.seq_len - first < kRowBlock ? c_.seq_len - first : kRowBlock;
+        const std::uint32_t block = row_block(c_.seq_len), first = row / block * block;
+        const std::uint32_t n = c_.seq_len - first < block ? c_.seq_len - first : block;
         const std::size_t at = std::size_t{first} * c_.n_cols + std::size_t{col} * n + (row - first);
         float x;
         std::memcpy(&x, operand_.data() + 4 * at, 4);
@@ -187,9 +187,10 @@ private:
     void quantize_operand(Random& random) {
         Guarded<float> rows(std::size_t{c_.seq_len} * c_.n_cols);
         random.fill(rows, c_.fill);
-        for (std::uint32_t row = 0; row < c_.seq_len; row += kRowBlock)
+        const std::uint32_t block = row_block(c_.seq_len);
+        for (std::uint32_t row = 0; row < c_.seq_len; row += block)
             kernels_scalar.floats.pack_q8(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
-                                          c_.seq_len - row < kRowBlock ? c_.seq_len - row : kRowBlock, c_.n_cols,
+                                          c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
                                           operand_.data() + operand_bytes(type_, row, c_.n_cols));
     }
 

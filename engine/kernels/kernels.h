@@ -20,10 +20,18 @@
 namespace fovea {
 
 inline constexpr std::uint32_t kColumnBlock = 512;  // columns of a dot product that are summed on their own
-inline constexpr std::uint32_t kRowBlock = 12;      // rows of an operand that are packed together
+inline constexpr std::uint32_t kRowBlock = 12;      // rows of an operand that are packed together, at most
+inline constexpr std::uint32_t kFewRows = 24;       // rows up to which a product is one stream of weights, read once
 inline constexpr std::uint32_t kTile = 64;          // positions of an attention tile, at multiples of 64
 inline constexpr std::uint32_t kChunk = 512;        // positions after which attention's state restarts
 inline constexpr std::uint32_t kChunkTiles = kChunk / kTile;
+
+/// Rows of each block of an operand of n_rows rows; the last may have fewer. There are as few blocks as can be, and they
+/// are of one size as far as that goes: 16 rows are 8 and 8, for 4 rows beside 12 would cost more.
+[[nodiscard]] constexpr std::uint32_t row_block(std::uint32_t n_rows) noexcept {
+    const std::uint32_t n_blocks = (n_rows + kRowBlock - 1) / kRowBlock;
+    return n_blocks < 2 ? n_rows : (n_rows + n_blocks - 1) / n_blocks;
+}
 
 /// Bytes per row of 32 quantized columns: see pack_q8.
 inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
@@ -36,7 +44,7 @@ inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
 }
 
 /// Bytes of n_rows rows packed as a matmul with weights of that type wants them, see pack and pack_q8. Linear in the
-/// rows: the block of rows that starts with row r starts at operand_bytes(type, r, n_cols).
+/// rows: the block that starts with row r, a multiple of row_block(n_rows), starts at operand_bytes(type, r, n_cols).
 [[nodiscard]] constexpr std::uint64_t operand_bytes(Type type, std::uint64_t n_rows, std::uint64_t n_cols) noexcept {
     return n_rows * (is_quantized(type) ? quant_groups(n_cols) * kQuantGroupBytes : n_cols * 4);
 }
@@ -63,7 +71,7 @@ struct Matmul {
     std::uint32_t n_rows;      // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const void* operand;                   // packed rows: see pack; for q8 and q4 pack_q8
+    const void* operand;                   // packed rows, by row_block(seq_len): see pack; for q8 and q4 pack_q8
     std::uint32_t seq_len;
     const float* bias;       // [panels·16] or null
     float* out;              // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
@@ -147,8 +155,8 @@ struct TypeKernels {
 struct FloatKernels {
     TypeKernels types[3];  // f32, f16, bf16
 
-    /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding, so that block b
-    /// of an operand starts at b·kRowBlock·n_cols.
+    /// Packs n_rows <= kRowBlock rows of x into the operand of a matmul: packed[col][row], no padding: see
+    /// operand_bytes for where a block starts.
     void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
                  float* packed) noexcept;
 

@@ -136,10 +136,10 @@ float activate(Activation activation, float x) {
 
 /// y[lane] = W·x + bias for one panel and one row of a block.
 void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t row, float (&y)[kLanes]) {
-    const std::uint32_t first = row - row % kRowBlock, left = m.seq_len - first;
+    const std::uint32_t block = row_block(m.seq_len), first = row - row % block, left = m.seq_len - first;
     const auto at = static_cast<std::size_t>(operand_bytes(type, first, m.n_cols));
     dot_row(type, m.panels + panel * m.panel_stride, static_cast<const std::byte*>(m.operand) + at, row - first,
-            left < kRowBlock ? left : kRowBlock, m.n_cols, y);
+            left < block ? left : block, m.n_cols, y);
     if (!m.bias) return;
     const float* bias = m.bias + std::size_t{panel} * kLanes;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) y[lane] = y[lane] + bias[lane];

@@ -41,10 +41,11 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
         return packed;
     }
     std::byte* operand = workspace.arena + workspace.map.operand;
-    const Share blocks = share((n_rows + kRowBlock - 1) / kRowBlock);
+    const std::uint32_t block_rows = row_block(n_rows);
+    const Share blocks = share((n_rows + block_rows - 1) / block_rows);
     for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
-        const std::uint32_t first = block * kRowBlock;
-        const std::uint32_t n = n_rows - first < kRowBlock ? n_rows - first : kRowBlock;
+        const std::uint32_t first = block * block_rows;
+        const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
         const float* source = rows[first];
         std::uint64_t stride = rows.stride;
         if (normed || rows.each) {
@@ -72,7 +73,7 @@ constexpr std::uint32_t kPieces = 8;
 void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows) const noexcept {
     std::uint32_t total = 0;
     for (const Linear& p : products) total += n_pairs(p);
-    if (n_members == 1 || n_rows <= kRowBlock) return multiply(products, operand, n_rows, share(total));
+    if (n_members == 1 || n_rows <= kFewRows) return multiply(products, operand, n_rows, share(total));
     const std::uint32_t n = n_members * kPieces < total ? n_members * kPieces : total;
     for (std::uint32_t i = take(0); i < n; i = take(i + 1)) multiply(products, operand, n_rows, share(total, i, n));
 }

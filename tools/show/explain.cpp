@@ -64,8 +64,9 @@ private:
         const std::uint32_t n_cols = matrix.n_cols;
         std::vector<float> out(n * matrix.n_rows);
         AlignedBytes operand(operand_bytes(matrix.type, n, n_cols));
-        for (std::uint64_t first = 0; first < n; first += kRowBlock) {
-            const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(kRowBlock, n - first));
+        const std::uint32_t block = row_block(static_cast<std::uint32_t>(n));
+        for (std::uint64_t first = 0; first < n; first += block) {
+            const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
             std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
             if (is_quantized(matrix.type))
                 kernels_.floats.pack_q8(x + first * n_cols, n_cols, rows, n_cols, packed);

@@ -14,6 +14,9 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 inline constexpr std::size_t kCachedBytes = 256 << 10;
 inline constexpr std::uint32_t kCachedStreams = 4;  // read at once there: a line a cycle is what the cache gives
 
+// How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for.
+inline constexpr std::size_t kAheadTogether = 8 << 10;
+
 /// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
 struct Unit {
@@ -33,6 +36,9 @@ inline constexpr std::size_t kUnitBytes = Unit<W>::kWeights * sizeof(W);
 /// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
 template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
+/// The same for one of kPanels streams, which share kAheadTogether.
+template<class W, std::uint32_t kPanels>
+inline constexpr std::uint32_t kAheadOfStream = (kAheadTogether / kPanels + kUnitBytes<W> / 2) / kUnitBytes<W>;
 
 /// Units of the matrix's panels.
 template<class W>
@@ -99,14 +105,26 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
     }
 }
 
-/// Up to Shape::kRows rows: the weights are read once, several panels side by side. What decoding waits for is memory,
-/// or for small matrices the latency of one chain of fma; both want many panels at once.
-template<std::uint32_t kRows, Fetch kFetch, class W>
-void few_rows(const Matmul& m) {
+/// Tiles of sums that a block of so many rows is cut into, and the rows of the largest.
+template<class W>
+FOVEA_LANES std::uint32_t n_tiles(std::uint32_t block) {
+    return (block + Unit<W>::Shape::kRows - 1) / Unit<W>::Shape::kRows;
+}
+template<class W>
+FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
+    return (block + n_tiles<W>(block) - 1) / n_tiles<W>(block);
+}
+
+/// At most kFewRows rows: the weights are read once, several panels side by side. What decoding waits for is memory, or
+/// for small matrices the latency of one chain of fma; both want many panels at once. Of kRows rows there is one tile,
+/// else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the first-level cache.
+template<std::uint32_t kRows, Fetch kFetch, bool kTiled, class W>
+void few_rows(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kMost = kFetch == Fetch::nothing ? kCachedStreams : kLanes;
     constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kMost);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
-    alignas(64) float total[kRows * kTogether * kLanes];
+    constexpr std::uint32_t kAhead = kAheadOfStream<W, kPanels>;
+    alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
@@ -120,22 +138,46 @@ void few_rows(const Matmul& m) {
                                     .total_stride = kTogether * kLanes,
                                     .ahead = {},
                                     .ahead_step = kUnitBytes<W>,
-                                    .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
+                                    .ahead_cols = n - unit - smaller(n - unit, kAhead),
                                     .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>};
                 point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
-                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAheadUnits<W> * kUnitBytes<W>;
-                block_product<kRows, kFetch>(b);
+                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAhead * kUnitBytes<W>;
+                if constexpr (kTiled)
+                    tiles_product<kRows>(b, tiles, n_tiles, std::size_t{unit} * Unit<W>::kWords);
+                else
+                    block_product<kRows, kFetch>(b);
             }
         }
-        finish(m, {total, kTogether * kLanes, 0, kRows, panel, smaller(kTogether, m.panel_end - panel)});
+        finish(m, {total, kTogether * kLanes, 0, m.seq_len, panel, smaller(kTogether, m.panel_end - panel)});
     }
 }
 
-/// few_rows for a number of rows that is only known now, 1 to kRows.
+/// few_rows of more rows than a tile has, all blocks of which are cut into as many tiles.
+template<std::uint32_t kRows, class W>
+void few_tiles(const Matmul& m) {
+    static_assert(kRowBlock % Unit<W>::Shape::kRows == 0 && kFewRows % kRowBlock == 0);
+    RowTile tiles[kFewRows / Unit<W>::Shape::kRows];
+    const std::uint32_t block = row_block(m.seq_len), n = n_tiles<W>(block);
+    std::uint32_t n_all = 0;
+    for (std::uint32_t start = 0; start < m.seq_len; start += block) {
+        const std::uint32_t packed = smaller(block, m.seq_len - start);
+        for (std::uint32_t i = 0; i < n; ++i) {
+            const std::uint32_t row = packed * i / n;
+            tiles[n_all++] = {operand_at<W>(m, start, packed, 0) + row, packed, packed * (i + 1) / n - row};
+        }
+    }
+    few_rows<kRows, Fetch::first, true, W>(m, tiles, n_all);
+}
+
+/// few_rows for a number of rows that is only known now, in tiles of kRows at most. Where one tile does not do, the
+/// larger ones have more than half of its rows.
 template<std::uint32_t kRows, class W>
 void few_rows_of(const Matmul& m) {
-    if (m.seq_len == kRows) return few_rows<kRows, Fetch::first, W>(m);
+    constexpr std::uint32_t kMost = Unit<W>::Shape::kRows;
+    if (m.seq_len == kRows) return few_rows<kRows, Fetch::first, false, W>(m, nullptr, 0);
+    if constexpr (2 * kRows > kMost)
+        if (m.seq_len > kMost && tile_rows<W>(row_block(m.seq_len)) == kRows) return few_tiles<kRows, W>(m);
     if constexpr (kRows > 1) few_rows_of<kRows - 1, W>(m);
 }
 
@@ -165,8 +207,9 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
     const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
     const std::size_t step = pair.ahead_bytes / (passes * pair.n_units) + 1;
     std::size_t fetched = 0;
-    for (std::uint32_t start = row; start < row_end; start += kRowBlock) {
-        const std::uint32_t packed = smaller(kRowBlock, m.seq_len - start);
+    const std::uint32_t block = row_block(m.seq_len);
+    for (std::uint32_t start = row; start < row_end; start += block) {
+        const std::uint32_t packed = smaller(block, m.seq_len - start);
         const float* operand = operand_at<W>(m, start, packed, pair.unit);
         for (std::uint32_t r = 0; r < packed; r += kRows, fetched += step * pair.n_units)
             for (std::uint32_t p = 0; p < 2; p += kPanels) {
@@ -202,14 +245,14 @@ FOVEA_LANES const Wide* widened(const W* weight, std::uint32_t n_units, Wide* wi
     return wide;
 }
 
-/// Rows of the operand to keep in the cache together: a multiple of kRowBlock, and evenly shared out.
+/// Rows of the operand to keep in the cache together: whole blocks, and evenly shared out.
 template<class W>
 std::uint32_t rows_together(const Matmul& m) {
     const std::size_t row_bytes = n_units<W>(m) * Unit<W>::kWords * sizeof(float);
     const std::size_t fitting = Unit<W>::Shape::kOperandBytes / (row_bytes * kRowBlock);
     const std::uint32_t most = fitting < 1 ? 1 : smaller(static_cast<std::uint32_t>(fitting), kMostRows / kRowBlock);
     const std::uint32_t blocks = (m.seq_len + kRowBlock - 1) / kRowBlock, groups = (blocks + most - 1) / most;
-    return (blocks + groups - 1) / groups * kRowBlock;
+    return (blocks + groups - 1) / groups * row_block(m.seq_len);
 }
 
 /// Many rows: as many as fit the cache stay there while the panels pass by two at a time. A block of narrow weights is
@@ -248,13 +291,12 @@ void many_rows(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    constexpr std::uint32_t kRows = Unit<W>::Shape::kRows;
-    if (m.seq_len > kRows) return many_rows<W>(m);
+    if (m.seq_len > kFewRows) return many_rows<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
-        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return few_rows<1, Fetch::nothing, W>(m);
+        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return few_rows<1, Fetch::nothing, false, W>(m, nullptr, 0);
     }
-    few_rows_of<kRows, W>(m);
+    few_rows_of<Unit<W>::Shape::kRows, W>(m);
 }
 
 }  // namespace

@@ -66,6 +66,13 @@ struct Block {
     std::size_t ahead_jump = 0;       // so many bytes farther, where the next panels start
 };
 
+/// Rows of an operand that are summed together, where several such tiles go over a block's weights: the first row's first
+/// column, and the rows of the operand's block.
+struct RowTile {
+    const float* operand;
+    std::uint32_t packed, n_rows;
+};
+
 /// A block's sums are stored, or added to the totals so far.
 template<std::uint32_t kRows, std::uint32_t kPanels, class W>
 FOVEA_LANES void store_totals(const F32x16 (&sum)[kRows][kPanels], const Block<W, kPanels>& b) {
@@ -78,6 +85,19 @@ FOVEA_LANES void store_totals(const F32x16 (&sum)[kRows][kPanels], const Block<W
             store(first ? sum[r][p] : load(at) + sum[r][p], at);
         }
     }
+}
+
+/// The same for tiles' sums in memory, [tile][kRows][kPanels·16].
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+FOVEA_LANES void store_totals(const float* sum, const RowTile* tiles, std::uint32_t n_tiles,
+                              const Block<W, kPanels>& b) {
+    float* total = b.total;
+    for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes)
+        for (std::uint32_t r = 0; r < tiles[t].n_rows; ++r, total += b.total_stride)
+            for (std::uint32_t i = 0; i < kPanels * kLanes; i += kLanes) {
+                const F32x16 x = load(sum + r * kPanels * kLanes + i);
+                store(b.first ? x : load(total + i) + x, total + i);
+            }
 }
 
 template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
@@ -95,6 +115,55 @@ void block_product(const Block<W, kPanels>& b) {
     };
     accumulate<1>(sum, b.weight, kLanes, b.operand, b.operand_stride, b.n_cols, fetch);
     store_totals(sum, b);
+}
+
+// Columns after which the next tile of rows goes over the same weights: few enough for the first-level cache to hold them,
+// enough for the sums' way to memory and back not to matter.
+inline constexpr std::uint32_t kTileColumns = 64;
+
+/// Goes on with a tile's sums, [kRows][kPanels·16], over the columns [begin, end) of a block; a row's operand of the
+/// block's first column is at `operand`. Fetches fetch_step bytes per column from `ahead` on.
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+FOVEA_LANES void tile_columns(const Block<W, kPanels>& b, std::uint32_t begin, std::uint32_t end, const float* operand,
+                              std::uint32_t packed, std::size_t ahead, std::size_t fetch_step, float* at) {
+    F32x16 sum[kRows][kPanels];
+    const W* weight[kPanels];
+    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = b.weight[p] + begin * kLanes;
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            sum[r][p] = begin == 0 ? splat(0.0f) : load(at + (r * kPanels + p) * kLanes);
+        }
+    }
+    const auto fetch = [&](std::size_t col) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            __builtin_prefetch(b.ahead[p] + ahead + col * fetch_step, 0, 3);
+        }
+    };
+    accumulate<1>(sum, weight, kLanes, operand + std::size_t{begin} * packed, packed, end - begin, fetch);
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) store(sum[r][p], at + (r * kPanels + p) * kLanes);
+    }
+}
+
+/// A block's products with several tiles of kRows or kRows − 1 rows, whose operands at the block's first column are
+/// `offset` elements a row on. Each fetches its share of what comes next.
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
+    alignas(64) float sums[kFewRows * kPanels * kLanes];
+    const std::size_t step = (b.ahead_step + n_tiles - 1) / n_tiles;
+    for (std::uint32_t begin = 0; begin < b.n_cols; begin += kTileColumns) {
+        const std::uint32_t end = smaller(b.n_cols, begin + kTileColumns);
+        std::size_t ahead = begin * b.ahead_step + (begin < b.ahead_cols ? 0 : b.ahead_jump);
+        float* sum = sums;
+        for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes, ahead += (end - begin) * step) {
+            const float* operand = tiles[t].operand + offset * tiles[t].packed;
+            if (tiles[t].n_rows == kRows)
+                tile_columns<kRows>(b, begin, end, operand, tiles[t].packed, ahead, step, sum);
+            else if constexpr (kRows > 1)
+                tile_columns<kRows - 1>(b, begin, end, operand, tiles[t].packed, ahead, step, sum);
+        }
+    }
+    store_totals<kRows>(sums, tiles, n_tiles, b);
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ TEST_CASE("matmul_q8, matmul_q4: the bits of exact arithmetic in the promised or
             CAPTURE(std::string(k.isa));
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
-            for (std::uint32_t row = 0; row < seq_len; row += kRowBlock)
-                k.floats.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(kRowBlock, seq_len - row),
+            for (std::uint32_t row = 0, block = row_block(seq_len); row < seq_len; row += block)
+                k.floats.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(block, seq_len - row),
                                  n_cols, operand.data() + operand_bytes(type, row, n_cols));
             Guarded<float> got(want.size());
             k.of(type).matmul(Matmul{.panels = panels.data(),
