@@ -85,7 +85,7 @@ struct Work {
 
 void work(void* context, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(context);
-    // Not limits.n_threads: within the host's own parallel region OpenMP may give fewer.
+    // Not limits.n_threads: another thread than the session's maker may have fewer.
     Pass pass(w.input, w.session, member, w.serial ? 1 : team_size(*w.session.team));
     run_pass(pass);
 }
@@ -107,12 +107,8 @@ void work(void* context, std::uint32_t member) noexcept {
 }  // namespace
 
 std::uint32_t default_threads() noexcept {
-#ifdef FOVEA_OPENMP
-    const std::uint32_t n = fast_cores();
+    const std::uint32_t n = has_threads() ? fast_cores() : 1;
     return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
-#else
-    return 1;  // make_threads has no more to give
-#endif
 }
 
 Status run(SessionState& session, const PassInput& input, std::uint64_t macs) noexcept {
@@ -126,18 +122,19 @@ Status run(SessionState& session, const PassInput& input, std::uint64_t macs) no
 }
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
-                    const char* isa) noexcept {
+                    const SessionOptions& options) noexcept {
     ArenaMap map;
     Plan plan;
     if (Status status = lay_out(model.config(), limits, map, plan); !status.ok()) return status;
-    const Kernels* kernels = find_kernels(isa);
+    const Kernels* kernels = find_kernels(options.isa);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (arena.size() < plan.arena_bytes) return {Code::arena_too_small, "arena bytes", plan.arena_bytes, arena.size()};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
     if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
 
     // Before the arena is touched: a session that is there already stays whole where this fails.
-    if (!make_threads(plan.limits.n_threads)) return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
+    if (!options.executor.run && !make_threads(plan.limits.n_threads))
+        return {Code::threads_unavailable, "threads", plan.limits.n_threads, 1};
     const Model kept = model;  // which may lie in the arena, as that session's does
 
     // Padding of rows and caches is zero from here on: kernels write only what is real.
@@ -150,7 +147,8 @@ Status make_session(const Model& model, const Limits& limits, std::span<std::byt
     state->kernels = kernels;
     resolve(*state, StackIndex::encoder, 0);
     resolve(*state, StackIndex::decoder, kept.config().encoder.n_layers);
-    state->team = start_team(arena.data() + map.team, plan.limits.n_threads);
+    state->team =
+        start_team(arena.data() + map.team, plan.limits.n_threads, options.executor.run, options.executor.context);
     SessionAccess::set(session, state);
     return {};
 }

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "fovea/version.h"
 #include "refusal.h"
 #include "report.h"
 #include "unfinished.h"

@@ -16,10 +16,11 @@
 #include <span>
 
 #include "fovea/config.h"
+#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 /// What a session must be able to hold. The defaults work for every model.
 struct Limits {
@@ -74,17 +75,51 @@ private:
     SessionState* state_ = nullptr;
 };
 
+/// A host's own threads for a session, in place of the engine's. Called once or several times in each call of forward or
+/// encode whose work is worth sharing, n_members being Limits::n_threads:
+///
+///     void run(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+///              void* argument);
+///
+/// It calls work(argument, member) once for each member from 0 to n_members − 1 and returns when all calls have returned.
+/// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
+/// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. What the caller wrote
+/// before is seen by every member, and what members wrote by the caller after. `work` neither throws nor allocates.
+/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread):
+///
+///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
+///     #pragma omp parallel num_threads(n_members)
+///         work(argument, omp_get_thread_num());
+///     }
+struct Executor {
+    void (*run)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+                void* argument) = nullptr;  ///< nullptr: the engine's own threads
+    void* context = nullptr;                ///< handed to run; must outlive the session
+};
+
+/// How a session is run. Nothing here changes a bit of any result, or the plan.
+struct SessionOptions {
+    const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best that this CPU has
+    Executor executor{};        ///< the host's threads; by default the engine makes its own
+};
+
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
-/// The arena and the model's bytes must outlive the session; to end it, forget it.
-///   isa   nullptr: the best this CPU has; else one of isa_names()
-/// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's, which does not keep
-/// them where the host's own parallel regions of this thread are smaller. As many are kept as this thread's largest
-/// session wanted, and smaller ones then wait for them all. A forked child has none of them: it makes its sessions in a
-/// new thread (in the forked one, after a session of several threads: threads_unavailable).
+/// The arena and the model's bytes must outlive the session. There is nothing to close: release the arena.
+/// Threads: with n_threads above 1 and no executor, the calling thread gets n_threads − 1 threads, which all its
+/// sessions share, which sleep between calls, and which end with it. No later call makes any. A session may be used by
+/// another thread than its maker's, by one at a time: it then runs on that thread and those made for it, so perhaps on it
+/// alone. A forked child has its parent's sessions and none of their threads; sessions made there get new ones.
+/// With an executor no thread is made here.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
-/// isa_unavailable, threads_unavailable.
+/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
-                                  Session& session, const char* isa = nullptr) noexcept;
+                                  Session& session, const SessionOptions& options = {}) noexcept;
+
+/// The same with an instruction set's name, nullptr for the best.
+[[nodiscard]] inline Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
+                                         Session& session, const char* isa) noexcept {
+    return make_session(model, limits, arena, session, SessionOptions{.isa = isa});
+}
 
 /// Appends `tokens` to the session and computes logits.
 ///
@@ -151,7 +186,7 @@ struct AttentionWeights {
 /// where they have more queries, keys or sequences than it has room for. Errors: bad_argument (no such layer).
 [[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
 
-/// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
+/// A tap on intermediate results: called by member 0, without an executor the calling thread, between phases, one row at a time, with the row's
 /// position (for encode its number among all sequences' rows), the layer's number (n_layers for what follows the last),
 /// the operation's name and the row in float32. Slows a pass; meant for finding differences.
 struct Trace {

@@ -1,23 +1,29 @@
-# Install rules: the library and its headers, a CMake package (find_package(fovea)), a pkg-config file, the command line.
+# Install rules: the library and its headers, a CMake package (find_package(fovea)), a pkg-config file, the command line
+# with its man page and completion, the documents; and archives of all that (cpack).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set_target_properties(fovea PROPERTIES VERSION ${PROJECT_VERSION}
-                                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 install(TARGETS fovea EXPORT fovea-targets)
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 if(TARGET fovea_cli)
   install(TARGETS fovea_cli)
+  install(FILES docs/fovea.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES toolchains/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fovea)
 endif()
 
-# A static library leaves OpenMP to whoever links it; a shared one brings its own.
-get_target_property(fovea_library_type fovea TYPE)
-set(FOVEA_WANTS_OPENMP FALSE)
-set(FOVEA_PKGCONFIG_OPENMP "")
-if(OpenMP_CXX_FOUND AND fovea_library_type STREQUAL "STATIC_LIBRARY")
-  set(FOVEA_WANTS_OPENMP TRUE)
-  set(FOVEA_PKGCONFIG_OPENMP " ${OpenMP_CXX_FLAGS}")
+# A static library leaves the system's threads to whoever links it; a shared one brings its own.
+set(FOVEA_WANTS_THREADS FALSE)
+set(FOVEA_PKGCONFIG_LIBS "")
+set(FOVEA_PKGCONFIG_PRIVATE "")
+if(FOVEA_THREADS AND fovea_library_type STREQUAL "STATIC_LIBRARY")
+  set(FOVEA_WANTS_THREADS TRUE)
+  set(FOVEA_PKGCONFIG_LIBS " ${CMAKE_THREAD_LIBS_INIT}")  # often nothing: threads are in the C library
+elseif(FOVEA_THREADS)
+  set(FOVEA_PKGCONFIG_PRIVATE " ${CMAKE_THREAD_LIBS_INIT}")
 endif()
+string(REGEX REPLACE " $" "" FOVEA_PKGCONFIG_LIBS "${FOVEA_PKGCONFIG_LIBS}")
 
 set(fovea_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 install(EXPORT fovea-targets NAMESPACE fovea:: DESTINATION ${fovea_package_directory})
@@ -32,3 +38,20 @@ file(RELATIVE_PATH FOVEA_PKGCONFIG_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FOVEA_PKGCONFIG_PREFIX ${FOVEA_PKGCONFIG_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/../fovea.pc.in fovea.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR TGZ)
+  find_program(FOVEA_DPKG dpkg)
+  mark_as_advanced(FOVEA_DPKG)
+  if(FOVEA_DPKG)
+    list(APPEND CPACK_GENERATOR DEB)
+  endif()
+  set(CPACK_PACKAGE_CONTACT "the Fovea maintainers <maintainers@fovea.invalid>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_CURRENT_SOURCE_DIR}/LICENSE)
+  set(CPACK_RESOURCE_FILE_README ${CMAKE_CURRENT_SOURCE_DIR}/README.md)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  include(CPack)
+endif()
