@@ -14,7 +14,8 @@
 // session is used by one thread at a time, best by the one that made it, to which its threads belong; functions
 // without a session may be called by any thread at any time; any number of sessions share a file. Pointers are to valid
 // memory unless NULL is said to do; a call that fails changes nothing but what its comment names. Structs start with
-// their size as the caller knows it: FOVEA_BAD_ARGUMENT where it is not.
+// their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which count as zero or are
+// not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written as zero.
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
 #include <stddef.h>
