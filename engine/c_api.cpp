@@ -33,33 +33,30 @@ fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>
 constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybody filled in
 
 Status check_size(std::uint32_t size) noexcept {
-    if (size < sizeof size) return {Code::bad_argument, "bytes as struct_size, at least", sizeof size, size};
-    if (size > kMostStructBytes) return {Code::bad_argument, "bytes as struct_size, at most", kMostStructBytes, size};
-    return {};
+    if (size >= sizeof size && size <= kMostStructBytes) return {};
+    return {Code::bad_argument, "as struct_size, from 4 to", kMostStructBytes, size};
 }
 
-/// Reads a caller's struct, which may be of an older library, and then lacks the last fields, or of a newer one, whose
-/// further fields ask for what is not known here unless they are zero.
-template<class Struct>
-Status read_struct(const Struct& given, Struct& out) noexcept {
-    const std::uint32_t size = given.struct_size;
-    const auto* bytes = reinterpret_cast<const std::byte*>(&given);
+/// Reads a caller's struct of `bytes` into one of out_bytes. It may be of an older library, and then lacks the last fields,
+/// or of a newer one, whose further fields ask for what is not known here unless they are zero.
+Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
+    std::uint32_t size;
+    std::memcpy(&size, given, sizeof size);
     if (Status s = check_size(size); !s.ok()) return s;
-    for (std::uint32_t i = sizeof(Struct); i < size; ++i)
-        if (bytes[i] != std::byte{0}) return {Code::bad_argument, "as a later version's field, at byte", 0, i};
-    out = {};
-    std::memcpy(&out, bytes, size < sizeof(Struct) ? size : sizeof(Struct));
+    const auto* bytes = static_cast<const unsigned char*>(given);
+    for (; size > out_bytes; --size)
+        if (bytes[size - 1]) return {Code::bad_argument, "as a later field's byte", 0, bytes[size - 1]};
+    std::memset(out, 0, out_bytes);
+    std::memcpy(out, given, size);
     return {};
 }
 
-/// Writes what a caller's struct has room for; what is beyond ours becomes zero.
-template<class Struct>
-void write_struct(const Struct& from, Struct& out) noexcept {
-    const std::uint32_t size = out.struct_size;
-    auto* bytes = reinterpret_cast<std::byte*>(&out);
-    std::memcpy(bytes, &from, size < sizeof(Struct) ? size : sizeof(Struct));
-    if (size > sizeof(Struct)) std::memset(bytes + sizeof(Struct), 0, size - sizeof(Struct));
-    out.struct_size = size;
+/// Writes what the caller's struct has room for; what is beyond ours becomes zero.
+void write_plan(const fovea_plan& made, fovea_plan* out) noexcept {
+    const std::uint32_t size = out->struct_size;
+    std::memset(static_cast<void*>(out), 0, size);
+    std::memcpy(static_cast<void*>(out), &made, size < sizeof made ? size : sizeof made);
+    out->struct_size = size;
 }
 
 /// A file and limits, and what follows from them. The arena: state, logits, scratch, the engine's.
@@ -72,7 +69,7 @@ struct Prepared {
     fovea_limits limits;  // as this library knows them
 
     Status read(const void* file, std::size_t file_bytes, const fovea_limits& given) noexcept {
-        if (Status s = read_struct(given, limits); !s.ok()) return s;
+        if (Status s = read_struct(&given, &limits, sizeof limits); !s.ok()) return s;
         if (Status s = open_model({static_cast<const std::byte*>(file), file_bytes}, model); !s.ok()) return s;
         if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
         if (!model.tokenizer_bytes().empty())
@@ -117,7 +114,7 @@ fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_li
                           .max_piece_bytes = max_piece_bytes(p.tokenizer),
                           .prompt_suffix = p.model.info().prompt_suffix.data(),
                           .prompt_suffix_bytes = p.model.info().prompt_suffix.size()};
-    write_struct(made, *plan);
+    write_plan(made, plan);
     return {};
 }
 
@@ -173,7 +170,7 @@ fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) { return to_c
 
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {
     fovea_sampler known;
-    if (Status s = read_struct(*sampler, known); !s.ok()) return to_c(s);
+    if (Status s = read_struct(sampler, &known, sizeof known); !s.ok()) return to_c(s);
     const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
     return to_c(make_sampler({.temperature = known.temperature,
                               .top_k = known.top_k,

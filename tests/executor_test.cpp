@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "command_line.h"
 #include "fovea/session.h"
 #include "small_models.h"
 #if defined(_OPENMP)

@@ -80,7 +80,7 @@ static void test_struct_sizes(const fovea_plan* plan) {
     CHECK(fovea_make_plan(file, model_bytes(), &new.known, &other).code == FOVEA_OK);
     ((unsigned char*)&new)[sizeof new - 1] = 1;
     const fovea_status status = fovea_make_plan(file, model_bytes(), &new.known, &other);
-    CHECK(status.code == FOVEA_BAD_ARGUMENT && status.had == sizeof new - 1);
+    CHECK(status.code == FOVEA_BAD_ARGUMENT && status.had == 1);
 }
 
 static void test_plan(fovea_plan* plan) {
