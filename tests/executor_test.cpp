@@ -129,6 +129,16 @@ TEST_CASE("executor: an instruction set's name still does as the last argument, 
     CHECK(std::string_view(session.isa()) == isa_names().front());
 }
 
+TEST_CASE("threads: OpenMP's variables, set to what no library of its could have, change nothing") {
+    RunSettings settings;
+    settings.environment = {"OMP_STACKSIZE=900G", "GOMP_STACKSIZE=900000000", "OMP_THREAD_LIMIT=1", "OMP_NUM_THREADS=1",
+                            "OMP_DYNAMIC=true"};
+    const char* n_threads = default_threads() == 1 ? "1" : "3";
+    const Ran ran = run_fovea({"run", "-p", "lights off", "-n", "4", "--threads", n_threads}, settings);
+    CHECK(ran.status == 0);
+    CHECK(ran.out == output_of({"run", "-p", "lights off", "-n", "4", "--threads", "1"}));
+}
+
 TEST_CASE(
     "sessions: several host threads at once over one model, alone, with executors and with threads of their own") {
     const SmallModel small(decoder_configs()[2].config, Type::q8);
