@@ -4,10 +4,6 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,6 +14,7 @@
 #include "convert/random_model.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
+#include "platform/team.h"
 #include "presets.h"
 #include "report.h"
 #include "suites.h"
@@ -77,14 +74,14 @@ double prefill_operations(const Config& config) {
            2.0 * stack.d_model * stack.vocab_size + 4.0 * block.head_dim * block.n_heads * n_pairs * stack.n_layers;
 }
 
-/// One CPU for each thread of the session's team, which OpenMP gives to every region of this size.
-void pin_team([[maybe_unused]] std::uint32_t n_threads) {
-#if defined(_OPENMP)
-#pragma omp parallel num_threads(static_cast <int>(n_threads))
-    pin_thread(static_cast<std::uint32_t>(omp_get_thread_num()), n_threads);
-#else
-    pin_thread(0, 1);
-#endif
+/// One CPU for each of this thread's n_threads, which all its teams run on.
+void pin_team(std::uint32_t n_threads) {
+    struct alignas(64) Place {
+        std::byte bytes[kTeamBytes];
+    } place;
+    run_team(
+        *start_team(&place, n_threads),
+        [](void* n, std::uint32_t member) { pin_thread(member, *static_cast<std::uint32_t*>(n)); }, &n_threads);
 }
 
 class Runner {

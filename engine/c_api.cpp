@@ -31,11 +31,33 @@ constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 48;  // so that no sum
 
 fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had}; }
 
-/// One size of each struct is known so far.
-template<class Struct>
-Status check_size(const Struct& s) noexcept {
-    if (s.struct_size == sizeof(Struct)) return {};
-    return {Code::bad_argument, "as struct_size", sizeof(Struct), s.struct_size};
+constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybody filled in
+
+Status check_size(std::uint32_t size) noexcept {
+    if (size >= sizeof size && size <= kMostStructBytes) return {};
+    return {Code::bad_argument, "as struct_size, from 4 to", kMostStructBytes, size};
+}
+
+/// Reads a caller's struct of `bytes` into one of out_bytes. It may be of an older library, and then lacks the last fields,
+/// or of a newer one, whose further fields ask for what is not known here unless they are zero.
+Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
+    std::uint32_t size;
+    std::memcpy(&size, given, sizeof size);
+    if (Status s = check_size(size); !s.ok()) return s;
+    const auto* bytes = static_cast<const unsigned char*>(given);
+    for (; size > out_bytes; --size)
+        if (bytes[size - 1]) return {Code::bad_argument, "as a later field's byte", 0, bytes[size - 1]};
+    std::memset(out, 0, out_bytes);
+    std::memcpy(out, given, size);
+    return {};
+}
+
+/// Writes what the caller's struct has room for; what is beyond ours becomes zero.
+void write_plan(const fovea_plan& made, fovea_plan* out) noexcept {
+    const std::uint32_t size = out->struct_size;
+    std::memset(static_cast<void*>(out), 0, size);
+    std::memcpy(static_cast<void*>(out), &made, size < sizeof made ? size : sizeof made);
+    out->struct_size = size;
 }
 
 /// A file and limits, and what follows from them. The arena: state, logits, scratch, the engine's.
@@ -45,8 +67,10 @@ struct Prepared {
     Plan plan;
     std::uint64_t logits_bytes, scratch_bytes, engine_at;
 
-    Status read(const void* file, std::size_t file_bytes, const fovea_limits& limits) noexcept {
-        if (Status s = check_size(limits); !s.ok()) return s;
+    fovea_limits limits;  // as this library knows them
+
+    Status read(const void* file, std::size_t file_bytes, const fovea_limits& given) noexcept {
+        if (Status s = read_struct(&given, &limits, sizeof limits); !s.ok()) return s;
         if (Status s = open_model({static_cast<const std::byte*>(file), file_bytes}, model); !s.ok()) return s;
         if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
         if (!model.tokenizer_bytes().empty())
@@ -79,18 +103,19 @@ size_t fovea_describe(fovea_status status, char* line, size_t capacity) {
 }
 
 fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan) {
-    if (Status s = check_size(*plan); !s.ok()) return to_c(s);
+    if (Status s = check_size(plan->struct_size); !s.ok()) return to_c(s);
     Prepared p;
     if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
-    *plan = {.struct_size = sizeof *plan,
-             .vocab_size = p.model.config().decoder.vocab_size,
-             .max_positions = p.plan.limits.max_kv_len,
-             .max_batch = p.plan.limits.max_batch,
-             .arena_bytes = p.engine_at + p.plan.arena_bytes,
-             .max_tokens = max_tokens(p.tokenizer, limits->max_text_bytes),
-             .max_piece_bytes = max_piece_bytes(p.tokenizer),
-             .prompt_suffix = p.model.info().prompt_suffix.data(),
-             .prompt_suffix_bytes = p.model.info().prompt_suffix.size()};
+    const fovea_plan made{.struct_size = sizeof made,
+                          .vocab_size = p.model.config().decoder.vocab_size,
+                          .max_positions = p.plan.limits.max_kv_len,
+                          .max_batch = p.plan.limits.max_batch,
+                          .arena_bytes = p.engine_at + p.plan.arena_bytes,
+                          .max_tokens = max_tokens(p.tokenizer, p.limits.max_text_bytes),
+                          .max_piece_bytes = max_piece_bytes(p.tokenizer),
+                          .prompt_suffix = p.model.info().prompt_suffix.data(),
+                          .prompt_suffix_bytes = p.model.info().prompt_suffix.size()};
+    write_plan(made, plan);
     return {};
 }
 
@@ -110,7 +135,7 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
         return bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n));
     };
     Session made;
-    if (Status s = make_session(p.model, p.plan.limits, part(p.engine_at, p.plan.arena_bytes), made, limits->isa);
+    if (Status s = make_session(p.model, p.plan.limits, part(p.engine_at, p.plan.arena_bytes), made, p.limits.isa);
         !s.ok())
         return to_c(s);
     std::memset(arena, 0, static_cast<std::size_t>(kStateBytes + p.logits_bytes));
@@ -145,14 +170,15 @@ uint32_t fovea_kv_len(const fovea_session* session) { return session->session.kv
 fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) { return to_c(rewind(session->session, kv_len)); }
 
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {
-    if (Status s = check_size(*sampler); !s.ok()) return to_c(s);
+    fovea_sampler known;
+    if (Status s = read_struct(sampler, &known, sizeof known); !s.ok()) return to_c(s);
     const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
-    return to_c(make_sampler({.temperature = sampler->temperature,
-                              .top_k = sampler->top_k,
-                              .top_p = or_one(sampler->top_p),
-                              .min_p = sampler->min_p,
-                              .repeat_penalty = or_one(sampler->repeat_penalty),
-                              .seed = sampler->seed},
+    return to_c(make_sampler({.temperature = known.temperature,
+                              .top_k = known.top_k,
+                              .top_p = or_one(known.top_p),
+                              .min_p = known.min_p,
+                              .repeat_penalty = or_one(known.repeat_penalty),
+                              .seed = known.seed},
                              session->sampler));
 }
 

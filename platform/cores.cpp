@@ -112,6 +112,14 @@ std::uint64_t quota(const char* root) noexcept {
 
 }  // namespace
 
+std::uint32_t usable_cpus() noexcept {
+#if defined(__linux__)
+    cpu_set_t mask;
+    if (sched_getaffinity(0, sizeof mask, &mask) == 0) return static_cast<std::uint32_t>(CPU_COUNT(&mask));
+#endif
+    return online();
+}
+
 std::uint32_t fast_cores([[maybe_unused]] const char* root) noexcept {
 #if defined(__linux__)
     cpu_set_t mask;

@@ -4,22 +4,25 @@
 
 namespace fovea {
 
-/// Shared by a team's members; lives in the session's arena. Start with start_team; to end it, forget it.
+/// Shared by a team's members; lives in the session's arena. Start with start_team; there is nothing to end.
 struct Team;
 
 /// Bytes and alignment of a Team in the arena; the same on every machine.
 inline constexpr std::uint64_t kTeamBytes = 256;
 
-/// Creates the threads that a team of n_threads wants, once for this thread and all teams of up to so many members, so
-/// that run_team never has to. Without OpenMP only n_threads = 1 can be had. False where the threads could not be had.
-[[nodiscard]] bool make_threads(std::uint32_t n_threads) noexcept;
+/// What runs a team: calls work(argument, member) for the members 0 to n_members − 1, all at the same time since they
+/// meet, and returns when all are done. See Executor in fovea/session.h.
+using TeamRunner = void (*)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+                            void* argument);
 
-/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned) whose threads make_threads has created.
-[[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads) noexcept;
+/// Makes a team of n_threads at `place` (kTeamBytes, 64-byte aligned). It runs by `run`, or, where that is null, on the
+/// threads that make_threads has made.
+[[nodiscard]] Team* start_team(void* place, std::uint32_t n_threads, TeamRunner run = nullptr,
+                               void* context = nullptr) noexcept;
 
-/// Calls work(context, member) on every member, 0 (the calling thread) to team_size − 1, in one parallel region, with
-/// each member's floating-point environment set (see float_env.h), and returns when all are done. Call it from the
-/// thread that started the team: OpenMP keeps threads per caller.
+/// Calls work(context, member) on every member, 0 to team_size − 1, with each member's floating-point environment set
+/// (see float_env.h), and returns when all are done. Without a `run` of its own the team has the calling thread as
+/// member 0 and as many of the threads made for that thread as there are: it makes none.
 void run_team(Team& team, void (*work)(void* context, std::uint32_t member), void* context) noexcept;
 
 /// Waits until every member of the running team is here: spins for a bounded time, then sleeps. Called by every member
@@ -30,13 +33,35 @@ void wait_team(Team& team) noexcept;
 /// given to one member, as they come, so that a slow one holds up nobody. Between two waits for one kind of pieces only.
 [[nodiscard]] std::uint32_t take_piece(Team& team) noexcept;
 
-/// The number of members: n_threads, but for a run within the host's own parallel region, where OpenMP gives fewer.
+/// The number of members: n_threads, or fewer where the calling thread has fewer.
 /// Divide work by this inside `work`, never by a number from elsewhere.
 [[nodiscard]] std::uint32_t team_size(const Team& team) noexcept;
+
+// ---- the engine's own threads (threads.cpp) ------------------------------------------------------------------------
+
+/// Whether this build can make threads.
+[[nodiscard]] bool has_threads() noexcept;
+
+/// Makes threads for the calling thread until it and they are n_threads, for all its teams of up to so many members.
+/// They sleep while there is no work, and end with the calling thread. False, and as many as before, where the system
+/// gives fewer. A forked child has none, and may make its own.
+[[nodiscard]] bool make_threads(std::uint32_t n_threads) noexcept;
+
+/// The calling thread and its threads, those that can be had now: 1 inside a run.
+[[nodiscard]] std::uint32_t threads_here() noexcept;
+
+/// A TeamRunner on the calling thread and its threads, for up to threads_here members.
+void run_on_threads(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+                    void* argument) noexcept;
+
+// ---- the machine's cores (cores.cpp) -------------------------------------------------------------------------------
 
 /// The number of cores that this thread may use and that are worth using together: of its affinity mask, one for each
 /// physical core, of the fastest kind only, and no more than a container's quota. The default for Limits::n_threads.
 /// At least 1. Reads /sys below `root` where there is one; allocates nothing.
 [[nodiscard]] std::uint32_t fast_cores(const char* root = "") noexcept;
+
+/// The number of CPUs in this thread's affinity mask; where that cannot be known, those of the machine.
+[[nodiscard]] std::uint32_t usable_cpus() noexcept;
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 # Installs the library and builds somebody else's program against it, in each way there is.
 #   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
-#   -D CXX=compiler  -D FLAGS=its flags  -D GENERATOR=...
+#   -D CXX=compiler  -D CC=C compiler  -D FLAGS=the flags of both  -D GENERATOR=...  -D NM=nm
+#   -D BUILD_TYPE=the project's
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -29,9 +30,21 @@ function(build_with_pkg_config)
   separate_arguments(flags UNIX_COMMAND "${output}")
   separate_arguments(own UNIX_COMMAND "${FLAGS}")
   cmake_path(GET directory PARENT_PATH libraries)
+  # A C program, linked by the C compiler, which knows nothing of the C++ library.
+  run(${CC} ${own} ${SOURCE}/tests/consumers/c/main.c ${flags} -o ${SCRATCH}/c-by-pkg-config)
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/c-by-pkg-config)
+  message(STATUS "${output}")
   run(${CXX} -std=c++20 ${own} ${SOURCE}/tests/consumers/main.cpp ${flags} -o ${SCRATCH}/by-pkg-config)
   run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/by-pkg-config)
   message(STATUS "${output}")
+endfunction()
+
+# A project of C alone.
+function(build_c_consumer)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers/c -B ${SCRATCH}/c -G ${GENERATOR} -D CMAKE_C_COMPILER=${CC}
+      -D CMAKE_C_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D FOVEA_INCLUDE=${SCRATCH}/prefix/include)
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/c)
+  run(${SCRATCH}/c/app)
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
@@ -40,13 +53,24 @@ if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
   if(HOW STREQUAL "shared")
     set(BUILD ${SCRATCH}/library)
     run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D BUILD_SHARED_LIBS=ON -D CMAKE_BUILD_TYPE=Debug
-        -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
+        -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
         -D FOVEA_EXAMPLES=OFF)
     run(${CMAKE_COMMAND} --build ${BUILD})
   endif()
   run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
   build_consumer(installed)
+  build_c_consumer()
   build_with_pkg_config()
+  file(GLOB_RECURSE library ${SCRATCH}/prefix/libfovea.a ${SCRATCH}/prefix/libfovea.so ${SCRATCH}/prefix/libfovea.dylib)
+  if(NOT FLAGS MATCHES "-fsanitize|-D_GLIBCXX|-fprofile|--coverage")  # which want more of the C++ library, or add symbols
+    set(plain ON)  # instances of inline functions, where those are not inlined
+    if(BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
+      set(plain OFF)
+    endif()
+    run(${CMAKE_COMMAND} -D NM=${NM} -D LIBRARY=${library} -D HEADERS=${SCRATCH}/prefix/include/fovea -D WEAK_ALLOWED=${plain}
+        -P ${SOURCE}/tests/packaging/symbols.cmake)
+    message(STATUS "${output}")
+  endif()
 elseif(HOW STREQUAL "makefile")
   find_program(MAKE NAMES gmake make REQUIRED)
   run(${MAKE} -j2 -C ${SCRATCH} -f ${SOURCE}/tests/consumers/Makefile FOVEA=${SOURCE} CXX=${CXX} "CXXFLAGS=-O1 ${FLAGS}")

@@ -10,7 +10,7 @@
 
 #include "kernels/kernels.h"
 
-/// For the leak sanitizer: Clang's OpenMP keeps what it knows of threads to the end of the process.
+/// For the leak sanitizer: Clang's OpenMP, a host's executor here, keeps what it knows of threads to the process's end.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libomp"; }
 
 int main(int argc, char** argv) {

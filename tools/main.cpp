@@ -9,6 +9,7 @@
 
 #include "convert/refusal.h"
 #include "convert/unfinished.h"
+#include "fovea/version.h"
 #include "report.h"
 #include "verbs/verbs.h"
 

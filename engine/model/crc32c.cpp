@@ -9,23 +9,26 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41 with its bits reversed
 #if defined(__OPTIMIZE_SIZE__)
-constexpr std::size_t kSlice = 1;  // bytes per step: 1 KiB of tables, where flash is short
+constexpr int kBits = 4;           // of a table's index: two steps for a byte, 64 bytes of tables, where flash is short
+constexpr std::size_t kSlice = 1;  // bytes per step
 #else
+constexpr int kBits = 8;
 constexpr std::size_t kSlice = 8;  // 8 KiB of tables, half of a small L1
 #endif
+constexpr std::size_t kEntries = std::size_t{1} << kBits;
 
-using Tables = std::array<std::array<std::uint32_t, 256>, kSlice>;
+using Tables = std::array<std::array<std::uint32_t, kEntries>, kSlice>;
 
 /// tables[k][b]: what byte b does to the remainder when k more bytes follow it (Kounavis and Berry 2005).
 constexpr Tables make_tables() {
     Tables tables{};
-    for (std::uint32_t b = 0; b < 256; ++b) {
+    for (std::uint32_t b = 0; b < kEntries; ++b) {
         std::uint32_t remainder = b;
-        for (int bit = 0; bit < 8; ++bit) remainder = (remainder >> 1) ^ (remainder & 1 ? kPolynomial : 0);
+        for (int bit = 0; bit < kBits; ++bit) remainder = (remainder >> 1) ^ (remainder & 1 ? kPolynomial : 0);
         tables[0][b] = remainder;
     }
     for (std::size_t k = 1; k < kSlice; ++k)
-        for (std::size_t b = 0; b < 256; ++b)
+        for (std::size_t b = 0; b < kEntries; ++b)
             tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 0xff];
     return tables;
 }
@@ -33,7 +36,7 @@ constexpr Tables make_tables() {
 constexpr Tables kTables = make_tables();
 static_assert(std::endian::native == std::endian::little, "words are read as the file has them");
 
-std::uint32_t load32(const std::byte* p) noexcept {
+[[maybe_unused]] std::uint32_t load32(const std::byte* p) noexcept {
     std::uint32_t word;
     std::memcpy(&word, p, sizeof word);
     return word;
@@ -46,13 +49,18 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) noexc
     const std::byte* p = bytes.data();
     std::size_t n = bytes.size();
     std::uint32_t crc = ~seed;
-    for (; kSlice == 8 && n >= kSlice; p += kSlice, n -= kSlice) {
+#if !defined(__OPTIMIZE_SIZE__)
+    for (; n >= kSlice; p += kSlice, n -= kSlice) {
         const std::uint32_t low = load32(p) ^ crc, high = load32(p + 4);
         // The half that does not wait for the previous step comes first.
         crc = t[3][high & 0xff] ^ t[2][(high >> 8) & 0xff] ^ t[1][(high >> 16) & 0xff] ^ t[0][high >> 24] ^
               t[7][low & 0xff] ^ t[6][(low >> 8) & 0xff] ^ t[5][(low >> 16) & 0xff] ^ t[4][low >> 24];
     }
-    for (; n; ++p, --n) crc = (crc >> 8) ^ t[0][(crc ^ std::to_integer<std::uint32_t>(*p)) & 0xff];
+#endif
+    for (; n; ++p, --n) {
+        crc ^= std::to_integer<std::uint32_t>(*p);
+        for (int bit = 0; bit < 8; bit += kBits) crc = (crc >> kBits) ^ t[0][crc & (kEntries - 1)];
+    }
     return ~crc;
 }
 

@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-struct ModelAccess {
+struct [[gnu::visibility("hidden")]] ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
     [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model& model) noexcept;
 

@@ -20,15 +20,13 @@ namespace {
 }  // namespace
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
-                    const char* isa) noexcept {
+                    const SessionOptions& options) noexcept {
     ArenaMap map;
     Plan plan;
     if (Status status = lay_out(Planned::session, model.config(), limits, map, plan); !status.ok()) return status;
-    const Kernels* kernels = find_kernels(isa);
-    if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;
     auto* state = reinterpret_cast<SessionState*>(arena.data());
-    if (Status status = start_workspace(&state->workspace, model, plan.limits, map, arena.data(), kernels);
+    if (Status status = start_workspace(&state->workspace, model, plan.limits, map, arena.data(), options);
         !status.ok())
         return status;
     new (&state->cache) Cache;

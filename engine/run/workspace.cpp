@@ -21,7 +21,7 @@ struct Work {
 
 void work(void* context, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(context);
-    // Not limits.n_threads: within the host's own parallel region OpenMP may give fewer.
+    // Not limits.n_threads: another thread than the workspace's maker may have fewer.
     Pass pass(w.input, w.workspace, member, w.serial ? 1 : team_size(*w.workspace.team));
     run_pass(pass);
 }
@@ -29,12 +29,8 @@ void work(void* context, std::uint32_t member) noexcept {
 }  // namespace
 
 std::uint32_t default_threads() noexcept {
-#ifdef FOVEA_OPENMP
-    const std::uint32_t n = fast_cores();
+    const std::uint32_t n = has_threads() ? fast_cores() : 1;
     return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
-#else
-    return 1;  // make_threads has no more to give
-#endif
 }
 
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
@@ -55,9 +51,12 @@ Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexc
 }
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
-                       std::byte* arena, const Kernels* kernels) noexcept {
+                       std::byte* arena, const SessionOptions& options) noexcept {
+    const Kernels* kernels = find_kernels(options.isa);
+    if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     // Before the arena is touched: a session that is there already stays whole where this fails.
-    if (!make_threads(limits.n_threads)) return {Code::threads_unavailable, "threads", limits.n_threads, 1};
+    if (!options.executor.run && !make_threads(limits.n_threads))
+        return {Code::threads_unavailable, "threads", limits.n_threads, 1};
     const Model kept = model;  // which may lie in the arena, as that session's does
 
     // Padding of rows and caches is zero from here on: kernels write only what is real.
@@ -72,20 +71,18 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers());
     state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder);
     state->stacks[1].first_layer = n_encoder;
-    state->team = start_team(arena + map.team, limits.n_threads);
+    state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);
     return {};
 }
 
 Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena, Workspace& workspace,
-                      const char* isa) noexcept {
+                      const SessionOptions& options) noexcept {
     ArenaMap map;
     Plan plan;
     if (Status status = lay_out(Planned::workspace, model.config(), limits, map, plan); !status.ok()) return status;
-    const Kernels* kernels = find_kernels(isa);
-    if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;
     auto* state = reinterpret_cast<WorkspaceState*>(arena.data());
-    if (Status status = start_workspace(state, model, plan.limits, map, arena.data(), kernels); !status.ok())
+    if (Status status = start_workspace(state, model, plan.limits, map, arena.data(), options); !status.ok())
         return status;
     WorkspaceAccess::set(workspace, state);
     return {};

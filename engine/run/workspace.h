@@ -61,9 +61,10 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 /// What every arena must be before it is used. Errors: arena_too_small, misaligned.
 [[nodiscard]] Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept;
 
-/// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's.
+/// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's. Errors, the arena untouched:
+/// isa_unavailable, threads_unavailable.
 [[nodiscard]] Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits,
-                                     const ArenaMap& map, std::byte* arena, const Kernels* kernels) noexcept;
+                                     const ArenaMap& map, std::byte* arena, const SessionOptions& options) noexcept;
 
 /// forward for steps whose number is known to fit; see fovea/workspace.h.
 [[nodiscard]] Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept;

@@ -15,11 +15,12 @@
 #include <cstdint>
 #include <span>
 
+#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 struct PoolState;  // lives at the start of the pool's arena; engine/run/kv_cache.h
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <span>
 
-namespace fovea {
+#include "fovea/export.h"
+
+namespace fovea FOVEA_API {
 
 /// CRC-32C (Castagnoli et al. 1993; polynomial 0x1edc6f41, reflected, inverted before and after; RFC 3720, appendix
 /// B.4). Composes: crc32c(b, crc32c(a)) is the checksum of a followed by b, so a stream needs no buffer.

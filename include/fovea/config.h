@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <span>
 
+#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 using Token = std::uint32_t;
 

@@ -12,9 +12,10 @@
 #include <cstdint>
 #include <span>
 
+#include "fovea/export.h"
 #include "fovea/session.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 /// Which keys a query may not see, and what is added to its scores. At most one of the two pointers is set; neither: no
 /// mask. The element for (sequence, head, query, key) is at their strides' sum plus key; a stride of 0 repeats a mask

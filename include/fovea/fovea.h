@@ -11,15 +11,19 @@
 //
 // For models that give logits. A function does what the C++ one of its name does and refuses what that refuses, with
 // the same code: see model.h, session.h, tokenizer.h and sampler.h. There is no global state and no heap. Threads: one
-// session is used by one thread at a time and, where n_threads is above 1, always by the thread that made it; functions
+// session is used by one thread at a time, best by the one that made it, to which its threads belong; functions
 // without a session may be called by any thread at any time; any number of sessions share a file. Pointers are to valid
 // memory unless NULL is said to do; a call that fails changes nothing but what its comment names. Structs start with
-// their size as the caller knows it: FOVEA_BAD_ARGUMENT where it is not.
+// their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which count as zero or are
+// not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written as zero.
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)  // a shared library shows what is declared here
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -148,5 +152,8 @@ size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32
 
 #ifdef __cplusplus
 }
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
 #endif
 #endif

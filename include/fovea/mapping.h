@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <span>
 
+#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 /// Owns a read-only mapping; movable. An empty file gives empty bytes. Replace a mapped file by renaming another over it:
 /// one that is shortened in place takes its pages away, and reading them ends the process.

@@ -6,9 +6,10 @@
 #include <string_view>
 
 #include "fovea/config.h"
+#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 struct SectionRecord;  // engine/model/format.h
 struct TensorRecord;   // engine/model/format.h

@@ -5,9 +5,10 @@
 #include <cstdint>
 
 #include "fovea/config.h"
+#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 /// What a session or a workspace must be able to hold. The defaults work for every model.
 struct Limits {

@@ -4,9 +4,10 @@
 #include <span>
 
 #include "fovea/config.h"
+#include "fovea/export.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 struct SamplerOptions {
     float temperature = 0.0f;     ///< 0: greedy

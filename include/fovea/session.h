@@ -16,12 +16,13 @@
 #include <span>
 
 #include "fovea/cache.h"
+#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 #include "fovea/workspace.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 struct SessionState;  // lives at the start of the arena; engine/run/session.h
 
@@ -48,15 +49,21 @@ private:
 
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
 /// The arena and the model's bytes must outlive the session.
-///   isa   nullptr: the best this CPU has; else one of isa_names()
-/// Call forward from the thread that called this. With n_threads above 1 the threads are OpenMP's. A smaller parallel
-/// region of the host's own on this thread may discard them. As many are kept as this thread's largest session wanted,
-/// and smaller ones then wait for them all. A forked child has none of them: it makes its sessions in a new thread (in the
-/// forked one, after a session of several threads: threads_unavailable).
+/// Threads: with n_threads above 1 and no executor, the calling thread gets n_threads − 1 threads, which all its
+/// sessions share, which sleep between calls, and which end with it. No later call makes any. A session may be used by
+/// another thread than its maker's, by one at a time: it then runs on that thread and those made for it, so perhaps on it
+/// alone. A forked child has its parent's sessions and none of their threads; sessions made there get new ones.
+/// With an executor no thread is made here.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
-/// isa_unavailable, threads_unavailable.
+/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
-                                  Session& session, const char* isa = nullptr) noexcept;
+                                  Session& session, const SessionOptions& options = {}) noexcept;
+
+/// The same with an instruction set's name, nullptr for the best.
+[[nodiscard]] inline Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
+                                         Session& session, const char* isa) noexcept {
+    return make_session(model, limits, arena, session, SessionOptions{.isa = isa});
+}
 
 /// Appends `tokens` to the session and computes logits.
 ///

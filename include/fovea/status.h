@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
-namespace fovea {
+#include "fovea/export.h"
+
+namespace fovea FOVEA_API {
 
 enum class Code : std::uint8_t {
     ok,

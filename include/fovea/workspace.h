@@ -17,11 +17,12 @@
 
 #include "fovea/cache.h"
 #include "fovea/config.h"
+#include "fovea/export.h"
 #include "fovea/model.h"
 #include "fovea/plan.h"
 #include "fovea/status.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 inline constexpr std::uint32_t kMaxThreads = 256;
 /// A good Limits::n_threads: the fast cores this thread may run on; 1 in a build without threads. Never above kMaxThreads.
@@ -39,10 +40,44 @@ private:
     WorkspaceState* state_ = nullptr;
 };
 
+/// A host's own threads for a session or a workspace, in place of the engine's. Called once or several times in each call of forward or
+/// encode whose work is worth sharing, n_members being Limits::n_threads:
+///
+///     void run(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+///              void* argument);
+///
+/// It calls work(argument, member) once for each member from 0 to n_members − 1 and returns when all calls have returned.
+/// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
+/// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. What the caller wrote
+/// before is seen by every member, and what members wrote by the caller after. `work` neither throws nor allocates.
+/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread):
+///
+///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
+///     #pragma omp parallel num_threads(n_members)
+///         work(argument, omp_get_thread_num());
+///     }
+struct Executor {
+    void (*run)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
+                void* argument) = nullptr;  ///< nullptr: the engine's own threads
+    void* context = nullptr;                ///< handed to run; must outlive the session or workspace
+};
+
+/// How a session or a workspace is run. Nothing here changes a bit of any result, or the plan.
+struct SessionOptions {
+    const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best that this CPU has
+    Executor executor{};        ///< the host's threads; by default the engine makes its own
+};
+
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a workspace and starts its threads.
 /// The arena and the model's bytes must outlive it. Threads and errors are those of make_session.
 [[nodiscard]] Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena,
-                                    Workspace& workspace, const char* isa = nullptr) noexcept;
+                                    Workspace& workspace, const SessionOptions& options = {}) noexcept;
+
+/// The same with an instruction set's name, nullptr for the best.
+[[nodiscard]] inline Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena,
+                                           Workspace& workspace, const char* isa) noexcept {
+    return make_workspace(model, limits, arena, workspace, SessionOptions{.isa = isa});
+}
 
 /// Tokens for one sequence.
 struct Step {
@@ -92,8 +127,8 @@ struct AttentionWeights {
 /// pass takes. Errors: bad_argument (no such layer).
 [[nodiscard]] Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexcept;
 
-/// A tap on intermediate results: called on the calling thread between phases, one row at a time, with the row's
-/// position (for encode and several steps its number among all sequences' rows), the layer's number (n_layers for what
+/// A tap on intermediate results: called by member 0, without an executor the calling thread, between phases, one row at
+/// a time, with the row's position (for encode and several steps its number among all sequences' rows), the layer's number (n_layers for what
 /// follows the last), the operation's name and the row in float32. Slows a pass; meant for finding differences.
 struct Trace {
     void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,

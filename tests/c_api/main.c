@@ -1,4 +1,5 @@
 /* The C interface as a C11 program has it, over a model that `fovea embed` made part of the program. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,15 +37,55 @@ static uint64_t hash_logits(uint64_t hash, const float* logits, uint32_t n) {
     return hash;
 }
 
+/* What a caller has who was compiled with a later header. */
+typedef struct {
+    fovea_limits known;
+    uint64_t later;
+} later_limits;
+typedef struct {
+    fovea_plan known;
+    uint64_t later;
+} later_plan;
+
+/* Structs of callers that know fewer fields than the library, or more. */
+static void test_struct_sizes(const fovea_plan* plan) {
+    const void* const file = fovea_model;
+    const fovea_limits limits = limits_of_test();
+    fovea_plan less = {.struct_size = offsetof(fovea_plan, arena_bytes), .arena_bytes = 7};
+    CHECK(fovea_make_plan(file, model_bytes(), &limits, &less).code == FOVEA_OK);
+    CHECK(less.struct_size == offsetof(fovea_plan, arena_bytes) && less.vocab_size == plan->vocab_size);
+    CHECK(less.arena_bytes == 7 && less.max_tokens == 0);
+    less.struct_size = 3;
+    less.vocab_size = 0;
+    CHECK(fovea_make_plan(file, model_bytes(), &limits, &less).code == FOVEA_BAD_ARGUMENT);
+    CHECK(less.vocab_size == 0);
+    later_plan more = {{.struct_size = sizeof more}, 9};
+    CHECK(fovea_make_plan(file, model_bytes(), &limits, &more.known).code == FOVEA_OK);
+    CHECK(more.known.struct_size == sizeof more && more.known.arena_bytes == plan->arena_bytes && more.later == 0);
+
+    /* Without the number of threads, the cache's type and the instruction set, which the caller's memory happens to hold. */
+    fovea_limits old = limits;
+    old.struct_size = offsetof(fovea_limits, n_threads);
+    old.n_threads = 9999;
+    old.kv_type = 9;
+    fovea_plan other = {.struct_size = sizeof other};
+    CHECK(fovea_make_plan(file, model_bytes(), &old, &other).code == FOVEA_OK);
+    CHECK(other.arena_bytes == plan->arena_bytes);
+    old.struct_size = 0;
+    CHECK(fovea_make_plan(file, model_bytes(), &old, &other).code == FOVEA_BAD_ARGUMENT);
+    old.struct_size = 0xcccccccc;
+    CHECK(fovea_make_plan(file, model_bytes(), &old, &other).code == FOVEA_BAD_ARGUMENT);
+    later_limits new = {limits, 0};
+    new.known.struct_size = sizeof new;
+    CHECK(fovea_make_plan(file, model_bytes(), &new.known, &other).code == FOVEA_OK);
+    ((unsigned char*)&new)[sizeof new - 1] = 1;
+    const fovea_status status = fovea_make_plan(file, model_bytes(), &new.known, &other);
+    CHECK(status.code == FOVEA_BAD_ARGUMENT && status.had == 1);
+}
+
 static void test_plan(fovea_plan* plan) {
     const void* const file = fovea_model;
     fovea_limits limits = limits_of_test();
-    fovea_plan other = {.struct_size = sizeof other - 8};
-    CHECK(fovea_make_plan(file, model_bytes(), &limits, &other).code == FOVEA_BAD_ARGUMENT);
-    CHECK(other.arena_bytes == 0);
-    limits.struct_size += 4;
-    CHECK(fovea_make_plan(file, model_bytes(), &limits, plan).code == FOVEA_BAD_ARGUMENT);
-    limits = limits_of_test();
     CHECK(fovea_make_plan(file, model_bytes() - 1, &limits, plan).code == FOVEA_TRUNCATED);
     CHECK(fovea_make_plan(fovea_model + 1, 100, &limits, plan).code == FOVEA_MISALIGNED);
     CHECK(fovea_verify(file, model_bytes()).code == FOVEA_OK);
@@ -150,6 +191,11 @@ static void test_text(fovea_session* session, const uint32_t* tokens, size_t n) 
     CHECK(strcmp(first, kAnswer) == 0);
     fovea_sampler sampler = {.struct_size = sizeof sampler, .temperature = -1};
     CHECK(fovea_set_sampler(session, &sampler).code == FOVEA_BAD_ARGUMENT);
+    sampler.struct_size = 2;
+    CHECK(fovea_set_sampler(session, &sampler).code == FOVEA_BAD_ARGUMENT);
+    sampler.struct_size = offsetof(fovea_sampler, temperature); /* its negative temperature is not looked at */
+    CHECK(fovea_set_sampler(session, &sampler).code == FOVEA_OK);
+    sampler.struct_size = sizeof sampler;
     sampler.temperature = 3;
     sampler.seed = 7;
     char* texts[] = {first, second};
@@ -178,6 +224,7 @@ int main(int argc, char** argv) {
     CHECK(fovea_api_version() == FOVEA_API_VERSION);
     CHECK((size_t)fovea_model % 64 == 0);
     test_plan(&plan);
+    test_struct_sizes(&plan);
     fovea_session* session = test_session(&plan);
     if (n_failed) return 1;
     const size_t n = test_encode(session, &plan, tokens);

@@ -6,7 +6,7 @@
 #include "fovea/model.h"
 #include "fovea/session.h"
 
-#if defined(__AVX2__) || defined(FOVEA_OPENMP) || defined(FOVEA_TABLES)
+#if defined(__AVX2__) || defined(FOVEA_THREADS) || defined(FOVEA_TABLES)
 #error "a flag or definition of the engine's leaked into its consumer"
 #endif
 

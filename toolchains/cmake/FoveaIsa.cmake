@@ -22,7 +22,8 @@ function(fovea_isa name)
   add_library(${object} OBJECT ${PROJECT_SOURCE_DIR}/engine/kernels/isa/${name}.cpp)
   target_compile_features(${object} PRIVATE cxx_std_20)
   set_target_properties(${object} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
-                                             INTERPROCEDURAL_OPTIMIZATION OFF)
+                                             INTERPROCEDURAL_OPTIMIZATION OFF CXX_VISIBILITY_PRESET hidden
+                                             VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${isa_FLAGS})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -3,10 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -197,21 +193,6 @@ TEST_CASE("make_session: a session's own model and limits may plan what takes it
     CHECK(make_session(session.model(), session.limits(), std::span(arena).first(64), session).code ==
           Code::arena_too_small);
     CHECK(session.kv_len() == tokens.size());
-#if defined(_OPENMP)  // which gives no threads within a region of the host's own
-    Status status;
-    omp_set_dynamic(0);
-    omp_set_max_active_levels(1);
-#pragma omp parallel num_threads(2)
-    {
-#pragma omp master
-        status = make_session(session.model(), {.max_kv_len = 40, .n_threads = 2}, arena, session);
-    }
-    CHECK(status.code == Code::threads_unavailable);
-    CHECK(session.kv_len() == tokens.size());
-    REQUIRE(rewind(session, 29).ok());
-    REQUIRE(forward(session, std::span(tokens).last(1), second).ok());
-    CHECK(std::memcmp(first.data(), second.data(), vocab_size * sizeof(float)) == 0);
-#endif
     REQUIRE(make_session(session.model(), session.limits(), arena, session).ok());
     CHECK(session.kv_len() == 0);
     CHECK(session.model().config().decoder.n_layers == small.model.config().decoder.n_layers);

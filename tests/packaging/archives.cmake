@@ -1,0 +1,30 @@
+# Makes the archives that `cpack` makes and looks into them.
+#   -D CPACK=cpack  -D BUILD=the project's build  -D SCRATCH=directory
+cmake_minimum_required(VERSION 3.22)
+file(REMOVE_RECURSE ${SCRATCH})
+execute_process(COMMAND ${CPACK} -B ${SCRATCH} WORKING_DIRECTORY ${BUILD} RESULT_VARIABLE failed
+                OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(failed)
+  message(FATAL_ERROR "cpack: expected status 0, got ${failed}\n${output}")
+endif()
+set(wanted bin/fovea lib[^\n]*/libfovea\\. include/fovea/fovea\\.h include/fovea/version\\.h lib[^\n]*/fovea-config\\.cmake
+           lib[^\n]*/fovea\\.pc share/doc/fovea/LICENSE share/doc/fovea/README\\.md share/man/man1/fovea\\.1
+           share/bash-completion/completions/fovea)
+file(GLOB archives ${SCRATCH}/*.tar.gz ${SCRATCH}/*.deb)
+file(GLOB deb ${SCRATCH}/*.deb)
+if(NOT archives MATCHES "\\.tar\\.gz" OR (output MATCHES "DEB" AND NOT deb))
+  message(FATAL_ERROR "cpack: expected archives, got '${archives}'\n${output}")
+endif()
+foreach(archive IN LISTS archives)
+  if(archive MATCHES "\\.deb$")
+    execute_process(COMMAND dpkg-deb --contents ${archive} OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+  else()
+    execute_process(COMMAND ${CMAKE_COMMAND} -E tar tf ${archive} OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  foreach(name IN LISTS wanted)
+    if(NOT names MATCHES "/${name}")
+      message(FATAL_ERROR "${archive}: expected ${name}, got\n${names}")
+    endif()
+  endforeach()
+  message(STATUS "${archive}: whole")
+endforeach()

@@ -1,0 +1,19 @@
+# The shared library: what it shows, and a static twin of the same objects with its insides.
+
+# Instances of the C++ library's inline functions are visible whatever our flags say; the linker leaves out all that is
+# not ours. Threads of a pool live as long as the thread that made them, so the library cannot be unloaded.
+if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|.*BSD)$")
+  target_link_options(fovea PRIVATE -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/fovea.map -Wl,-z,nodelete)
+  set_property(TARGET fovea APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fovea.map)
+endif()
+# Nothing of the C++ library is wanted, so a C program that links this needs none.
+set_target_properties(fovea PROPERTIES LINKER_LANGUAGE C)
+
+add_library(fovea_inside STATIC $<TARGET_OBJECTS:fovea>)
+add_library(fovea::inside ALIAS fovea_inside)
+set_target_properties(fovea_inside PROPERTIES LINKER_LANGUAGE CXX)
+target_compile_features(fovea_inside INTERFACE cxx_std_20)
+target_include_directories(fovea_inside INTERFACE ${PROJECT_SOURCE_DIR}/include)
+if(FOVEA_THREADS)
+  target_link_libraries(fovea_inside INTERFACE Threads::Threads)
+endif()
