@@ -254,7 +254,52 @@ private:
     std::vector<float> rows_, out_;
 };
 
+/// Sequences of one pass: a prompt beside single tokens, forks that copy a page, saved and restored caches.
+class StepsRun {
+public:
+    StepsRun(std::uint32_t n_threads, const char* isa)
+        : model_(llama_config(2, 48, 6, 2, 8, 88, 300), Type::q8),
+          tokens_(some_tokens(200, model_.model.config().decoder.vocab_size)),
+          logits_(model_.model.config().decoder.vocab_size),
+          saved_(1 << 20) {
+        const Limits limits{.max_batch = 64, .n_threads = n_threads, .max_sequences = 4};
+        Plan plan;
+        PoolPlan caches;
+        expect(make_workspace_plan(model_.model.config(), limits, plan).ok(), "make_workspace_plan");
+        expect(make_pool_plan(model_.model.config(), {.max_sequences = 4}, caches).ok(), "make_pool_plan");
+        arena_.resize(plan.arena_bytes);
+        pages_.resize(caches.arena_bytes);
+        expect(make_workspace(model_.model, limits, arena_, workspace_, isa).ok(), "make_workspace");
+        expect(make_pool(model_.model, caches.limits, pages_, pool_).ok(), "make_pool");
+    }
+
+    void go() {
+        const std::span<const Token> tokens = tokens_;
+        Cache a, b, c;
+        std::size_t n = 0;
+        expect(make_cache(pool_, a).ok() && make_cache(pool_, b).ok(), "make_cache");
+        const Step prompts[] = {{a, tokens.first(150), logits_}, {b, tokens.first(1), {}}};
+        expect(forward(workspace_, prompts).ok(), "forward, a prompt beside a token");
+        expect(fork_cache(a, c).ok(), "fork_cache");
+        const Step forks[] = {{a, tokens.first(1), logits_}, {b, tokens.first(3), {}}, {c, tokens.subspan(7, 2), {}}};
+        expect(forward(workspace_, forks).ok(), "forward, forks");
+        expect(save_cache(a, saved_, n).ok(), "save_cache");
+        expect(restore_cache(b, std::span(saved_).first(n)).ok(), "restore_cache");
+        expect(rewind(c, 5).ok() && end_cache(a).ok() && end_cache(b).ok() && end_cache(c).ok(), "end_cache");
+    }
+
+private:
+    SmallModel model_;
+    AlignedBytes arena_, pages_;
+    Workspace workspace_;
+    CachePool pool_;
+    std::vector<Token> tokens_;
+    std::vector<float> logits_;
+    std::vector<std::byte> saved_;
+};
+
 int run(std::uint32_t n_threads) {
+    std::deque<StepsRun> steps;
     std::deque<TextRun> text;
     std::deque<LargeRun> large;
     std::deque<AttendRun> heads;
@@ -262,6 +307,7 @@ int run(std::uint32_t n_threads) {
     for (const char* isa : isa_names()) {
         text.emplace_back(n_threads, isa);
         heads.emplace_back(n_threads, isa);
+        steps.emplace_back(n_threads, isa);
         for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(type, n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
@@ -284,6 +330,7 @@ int run(std::uint32_t n_threads) {
     for (LargeRun& r : large) r.go();
     for (AttendRun& r : heads) r.go();
     for (EncodeRun& r : stacks) r.go();
+    for (StepsRun& r : steps) r.go();
     counting = false;
 
     if (problem) return report(std::string("no_alloc: failed: ") + problem + "\n"), 1;
