@@ -1,8 +1,10 @@
 // Matrices times rows, on one thread, every instruction set and type: many rows beside the peak of FMA or of exact
-// products of bytes, one row beside the read bandwidth over the same weights; and packing rows for them.
+// products of bytes, one row beside the read bandwidth over the same weights, few rows beside one; and packing rows.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
 
 #include "convert/writer.h"
@@ -25,6 +27,10 @@ constexpr Shape kShapes[] = {{2048, 2048, 512}, {576, 576, 512}, {192, 576, 512}
                              {576, 1536, 512},  {2048, 2048, 1}, {576, 576, 1},   {192, 576, 1},
                              {1536, 576, 1},    {576, 1536, 1},  {49152, 576, 1}};
 
+/// Few rows, as of sequences that are decoded together: gate and up of SmolLM2-135M and of TinyLlama-1.1B.
+constexpr Shape kFewShapes[] = {{3072, 576, 0}, {11264, 2048, 0}};
+constexpr std::uint32_t kFew[] = {2, 4, 8, 12, 13, 16, 20, 24};
+
 /// A matrix in panels, as often as it takes so that one row's product finds none of it in a cache, and rows for it.
 class Operands {
 public:
@@ -33,11 +39,12 @@ public:
           type_(type),
           stride_(panel_stride_for(type, shape.n_cols)),
           matrix_bytes_(stride_ * n_panels()),
-          n_copies_(shape.seq_len > 1 ? 1 : (kStreamedBytes + matrix_bytes_ - 1) / matrix_bytes_),
+          n_copies_(shape.seq_len > kFewRows ? 1 : (kStreamedBytes + matrix_bytes_ - 1) / matrix_bytes_),
           weights_(matrix_bytes_ * n_copies_),
           rows_(std::size_t{shape.seq_len} * shape.n_cols),
           packed_(static_cast<std::size_t>(operand_bytes(type, shape.seq_len, shape.n_cols))),
-          out_(std::size_t{shape.seq_len} * n_panels() * kLanes) {
+          out_(std::size_t{shape.seq_len} * n_panels() * kLanes),
+          n_packed_(shape.seq_len) {
         Numbers numbers;
         fill_elements(type, numbers, weights_);
         fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(rows_)));
@@ -49,9 +56,13 @@ public:
 
     [[nodiscard]] std::span<const std::byte> rows() const { return std::as_bytes(std::span(rows_)); }
 
-    void pack(const Kernels& kernels) {
-        for (std::uint32_t row = 0, block = row_block(shape_.seq_len); row < shape_.seq_len; row += block) {
-            const std::uint32_t n = std::min(block, shape_.seq_len - row);
+    void pack(const Kernels& kernels) { pack(kernels, shape_.seq_len); }
+
+    /// The first n_rows rows, for the products that follow.
+    void pack(const Kernels& kernels, std::uint32_t n_rows) {
+        n_packed_ = n_rows;
+        for (std::uint32_t row = 0, block = row_block(n_rows); row < n_rows; row += block) {
+            const std::uint32_t n = std::min(block, n_rows - row);
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))
@@ -71,7 +82,7 @@ public:
                                             .panel_begin = 0,
                                             .panel_end = n_panels(),
                                             .operand = packed_.data(),
-                                            .seq_len = shape_.seq_len,
+                                            .seq_len = n_packed_,
                                             .bias = nullptr,
                                             .out = out_.data(),
                                             .out_stride = std::size_t{n_panels()} * kLanes,
@@ -91,6 +102,7 @@ private:
     AlignedFloats rows_;
     AlignedBytes packed_;
     AlignedFloats out_;
+    std::uint32_t n_packed_;
 };
 
 void multiply(benchmark::State& state, const Kernels& kernels, Type type, const Shape& shape) {
@@ -101,6 +113,29 @@ void multiply(benchmark::State& state, const Kernels& kernels, Type type, const 
                                                  : fma_ceiling(kernels.isa, 1);
     const double amount = many ? operands.n_operations() : static_cast<double>(operands.weights().size());
     run_rounds(state, ceiling, amount, [&] { operands.multiply(kernels); });
+}
+
+/// Bytes of weights a second that one row's product reads: what few rows reach while they wait for memory alone.
+Ceiling one_row_ceiling(const Kernels& kernels, Operands& operands, std::uint32_t n_rows) {
+    return {"GB_s", [&kernels, &operands, n_rows] {
+                operands.pack(kernels, 1);
+                double fastest = 1e9;
+                for (int i = 0; i < 3; ++i) {
+                    const auto start = std::chrono::steady_clock::now();
+                    operands.multiply(kernels);
+                    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+                    fastest = std::min(fastest, taken.count());
+                }
+                operands.pack(kernels, n_rows);
+                return static_cast<double>(operands.weights().size()) / fastest;
+            }};
+}
+
+/// Few rows beside one: share_of_peak is the time of one row's product over that of all rows' products.
+void multiply_few(benchmark::State& state, const Kernels& kernels, Type type, const Shape& shape) {
+    Operands operands(type, shape);
+    run_rounds(state, one_row_ceiling(kernels, operands, shape.seq_len), static_cast<double>(operands.weights().size()),
+               [&] { operands.multiply(kernels); });
 }
 
 /// Bytes of rows a second, beside reading the rows.
@@ -125,6 +160,15 @@ void add_matmul_suite() {
                 add(named("matmul", type, shape),
                     [&kernels, type, shape](benchmark::State& state) { multiply(state, kernels, type, shape); });
             }
+        for (Shape shape : kFewShapes)
+            for (const std::uint32_t n : kFew)
+                for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
+                    if (scalar) continue;
+                    shape.seq_len = n;
+                    add(named("few", type, shape), [&kernels, type, shape](benchmark::State& state) {
+                        multiply_few(state, kernels, type, shape);
+                    });
+                }
         for (const Type type : {Type::f32, Type::q8})
             add(named("pack", type, kShapes[1]),
                 [&kernels, type](benchmark::State& state) { pack(state, kernels, type, kShapes[1]); });

@@ -163,7 +163,7 @@ requires(is_quantized(Q::kType)) void tiles_product(const Block<Q, kPanels>& b, 
                 asm volatile("" : "+r"(sum) : : "memory");  // as above
                 const std::size_t n_packed = tiles[t].packed;
                 const auto* x = reinterpret_cast<const std::byte*>(tiles[t].operand + offset * n_packed);
-                const auto fetch = [&, line = t % 2 * 64](std::size_t pair) __attribute__((always_inline)) {
+                const auto fetch = [&, line = t % 2 * 64 ](std::size_t pair) __attribute__((always_inline)) {
                     fetch_pair<true>(weight, group, pair, ahead + line);
                 };
                 if (tiles[t].n_rows == kRows)

@@ -108,8 +108,10 @@ void block_product(const Block<W, kPanels>& b) {
     }
     const auto fetch = [&](std::size_t col) {
         if constexpr (kFetch != Fetch::nothing) {
+            const std::size_t at =
+                col * b.ahead_step + (kFetch == Fetch::first && col >= b.ahead_cols ? b.ahead_jump : 0);
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                __builtin_prefetch(b.ahead[p] + col * b.ahead_step, 0, static_cast<int>(kFetch));
+                __builtin_prefetch(b.ahead[p] + at, 0, static_cast<int>(kFetch));
             }
         }
     };

@@ -84,6 +84,10 @@ void check_matmul(const Kernels& k) {
                              ++seed);
         for (std::uint32_t seq_len = 1; seq_len <= 25; ++seq_len)
             check_matmul(k, {.n_rows = 100, .n_cols = 33, .seq_len = seq_len, .extra_stride = 3}, type, ++seed);
+        // Tiles of rows that share weights, over more columns than they take at a time; and blocks of rows beyond them.
+        for (const std::uint32_t seq_len : {5u, 7u, 11u, 13u, 16u, 19u, 23u, 24u, 26u, 37u, 49u})
+            check_matmul(k, {.n_rows = 72, .n_cols = 601 + seq_len, .seq_len = seq_len, .bias = true}, type, ++seed);
+        check_matmul(k, {.n_rows = 40, .n_cols = 150, .seq_len = 205, .extra_stride = 1}, type, ++seed);
         // Every way to finish.
         for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
             for (const Activation activation : kActivations)
@@ -443,6 +447,17 @@ void check_table(const Kernels& k) {
 }
 
 }  // namespace
+
+TEST_CASE("row_block: as few blocks as can be, none larger than kRowBlock, none empty, of one size but for the last") {
+    for (std::uint32_t n_rows = 1; n_rows <= 2000; ++n_rows) {
+        CAPTURE(n_rows);
+        const std::uint32_t block = row_block(n_rows), n_blocks = (n_rows + kRowBlock - 1) / kRowBlock;
+        CHECK(block <= kRowBlock);
+        CHECK(block * n_blocks >= n_rows);
+        CHECK(block * (n_blocks - 1) < n_rows);
+        if (n_rows <= kFewRows) CHECK(block * n_blocks - n_rows < n_blocks);
+    }
+}
 
 TEST_CASE("kernels: every instruction set gives the scalar bits") {
     for (const Kernels* k : tables()) check_table(*k);
