@@ -246,7 +246,7 @@ TEST_CASE("writer: targets that can't be") {
     const ModelSource source = random_model(llama_config(), 5);
     TemporaryFolder folder;
     CHECK(contains(refusal_of([&] { write_file(source, folder.path(), {}); }), "regular file"));
-    CHECK(contains(refusal_of([&] { write_file(source, folder / "none/m.fovea", {}); }), "can't create"));
+    CHECK(contains(refusal_of([&] { write_file(source, folder / "none/m.fovea", {}); }), "m.fovea.part-"));
     CHECK(contains(refusal_of([&] { write_file(source, "/dev/full", {}); }), "regular file"));
     write_text(folder / "target", "older");
     fs::create_symlink(folder / "target", folder / "link");
