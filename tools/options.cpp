@@ -45,9 +45,10 @@ std::uint64_t read_count(const std::string& what, const std::string& text, std::
     std::uint64_t value = 0;
     const char* end = text.data() + text.size();
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || stopped != end || value < least || value > most)
-        throw bad_value(what, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), text);
-    return value;
+    if (error == std::errc{} && stopped == end && value >= least && value <= most) return value;
+    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    const std::string range = std::to_string(least) + " to " + std::to_string(most);
+    throw bad_value(what, is_number ? range : "a whole number from " + range, text);
 }
 
 std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text, std::uint32_t most) {

@@ -163,7 +163,7 @@ TEST_CASE("refusals: files that are not what they should be") {
         std::string flipped = text;
         flipped.back() ^= 1;
         write_text(spoiled.folder() / "flipped.fovea", flipped);
-        check_has(spoiled.line("flipped.fovea"), {"flipped.fovea: checksum"});
+        check_has(spoiled.line("flipped.fovea"), {"flipped.fovea: weights: expected crc "});
     }
     SUBCASE("a Fovea file whose tensors share their bytes") {
         AlignedBytes file = write_bytes(random_model(llama_config(), 1), {});
@@ -272,7 +272,7 @@ TEST_CASE("refusals: safetensors headers that lie about their size, or are no JS
     std::string nested(8, '\0');
     const std::uint64_t n = deep.size();
     std::memcpy(nested.data(), &n, sizeof n);
-    check_has(line_of(nested + deep), {"header: want"});
+    check_has(line_of(nested + deep), {"header: expected"});
     std::string objects = R"({"a":{)";
     for (int i = 0; i < 100'000; ++i) objects += '"' + std::to_string(i) + R"(":{},)";
     const std::uint64_t objects_bytes = objects.size();

@@ -189,7 +189,7 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
     check_has(refusal_of_spoiled(
                   "gpt2",
                   [](std::string& bytes) { bytes[bytes.find("tokenizer.ggml.merges") + 21 + 4 + 4 + 8 + 8] = '\x01'; }),
-              {"tokenizer.ggml.merges: number 0: want"});
+              {"tokenizer.ggml.merges: number 0: expected"});
     check_has(refusal_of_spoiled(
                   "pieces",
                   [](std::string& bytes) {
