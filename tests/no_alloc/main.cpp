@@ -334,7 +334,7 @@ int run(std::uint32_t n_threads) {
     counting = false;
 
     if (problem) return report(std::string("no_alloc: failed: ") + problem + "\n"), 1;
-    if (n_calls) return report("no_alloc: want 0 calls of the allocator, had " + std::to_string(n_calls) + "\n"), 1;
+    if (n_calls) return report("no_alloc: expected 0 calls of the allocator, got " + std::to_string(n_calls) + "\n"), 1;
     report("no_alloc: 0 calls of the allocator, 0 system calls but for waiting, " + std::to_string(n_threads) +
            " threads\n");
     finished = true;

@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     const std::uint64_t n_tokens = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
     const std::uint64_t n_sessions = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100;
     if (!n_tokens || !n_sessions || n_tokens % n_sessions || n_sessions > 10000) {
-        std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS, want a multiple and up to 10000\n");
+        std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS: expected a multiple and up to 10000\n");
         return 2;
     }
     const std::uint64_t n_steps = n_tokens / n_sessions, n_settled = n_steps / 10 + 1;

@@ -21,13 +21,13 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kUnlimited = 0xffffffffu;
+constexpr std::uint32_t kUnlimited = 0xffffffffu, kMostNew = kUnlimited - 1;
 
 struct RunOptions {
     CommonOptions common;
     ViewOptions view;
     std::string model, prompt, session;
-    bool has_prompt = false, has_n = false, echo = false, special = false;
+    bool has_prompt = false, echo = false, special = false;
     std::uint32_t n_new = 128, context = 0, top_k = 0;
     float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
     std::uint64_t seed = 0;
@@ -54,18 +54,18 @@ void write_piece(std::string_view piece) {
 std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t most = opened.model.config().decoder.max_positions;
     if (options.context > most)
-        throw Refusal("--context, want at most " + opened.name + "'s " + std::to_string(most) + " positions, had " +
+        throw Refusal("--context: expected at most " + opened.name + "'s " + std::to_string(most) + " positions, got " +
                       std::to_string(options.context));
     return options.context ? options.context : most;
 }
 
-/// How many new tokens fit: -n, which is refused where it doesn't, or as many of the default as do.
+/// How many new tokens there can be: -n, or as many as the context has room for behind the prompt.
 std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std::uint64_t context) {
-    const std::uint64_t wanted = n_prompt + (options.has_n ? options.n_new : 1);
-    if (n_prompt == 0) throw Refusal("prompt, want 1 token or more, had none", 2);
-    if (wanted > context)
-        throw Refusal("prompt and new tokens, want at most " + std::to_string(context) + " positions, had " +
-                      std::to_string(n_prompt) + " and " + std::to_string(options.has_n ? options.n_new : 1));
+    if (n_prompt == 0) throw Refusal("prompt: expected 1 token or more, got none", 2);
+    const std::uint64_t most = context - (options.n_new ? 1 : 0);  // one at least
+    if (n_prompt > most)
+        throw Refusal("prompt: expected at most " + std::to_string(most) + " tokens, which a context of " +
+                      std::to_string(context) + " has room for, got " + std::to_string(n_prompt));
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
 }
 
@@ -212,10 +212,10 @@ void run(RunOptions& options) {
     need_logits(opened);
     (void)need_tokenizer(opened);
     if (options.has_prompt) return run_once(options, opened);
-    if (options.common.json) throw Refusal("prompt, want -p TEXT with --json, had none", 2);
+    if (options.common.json) throw Refusal("prompt: expected -p TEXT with --json, got none", 2);
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
-    throw Refusal("prompt, want -p TEXT where standard input is no terminal, had none", 2);
+    throw Refusal("prompt: expected -p TEXT where standard input is no terminal, got none", 2);
 }
 
 }  // namespace
@@ -225,7 +225,15 @@ void add_run(CLI::App& app) {
     CLI::App& verb = *app.add_subcommand("run", "Continue a prompt, or show the built-in model");
     add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
     CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "the text to continue");
-    CLI::Option* n_new = add_count(verb, "-n", options->n_new, 0, kUnlimited - 1, "new tokens at most (default 128)");
+    verb.add_option_function<std::string>(
+            "-n",
+            [options](const std::string& text) {
+                options->n_new =
+                    text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
+            },
+            "new tokens at most (default 128); -1: as many as the context has room for")
+        ->type_name("N")
+        ->take_last();
     verb.add_flag("--echo", options->echo, "print the prompt first");
     add_real(verb, "--temp", options->temperature, 0, 1e30f, "temperature; 0, the default, takes the likeliest");
     add_count(verb, "--top-k", options->top_k, 0, kUnlimited, "sample among the K likeliest (0: all)");
@@ -247,14 +255,13 @@ void add_run(CLI::App& app) {
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     add_common(verb, options->common);
-    verb.callback([options, prompt, n_new] {
+    verb.callback([options, prompt] {
         check_view(options->view, options->common);
         if (options->view.wanted() && prompt->count() == 0)
-            throw Refusal("--weights and --picture, want -p TEXT with them, had none", 2);
+            throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
         if (!options->session.empty() && prompt->count() == 0)
-            throw Refusal("--session, want -p TEXT with it, had none", 2);
+            throw Refusal("--session: expected -p TEXT with it, got none", 2);
         options->has_prompt = prompt->count() > 0;
-        options->has_n = n_new->count() > 0;
         run(*options);
     });
 }
