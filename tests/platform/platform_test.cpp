@@ -289,9 +289,9 @@ TEST_CASE("team: after a barrier every member sees what all wrote before it") {
             Board& b = *static_cast<Board*>(context);
             for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
                 b.phase[member] = phase;
-                wait_team(*b.team);
+                barrier(*b.team);
                 for (std::uint32_t i = 0; i < team_size(*b.team); ++i) b.wrong += b.phase[i] != phase;
-                wait_team(*b.team);
+                barrier(*b.team);
             }
         };
         run_team(*board.team, work, &board);
@@ -315,9 +315,9 @@ TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
         const auto work = [](void* context, std::uint32_t) {
             Work& w = *static_cast<Work*>(context);
             for (std::uint32_t phase = 0; phase < kPhases; ++phase) {
-                for (std::uint32_t piece = take_piece(*w.team); piece < kPieces; piece = take_piece(*w.team))
+                for (std::uint32_t piece = claim_work(*w.team); piece < kPieces; piece = claim_work(*w.team))
                     ++w.done[piece];
-                wait_team(*w.team);
+                barrier(*w.team);
             }
         };
         for (int run = 0; run < 2; ++run) run_team(*all.team, work, &all);
@@ -342,7 +342,7 @@ TEST_CASE("team: members that wait for long sleep, and so does a team without wo
         Late& l = *static_cast<Late*>(context);
         if (member == 0) usleep(400'000);
         const std::uint64_t before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-        wait_team(*l.team);
+        barrier(*l.team);
         if (member == 1) l.waited_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
     };
     run_team(*late.team, work, &late);
@@ -364,7 +364,7 @@ struct Sum {
     static void work(void* context, std::uint32_t member) {
         Sum& s = *static_cast<Sum*>(context);
         const std::uint32_t n = team_size(*s.team);
-        wait_team(*s.team);
+        barrier(*s.team);
         s.done += 100 * (member + 1) / n - 100 * member / n;
     }
 };
