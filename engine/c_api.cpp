@@ -35,7 +35,7 @@ constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybod
 
 Status check_size(std::uint32_t size) noexcept {
     if (size >= sizeof size && size <= kMostStructBytes) return {};
-    return {Code::bad_argument, "as struct_size, from 4 to", kMostStructBytes, size};
+    return {Code::bad_argument, "struct_size at least 4 and at most", kMostStructBytes, size};
 }
 
 /// Reads a caller's struct of `bytes` into one of out_bytes. It may be of an older library, and then lacks the last fields,
@@ -46,7 +46,7 @@ Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexce
     if (Status s = check_size(size); !s.ok()) return s;
     const auto* bytes = static_cast<const unsigned char*>(given);
     for (; size > out_bytes; --size)
-        if (bytes[size - 1]) return {Code::bad_argument, "as a later field's byte", 0, bytes[size - 1]};
+        if (bytes[size - 1]) return {Code::bad_argument, "bytes of fields that this library does not know", 0, bytes[size - 1]};
     std::memset(out, 0, out_bytes);
     std::memcpy(out, given, size);
     return {};
@@ -129,7 +129,7 @@ fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea
     Prepared p;
     if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
     const std::uint64_t wanted = p.engine_at + p.plan.arena_bytes;
-    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes", wanted, arena_bytes});
+    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     const auto part = [&](std::uint64_t at, std::uint64_t n) {
         return bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n));
@@ -152,7 +152,7 @@ fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_
                           size_t capacity, size_t* n_tokens) {
     constexpr int kAll = FOVEA_READ_SPECIAL | FOVEA_NO_SPECIAL;
     *n_tokens = 0;
-    if (how & ~kAll) return to_c({Code::bad_argument, "as `how`, at most", kAll, static_cast<unsigned>(how)});
+    if (how & ~kAll) return to_c({Code::bad_argument, "how at most", kAll, static_cast<unsigned>(how)});
     const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
                                 .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
     return to_c(

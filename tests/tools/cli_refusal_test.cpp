@@ -102,7 +102,7 @@ TEST_CASE("cli: files that are no models") {
     ++header.major;
     header.header_crc = crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(FileHeader, header_crc)));
     std::memcpy(newer.data(), &header, sizeof header);
-    check_refused({"inspect", written(folder, "newer", newer)}, 1, "newer: version unsupported: want 1 ");
+    check_refused({"inspect", written(folder, "newer", newer)}, 1, "newer: version unsupported: the format's major version: expected 1");
 }
 
 TEST_CASE("cli: inspect finds a flipped bit wherever it is") {
@@ -127,7 +127,7 @@ TEST_CASE("cli: more tokens than the context holds") {
     check_refused({"run", "-p", "lights", "--context", "257"}, 1,
                   "--context: expected at most demo's 256 positions, got 257");
     check_refused({"certify", "-p", longest}, 1, "prompt: expected at most 256 positions");
-    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: want 256 positions");
+    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: positions: expected at most 256");
     check_refused({"bench", "--preset", "stories260k", "-p", "500", "-n", "13"}, 1,
                   "expected at most 512 positions, got 513");
 }

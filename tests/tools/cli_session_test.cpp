@@ -55,7 +55,7 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
         check_refused(arguments(other, more), 1, words);
         CHECK(read_text(other) == bytes);
     };
-    refused(good, "session mismatch: want 1 as the number of its cache's type, have 0", {"--kv", "f16"});
+    refused(good, "session mismatch: number of a saved session's cache type: expected 1, got 0", {"--kv", "f16"});
     refused(good, "context full", {"--context", "9", "-n", "1"});
     refused("", "expected a saved session");
     refused("some other file of a few bytes", "expected a saved session");

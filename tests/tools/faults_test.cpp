@@ -137,7 +137,7 @@ TEST_CASE("faults: where no more threads can be made, a session says so") {
         CAPTURE(fault);
         CHECK(f.reached);
         CHECK(f.ran.status == 1);
-        CHECK(f.ran.err == "fovea: demo: threads unavailable: want 3 threads, have 1\n");
+        CHECK(f.ran.err == "fovea: demo: threads unavailable: threads: expected 3, got 1\n");
     }
 }
 

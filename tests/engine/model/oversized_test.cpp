@@ -39,7 +39,7 @@ TEST_CASE("oversized: numbers") {
     check_refused({"run", "-p", "x", "-n", "4294967295"}, 2, "-n: expected 0 to 4294967294, got 429496729");
     check_refused({"run", "-p", "x", "-n", "4294967296"}, 2, "-n: expected 0 to 4294967294, got 429496729");
     check_refused({"run", "-p", "x", "--threads", "4294967295"}, 2, "--threads: expected 1 to 256, got 4294967295");
-    check_refused({"plan", "--preset", "demo", "--batch", "4294967295"}, 1, "want 256 tokens together at most");
+    check_refused({"plan", "--preset", "demo", "--batch", "4294967295"}, 1, "tokens together: expected at most 256");
     check_refused({"plan", "--preset", "demo", "--batch", "99999999999999999999"}, 2, "--batch: expected 1 to ");
     check_refused({"bench", "--preset", "demo", "-p", "4294967295", "-n", "4294967295"}, 1,
                   "expected at most 256 positions");
