@@ -5,6 +5,10 @@
 
 namespace fovea {
 
+/// Bytes that a Model takes in an arena, whatever a pointer's size.
+inline constexpr std::uint64_t kModelBytes = 2688;
+static_assert(sizeof(Model) <= kModelBytes);
+
 struct [[gnu::visibility("hidden")]] ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
     [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model & model) noexcept;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "../../platform/float_env.h"
+#include "../model/arena.h"
 #include "pass.h"
 
 namespace fovea {
@@ -41,13 +42,6 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
     else
         run_team(*workspace.team, work, &w);
     return workspace.cancelled ? Status{Code::cancelled, "", 0, 0} : Status{};
-}
-
-Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept {
-    if (arena.size() < wanted) return {Code::arena_too_small, "arena bytes at least", wanted, arena.size()};
-    const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
-    if (past) return {Code::misaligned, "the arena's address modulo 64", 0, past};
-    return {};
 }
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "temporary_directory.h"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -149,21 +150,6 @@ TEST_CASE("float_env: nearest and gradual inside, the caller's own after" * doct
 // ---- mapping -------------------------------------------------------------------------------------------------------
 
 /// A directory of this test's own, removed with all it holds.
-struct TemporaryDirectory {
-    std::filesystem::path path;
-    TemporaryDirectory() {
-        std::string name = (std::filesystem::temp_directory_path() / "fovea-test-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()));
-        path = name;
-    }
-    ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-
-    std::string file(const char* name, const std::string& content) const {
-        std::ofstream(path / name, std::ios::binary) << content;
-        return (path / name).string();
-    }
-};
-
 TEST_CASE("mapping: a file's bytes, for as long as the mapping lives") {
     const TemporaryDirectory directory;
     const std::string content("some bytes\0and more", 19);
@@ -469,56 +455,6 @@ TEST_CASE("team: where the system gives no threads there are those of before, an
 
 TEST_CASE("team: without threads there is one member") { CHECK_FALSE(make_threads(2)); }
 
-#endif
-
-#if defined(__linux__)
-TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
-    cpu_set_t saved;
-    REQUIRE(sched_getaffinity(0, sizeof saved, &saved) == 0);
-    CHECK(fast_cores() >= 1);
-    CHECK(fast_cores() <= static_cast<std::uint32_t>(CPU_COUNT(&saved)));
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); ++cpu)
-        if (CPU_ISSET(cpu, &saved)) CPU_SET(cpu, &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    CHECK(fast_cores() == 1);
-    REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
-}
-
-TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each, within the quota") {
-    const TemporaryDirectory root;
-    const auto write = [&](const std::string& path, const std::string& text) {
-        const std::filesystem::path full = root.path / path;
-        std::filesystem::create_directories(full.parent_path());
-        std::ofstream(full) << text << "\n";
-    };
-    cpu_set_t mask;
-    REQUIRE(sched_getaffinity(0, sizeof mask, &mask) == 0);
-    std::vector<std::string> cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &mask)) cpus.push_back(std::to_string(cpu));
-    const auto n = static_cast<std::uint32_t>(cpus.size());
-    const std::string sys = root.path.string(), cpu = "sys/devices/system/cpu/cpu";
-    CHECK(fast_cores(sys.c_str()) == n);  // nothing to be read: all
-
-    for (std::size_t i = 0; i < n; ++i) write(cpu + cpus[i] + "/cpu_capacity", "1024");
-    CHECK(fast_cores(sys.c_str()) == n);
-    write("sys/fs/cgroup/cpu.max", "max 100000");
-    CHECK(fast_cores(sys.c_str()) == n);
-    write("sys/fs/cgroup/cpu.max", "50000 100000");
-    CHECK(fast_cores(sys.c_str()) == 1);
-    std::filesystem::remove(root.path / "sys/fs/cgroup/cpu.max");
-    if (n < 2) return;
-
-    write(cpu + cpus[0] + "/cpu_capacity", "446");  // a Cortex-A53 beside A73s
-    CHECK(fast_cores(sys.c_str()) == n - 1);
-    write(cpu + cpus[0] + "/cpu_capacity", "1024");
-    for (const int i : {0, 1}) write(cpu + cpus[i] + "/topology/thread_siblings_list", cpus[0] + "," + cpus[1]);
-    CHECK(fast_cores(sys.c_str()) == n - 1);
-    write("sys/devices/cpu_core/cpus", cpus[1]);  // x86: the performance cores
-    CHECK(fast_cores(sys.c_str()) == 1);
-}
 #endif
 
 }  // namespace

@@ -93,8 +93,8 @@ TEST_CASE("cli: files that are no models") {
     check_refused({"inspect", written(folder, "magic", magic)}, 1, "magic: expected a Fovea file, got another kind\n");
     for (std::size_t i = 1; i <= 20; ++i) {
         const std::string part = file.substr(0, file.size() * i / 21);
-        check_refused({"inspect", written(folder, "part", part)}, 1, "part: truncated: want ");
-        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1, "part: truncated: want ");
+        check_refused({"inspect", written(folder, "part", part)}, 1, "part: truncated: bytes of the file: expected ");
+        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1, "part: truncated: bytes of the file: expected ");
     }
     std::string newer = file;
     FileHeader header;
@@ -135,7 +135,7 @@ TEST_CASE("cli: more tokens than the context holds") {
 TEST_CASE("cli: tokens that are out of range") {
     const TemporaryFolder folder;
     const std::string model = written(folder, "demo.fovea", demo_file());
-    check_refused({"logits", model, "--tokens", "1,512"}, 1, "token out of range: want ");
+    check_refused({"logits", model, "--tokens", "1,512"}, 1, "token out of range: token: expected at most ");
     check_refused({"logits", model, "--tokens", "1,-2"}, 2, "--tokens: expected a whole number");
     check_refused({"logits", model, "--tokens", ""}, 2, "--tokens: expected a whole number");
     check_refused({"logits", model, "--tokens", "0-256"}, 1,

@@ -109,7 +109,7 @@ TEST_CASE("oversized: files of 3 TB") {
     const std::string path = in("large.fovea");
     write_text(path, {reinterpret_cast<const char*>(head.bytes.data()), head.bytes.size()});
     fs::resize_file(path, head.bytes.size() + head.weights_bytes - 1);
-    check_refused({"plan", path}, 1, "large.fovea: truncated: want ");
+    check_refused({"plan", path}, 1, "large.fovea: truncated: bytes of the file: expected ");
     fs::resize_file(path, head.bytes.size() + head.weights_bytes);
     CHECK(contains(output_of({"plan", path, "--context", "16"}), "arena"));
 }

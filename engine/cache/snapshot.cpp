@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "fovea/checksum.h"
-#include "fovea/session.h"
-#include "workspace.h"
+#include "fovea/workspace.h"
+#include "kv_cache.h"
 
 namespace fovea {
 namespace {
