@@ -67,6 +67,7 @@ private:
     float cost_ = 0;         // of one proposal, as a share of that pass
     float draft_cost_ = 0;   // of one token by the draft model; 0: there is none
     float balance_ = 0;
+    bool measured_ = false;  // cost_, not guessed
 };
 
 }  // namespace fovea

@@ -66,6 +66,15 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
     return status;
 }
 
+constexpr std::size_t kBlock = 16;
+
+/// Whether a block of tokens has this one. Without a branch, so that it takes a few instructions.
+[[nodiscard]] bool has(const Token* block, Token token) noexcept {
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) found |= block[i] == token;
+    return found;
+}
+
 }  // namespace
 
 Match find_match(std::span<const Token> text) noexcept {
@@ -73,11 +82,18 @@ Match find_match(std::span<const Token> text) noexcept {
     Match match;
     if (text.size() < 2) return match;
     const std::size_t last = text.size() - 1, first = last > kFarthest ? last - kFarthest : 0;
-    for (std::size_t at = last; at-- > first && match.length < kLongest;) {
-        if (text[at] != text[last]) continue;
-        std::uint32_t length = 1;
-        while (length < kLongest && length <= at && text[at - length] == text[last - length]) ++length;
-        if (length > match.length) match = {static_cast<std::uint32_t>(at) + 1, length};
+    std::size_t at = last;
+    while (at > first && match.length < kLongest) {
+        if (at - first >= kBlock && !has(text.data() + at - kBlock, text[last])) {
+            at -= kBlock;
+            continue;
+        }
+        for (const std::size_t stop = at - first >= kBlock ? at - kBlock : first; at > stop;) {
+            if (text[--at] != text[last]) continue;
+            std::uint32_t length = 1;
+            while (length < kLongest && length <= at && text[at - length] == text[last - length]) ++length;
+            if (length > match.length) match = {static_cast<std::uint32_t>(at) + 1, length};
+        }
     }
     return match;
 }

@@ -326,6 +326,8 @@ void add_run(CLI::App& app) {
     add_common(verb, options->common);
     verb.callback([options, prompt, n_new, speculate] {
         if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
+        for (const std::string& text : options->stop)
+            if (text.empty()) throw Refusal("--stop, want a text, had an empty one", 2);
         options->stop_views.assign(options->stop.begin(), options->stop.end());
         check_view(options->view, options->common);
         if (options->view.wanted() && prompt->count() == 0)
