@@ -3,11 +3,11 @@
 #include <cstring>
 #include <new>
 
-#include "model/format.h"
 #include "fovea/fovea.h"
 #include "fovea/sampler.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
+#include "model/format.h"
 #include "run/plan.h"
 
 using namespace fovea;
@@ -184,8 +184,8 @@ fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* samp
 
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token) {
     auto* candidates = reinterpret_cast<Candidate*>(session->scratch.data());
-    return to_c(
-        sample(session->sampler, session->logits, {recent, n_recent}, {candidates, session->logits.size()}, *token));
+    return to_c(sample(session->sampler, session->session.kv_len(), session->logits, {recent, n_recent},
+                       {candidates, session->logits.size()}, *token));
 }
 
 int fovea_ends_text(const fovea_session* session, uint32_t token) { return session->tokenizer.ends_text(token); }

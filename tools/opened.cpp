@@ -104,7 +104,6 @@ constexpr std::uint64_t kTouchedBytes = 4 << 20;
 // ones than the CPU remembers.
 constexpr std::size_t kLargePage = 2 << 20;
 
-/// So many bytes for an arena; null: there is no such memory.
 std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
     const auto size = static_cast<std::size_t>(bytes);
