@@ -22,7 +22,7 @@ void follow(float& estimate, float measured, float up) noexcept {
 
 void Economy::start(const Speculation& options, float draft_cost) noexcept {
     const bool other =
-        options.clock != options_.clock || options.row_cost != options_.row_cost || draft_cost != draft_cost_ || !cost_;
+        options.clock != options_.clock || options.row_cost != options_.row_cost || draft_cost != draft_cost_ || cost_ == 0.0f;
     options_ = options;
     draft_cost_ = draft_cost;
     balance_ = kGrant;

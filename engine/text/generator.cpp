@@ -2,7 +2,8 @@
 #include <cstring>
 #include <new>
 
-#include "../run/kv_cache.h"
+#include "../cache/kv_cache.h"
+#include "../model/arena.h"
 #include "../run/workspace.h"
 #include "generator_state.h"
 

@@ -1,5 +1,5 @@
 // Where proposals come from: the text itself, or a draft model.
-#include "../run/kv_cache.h"
+#include "../cache/kv_cache.h"
 #include "../run/workspace.h"
 #include "generator_state.h"
 

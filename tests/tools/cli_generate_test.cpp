@@ -24,7 +24,7 @@ TEST_CASE("cli: run --stop ends the text before any of its texts") {
     CHECK(ran({"--stop", "never"})["text"] == whole);
     CHECK(ran({"-n", "3"})["finish"] == "length");
     CHECK(output_of({"run", "-p", "lock the front door", "--stop", "front"}) == "{\"do\":\"lock\",\"device\":\"\n");
-    check_refused({"run", "-p", "a", "--stop", ""}, 2, "--stop, want a text");
+    check_refused({"run", "-p", "a", "--stop", ""}, 2, "--stop: expected a text");
     check_refused({"run", "-p", "a", "--stop", "\xff"}, 1, "not UTF-8");
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("cli: run --draft refuses a model of another vocabulary, and one that 
     const TemporaryFolder folder;
     const std::string path = (folder / "small.fovea").string();
     write_file(random_model(llama_config(), 1), path, {});
-    check_refused({"run", "-p", "a", "--draft", path}, 1, path + ": vocabulary, want demo's");
+    check_refused({"run", "-p", "a", "--draft", path}, 1, path + ": vocabulary: expected demo's");
     check_refused({"run", "-p", "a", "--draft", "/none/such"}, 1, "/none/such: ");
     check_refused({"run", "-p", "a", "--speculate", "257"}, 2, "--speculate");
 }

@@ -106,11 +106,11 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
 void check_same_tokens(const OpenedModel& opened, const OpenedModel& draft) {
     const std::uint32_t want = opened.model.config().decoder.vocab_size, had = draft.model.config().decoder.vocab_size;
     if (want != had)
-        throw Refusal(draft.name + ": vocabulary, want " + opened.name + "'s " + with_separators(want) +
-                      " tokens, had " + with_separators(had));
+        throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
+                      " tokens, got " + with_separators(had));
     for (Token id = 0; id < want && draft.tokenizer.valid(); ++id)
         if (token_bytes(opened.tokenizer, id) != token_bytes(draft.tokenizer, id))
-            throw Refusal(draft.name + ": vocabulary, want " + opened.name + "'s, had another token " +
+            throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
                           std::to_string(id));
 }
 
