@@ -4,7 +4,8 @@ namespace fovea {
 namespace {
 
 constexpr float kGrant = 0.5f;                       // what a text may lose, in passes of one row,
-constexpr float kShare = 0.02f;                      // and as a share of its passes
+constexpr float kShare = 0.015f;                     // and as a share of its passes
+constexpr float kMargin = 1.2f;                      // how far a proposal's chance is to exceed its cost
 constexpr float kMostSaved = 16;                     // of what was gained, the most that may be lost again
 constexpr float kLeastCost = 0.005f, kMostCost = 2;  // of a proposal, where it is measured
 constexpr float kForgotten = 1.0f / 64;              // of that, with each pass without proposals
@@ -51,7 +52,7 @@ std::uint32_t Economy::worth(const Match& match, std::uint32_t most) const noexc
     std::uint32_t n = 0;
     for (float chance = 1; n < most; ++n) {
         chance *= share(kind(match.length + n));
-        if (chance <= cost_) break;
+        if (chance <= kMargin * cost_) break;
     }
     return affordable(n, 0);
 }
@@ -60,7 +61,7 @@ std::uint32_t Economy::worth_drafting(std::uint32_t n_missed, std::uint32_t most
     if (options_.always) return most;
     if (options_.clock && plain_ticks_ == 0) return 0;
     std::uint32_t n = 0;
-    for (float chance = share(0); n < most && chance > cost_; ++n) chance *= share(0);
+    for (float chance = share(0); n < most && chance > kMargin * cost_; ++n) chance *= share(0);
     // Where it does not pay one is tried as often as the balance allows: nothing is learned without.
     return affordable(n || !most ? n : 1, kReadShare * draft_cost_ * static_cast<float>(n_missed));
 }

@@ -1,4 +1,6 @@
 // Where proposals come from: the text itself, or a draft model.
+#include <bit>
+
 #include "../cache/kv_cache.h"
 #include "../run/workspace.h"
 #include "generator_state.h"
@@ -68,10 +70,13 @@ void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
 
 constexpr std::size_t kBlock = 16;
 
-/// Whether a block of tokens has this one. Without a branch, so that it takes a few instructions.
-[[nodiscard]] bool has(const Token* block, Token token) noexcept {
+/// Which of n <= kBlock tokens are this one, as bits. Whole blocks take a few instructions.
+[[nodiscard]] std::uint32_t equal_bits(const Token* tokens, std::size_t n, Token token) noexcept {
     std::uint32_t found = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) found |= block[i] == token;
+    if (n == kBlock)
+        for (std::uint32_t i = 0; i < kBlock; ++i) found |= std::uint32_t{tokens[i] == token} << i;
+    else
+        for (std::uint32_t i = 0; i < n; ++i) found |= std::uint32_t{tokens[i] == token} << i;
     return found;
 }
 
@@ -82,18 +87,19 @@ Match find_match(std::span<const Token> text) noexcept {
     Match match;
     if (text.size() < 2) return match;
     const std::size_t last = text.size() - 1, first = last > kFarthest ? last - kFarthest : 0;
-    std::size_t at = last;
-    while (at > first && match.length < kLongest) {
-        if (at - first >= kBlock && !has(text.data() + at - kBlock, text[last])) {
-            at -= kBlock;
-            continue;
-        }
-        for (const std::size_t stop = at - first >= kBlock ? at - kBlock : first; at > stop;) {
-            if (text[--at] != text[last]) continue;
+    for (std::size_t end = last; end > first && match.length < kLongest;) {
+        const std::size_t begin = end - first > kBlock ? end - kBlock : first;
+        for (std::uint32_t bits = equal_bits(text.data() + begin, end - begin, text[last]); bits;) {
+            const auto bit = static_cast<std::uint32_t>(std::bit_width(bits)) - 1;
+            bits ^= 1u << bit;
+            const std::size_t at = begin + bit;
+            // Longer than what was found: so much further back it must be the same.
+            if (match.length > at || text[at - match.length] != text[last - match.length]) continue;
             std::uint32_t length = 1;
             while (length < kLongest && length <= at && text[at - length] == text[last - length]) ++length;
             if (length > match.length) match = {static_cast<std::uint32_t>(at) + 1, length};
         }
+        end = begin;
     }
     return match;
 }

@@ -67,7 +67,7 @@ struct Speculation {
     /// Ticks of any constant length; nullptr: no clock. With it costs are measured, from next_step to take.
     std::uint64_t (*clock)() = nullptr;
     /// Proposes even where it does not pay. Else what refused proposals cost never exceeds what accepted ones saved by more
-    /// than 2 % of the passes and half a pass.
+    /// than 1.5 % of the passes and half a pass.
     bool always = false;
 };
 

@@ -206,6 +206,19 @@ TEST_CASE("generator: the longest match of the last tokens, the latest of equals
     CHECK(match(far).second == 1);
     far.back() = 1;
     CHECK(match(far).second == 0);
+    std::mt19937 random(8);
+    for (int round = 0; round < 500; ++round) {
+        std::vector<Token> text(2 + random() % 120);
+        const std::uint32_t few = 1 + static_cast<std::uint32_t>(random() % 20);
+        for (Token& token : text) token = static_cast<Token>(random() % few);
+        Pair want{0, 0};
+        for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+            std::uint32_t n = 0;
+            while (n < 16 && n <= at && text[at - n] == text[text.size() - 1 - n]) ++n;
+            if (n && n >= want.second) want = {static_cast<std::uint32_t>(at) + 1, n};
+        }
+        CHECK(match(text) == want);
+    }
 }
 
 }  // namespace
