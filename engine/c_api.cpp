@@ -48,8 +48,8 @@ struct Prepared {
     return {};
 }
 
-[[nodiscard]] Status start_session(const fovea_model& model, const fovea_limits* limits,
-                                   std::span<std::byte> arena, fovea_session** session) noexcept {
+[[nodiscard]] Status start_session(const fovea_model& model, const fovea_limits* limits, std::span<std::byte> arena,
+                                   fovea_session** session) noexcept {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return s;
     if (arena.size() < p.arena_bytes) return {Code::arena_too_small, "arena bytes", p.arena_bytes, arena.size()};

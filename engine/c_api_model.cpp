@@ -195,8 +195,8 @@ fovea_status fovea_model_tokenize(const fovea_model* model, const char* text, si
     if (how & ~kAll) return to_c({Code::bad_argument, "as `how`, at most", kAll, static_cast<unsigned>(how)});
     const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
                                 .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
-    return to_c(encode(model->tokenizer, {text, text_bytes}, options,
-                       {static_cast<std::byte*>(scratch), scratch_bytes}, {tokens, capacity}, *n_tokens));
+    return to_c(encode(model->tokenizer, {text, text_bytes}, options, {static_cast<std::byte*>(scratch), scratch_bytes},
+                       {tokens, capacity}, *n_tokens));
 }
 
 size_t fovea_model_decode(const fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,
@@ -204,9 +204,8 @@ size_t fovea_model_decode(const fovea_model* model, fovea_decoder* decoder, uint
     if (!model) return 0;
     decoder->started = decoder->started != 0;
     auto own = std::bit_cast<Decoder>(*decoder);
-    const std::size_t n = token == FOVEA_NO_TOKEN
-                              ? finish(own, {out, capacity}).size()
-                              : decode(model->tokenizer, own, token, false, {out, capacity}).size();
+    const std::size_t n = token == FOVEA_NO_TOKEN ? finish(own, {out, capacity}).size()
+                                                  : decode(model->tokenizer, own, token, false, {out, capacity}).size();
     *decoder = std::bit_cast<fovea_decoder>(own);
     return n;
 }

@@ -100,8 +100,8 @@ fovea_status fovea_plan_workspace(const fovea_model* model, const fovea_limits* 
     return {};
 }
 
-fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena,
-                                  size_t arena_bytes, fovea_workspace** workspace) {
+fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena, size_t arena_bytes,
+                                  fovea_workspace** workspace) {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
     if (arena_bytes < p.arena_bytes) return to_c({Code::arena_too_small, "arena bytes", p.arena_bytes, arena_bytes});

@@ -1,6 +1,6 @@
 // The C interface: everything that the C++ headers do, with the same bits, for C, Python, WebAssembly and others.
 //
-//     fovea_model* model;                                           // 1. a view of a file's bytes
+//     struct fovea_model* model;                                    // 1. a view of a file's bytes
 //     fovea_open_model(file, file_bytes, 0, memory, sizeof memory, &model);
 //     fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 256, .max_text_bytes = 512};
 //     fovea_plan plan = {.struct_size = sizeof plan};
@@ -77,8 +77,9 @@ const char* fovea_code_name(uint32_t code);
 // ---- models --------------------------------------------------------------------------------------------------------
 
 /// A checked view of one file, in the caller's memory. It never changes. What is made with it keeps a copy: the handle's
-/// memory may be released, the file's may not.
-typedef struct fovea_model fovea_model;
+/// memory may be released, the file's may not. It has no typedef, for fovea_model is also the name that `fovea embed`
+/// gives a file's first byte.
+struct fovea_model;
 
 /// Bytes of memory for a model's handle, the same on every machine.
 #define FOVEA_MODEL_BYTES 4096
@@ -90,9 +91,9 @@ typedef struct fovea_model fovea_model;
 /// Errors, `memory` and *model unchanged: those of open_model and open_tokenizer; FOVEA_ARENA_TOO_SMALL,
 /// FOVEA_MISALIGNED (memory), FOVEA_BAD_ARGUMENT (another flag).
 fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flags, void* memory, size_t memory_bytes,
-                              fovea_model** model);
+                              struct fovea_model** model);
 /// Recomputes every section's checksum. Errors: FOVEA_CHECKSUM_MISMATCH.
-fovea_status fovea_verify_model(const fovea_model* model);
+fovea_status fovea_verify_model(const struct fovea_model* model);
 /// The same of a file that is not open. Errors: those of open_model.
 fovea_status fovea_verify(const void* file, size_t file_bytes);
 
@@ -111,7 +112,7 @@ typedef struct {
 } fovea_attention_shape;
 /// `memory` as in fovea_open_model. Errors, nothing changed: FOVEA_CONFIG_INVALID, and those of `memory`.
 fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* memory, size_t memory_bytes,
-                                   fovea_model** model);
+                                   struct fovea_model** model);
 
 /// What a model computes: logits of a text's next token (sessions, fovea_forward_steps), vectors (fovea_encode), or a lone
 /// attention (fovea_attend).
@@ -157,25 +158,25 @@ typedef struct {
     fovea_text prompt_suffix;  ///< closes a prompt before the model answers; often empty
     fovea_text chat_template;  ///< the source's own (Jinja); the library does not run it
 } fovea_info;
-fovea_status fovea_model_info(const fovea_model* model, fovea_info* info);
+fovea_status fovea_model_info(const struct fovea_model* model, fovea_info* info);
 
 /// One layer; widths are in floats.
 typedef struct {
-    uint32_t struct_size;      ///< sizeof(fovea_layer)
-    uint32_t n_heads;          ///< 0: the layer has no attention
-    uint32_t n_kv_heads;       ///< divides n_heads
-    uint32_t head_dim;         ///< of a query or key head
-    uint32_t value_head_dim;   ///< of a value head
-    uint32_t d_ff;             ///< 0: there is no feed-forward part
-    uint32_t window;           ///< positions that a query sees; 0: all
-    uint32_t causal;           ///< 1: a query sees no later position
-    uint32_t cross_attention;  ///< 1: it also attends to the encoder's vectors
-    uint32_t n_appended;       ///< keys that the layer adds to the caller's, 0 to 2
-    uint32_t bare;             ///< 1: heads as they are, without projections
+    uint32_t struct_size;                                        ///< sizeof(fovea_layer)
+    uint32_t n_heads;                                            ///< 0: the layer has no attention
+    uint32_t n_kv_heads;                                         ///< divides n_heads
+    uint32_t head_dim;                                           ///< of a query or key head
+    uint32_t value_head_dim;                                     ///< of a value head
+    uint32_t d_ff;                                               ///< 0: there is no feed-forward part
+    uint32_t window;                                             ///< positions that a query sees; 0: all
+    uint32_t causal;                                             ///< 1: a query sees no later position
+    uint32_t cross_attention;                                    ///< 1: it also attends to the encoder's vectors
+    uint32_t n_appended;                                         ///< keys that the layer adds to the caller's, 0 to 2
+    uint32_t bare;                                               ///< 1: heads as they are, without projections
     uint32_t query_width, key_width, value_width, output_width;  ///< of the rows that a module takes and gives
 } fovea_layer;
 /// Errors: FOVEA_BAD_ARGUMENT (no such layer). in_encoder matters only where the model has both stacks.
-fovea_status fovea_model_layer(const fovea_model* model, int in_encoder, uint32_t layer, fovea_layer* out);
+fovea_status fovea_model_layer(const struct fovea_model* model, int in_encoder, uint32_t layer, fovea_layer* out);
 
 // ---- text ----------------------------------------------------------------------------------------------------------
 
@@ -190,14 +191,15 @@ enum {
 
 /// What a text of text_bytes bytes needs at most: scratch, 16 to 320 bytes for each of its own, and tokens. 2^64 − 1 where
 /// no number holds it; 0 where there is no tokenizer.
-uint64_t fovea_scratch_bytes(const fovea_model* model, uint64_t text_bytes);
-uint64_t fovea_max_tokens(const fovea_model* model, uint64_t text_bytes);
+uint64_t fovea_scratch_bytes(const struct fovea_model* model, uint64_t text_bytes);
+uint64_t fovea_max_tokens(const struct fovea_model* model, uint64_t text_bytes);
 
 /// Writes the ids of `text`, any bytes, and their number. scratch: fovea_scratch_bytes, 4-byte aligned.
 /// Errors, *n_tokens 0: those of tokenizer.h's encode; FOVEA_BAD_ARGUMENT for any other `how`. Where `what` is "tokens",
 /// `wanted` is how many the text gives.
-fovea_status fovea_model_tokenize(const fovea_model* model, const char* text, size_t text_bytes, int how, void* scratch,
-                                  size_t scratch_bytes, uint32_t* tokens, size_t capacity, size_t* n_tokens);
+fovea_status fovea_model_tokenize(const struct fovea_model* model, const char* text, size_t text_bytes, int how,
+                                  void* scratch, size_t scratch_bytes, uint32_t* tokens, size_t capacity,
+                                  size_t* n_tokens);
 
 /// A text's unfinished character. Zeros are the start of a text, where models of SentencePiece (Llama 2, Mistral) lose the
 /// space before the first word. A continuation would lose it too: give the decoder the prompt's tokens first and drop
@@ -208,13 +210,14 @@ typedef struct {
 
 /// Writes what `token` adds to the text, whole UTF-8 characters and no closing zero, to out [max_piece_bytes], and returns
 /// how many bytes that is; FOVEA_NO_TOKEN gives what is left at a text's end. Special tokens give nothing.
-size_t fovea_model_decode(const fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity);
+size_t fovea_model_decode(const struct fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,
+                          size_t capacity);
 
 /// The bytes `token` stands for; empty for an id that there is not.
-fovea_text fovea_token_bytes(const fovea_model* model, uint32_t token);
+fovea_text fovea_token_bytes(const struct fovea_model* model, uint32_t token);
 /// A sum of these, or 0: a token that is no text, as <|end|>; one with which the model ends its text.
 enum { FOVEA_SPECIAL_TOKEN = 1, FOVEA_END_TOKEN = 2 };
-uint32_t fovea_token_flags(const fovea_model* model, uint32_t token);
+uint32_t fovea_token_flags(const struct fovea_model* model, uint32_t token);
 
 /// How a token is chosen; zeros choose what is in brackets.
 typedef struct {
@@ -280,8 +283,8 @@ typedef struct {
 } fovea_plan;
 
 /// Errors, *plan unchanged: those of make_plan; FOVEA_UNSUPPORTED for a session where the model gives no logits.
-fovea_status fovea_plan_session(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
-fovea_status fovea_plan_workspace(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
+fovea_status fovea_plan_session(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
+fovea_status fovea_plan_workspace(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
 /// A session's, of a file that is not open. Errors: those of fovea_open_model too.
 fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan);
 
@@ -292,7 +295,7 @@ typedef struct fovea_session fovea_session;
 
 /// Makes a session at `arena`, 64-byte aligned, with all the memory it will ever use, and starts its threads. The file
 /// and the arena must outlive it. Errors, the arena unchanged: those of fovea_plan_session and make_session.
-fovea_status fovea_make_session_of(const fovea_model* model, const fovea_limits* limits, void* arena,
+fovea_status fovea_make_session_of(const struct fovea_model* model, const fovea_limits* limits, void* arena,
                                    size_t arena_bytes, fovea_session** session);
 /// The same, from a file. Errors: those of fovea_open_model too.
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,

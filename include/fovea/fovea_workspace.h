@@ -24,7 +24,7 @@ extern "C" {
 typedef struct fovea_workspace fovea_workspace;
 
 /// `arena` as in fovea_make_session_of. Errors, the arena unchanged: those of make_workspace.
-fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena,
+fovea_status fovea_make_workspace(const struct fovea_model* model, const fovea_limits* limits, void* arena,
                                   size_t arena_bytes, fovea_workspace** workspace);
 
 /// Ends the call that another thread has under way, and those to come, with FOVEA_CANCELLED before their next layer; 0:
@@ -46,11 +46,11 @@ typedef struct {
     uint32_t in_encoder;  ///< not 0: the encoder's layer, where the model has both stacks
     uint32_t cross;       ///< not 0: its attention to the memory
     uint32_t per_head;    ///< not 0: every head's; else their mean
-    uint32_t n_queries;   ///< rows of a matrix: at least a call's; of a text at least its positions, row i is position i
-    uint32_t n_keys;      ///< columns, at least a call's keys, appended ones too; the rest is 0
-    uint32_t reserved;    ///< 0
-    float* out;           ///< [n_sequences][n_heads, if per_head][n_queries][n_keys]; must stay
-    size_t n_out;         ///< floats of `out`
+    uint32_t n_queries;  ///< rows of a matrix: at least a call's; of a text at least its positions, row i is position i
+    uint32_t n_keys;     ///< columns, at least a call's keys, appended ones too; the rest is 0
+    uint32_t reserved;   ///< 0
+    float* out;          ///< [n_sequences][n_heads, if per_head][n_queries][n_keys]; must stay
+    size_t n_out;        ///< floats of `out`
 } fovea_attention;
 /// NULL: no longer. Calls refuse, with FOVEA_BAD_SHAPE, what has no room. Errors: FOVEA_BAD_ARGUMENT (no such layer).
 fovea_status fovea_capture_attention(fovea_workspace* workspace, const fovea_attention* attention);
@@ -81,10 +81,10 @@ typedef struct {
 } fovea_pool_plan;
 
 /// Errors, *plan unchanged: those of make_pool_plan.
-fovea_status fovea_plan_pool(const fovea_model* model, const fovea_pool_limits* limits, fovea_pool_plan* plan);
+fovea_status fovea_plan_pool(const struct fovea_model* model, const fovea_pool_limits* limits, fovea_pool_plan* plan);
 /// `arena` as in fovea_make_session_of. Errors, the arena unchanged: those of make_pool.
-fovea_status fovea_make_pool(const fovea_model* model, const fovea_pool_limits* limits, void* arena, size_t arena_bytes,
-                             fovea_pool** pool);
+fovea_status fovea_make_pool(const struct fovea_model* model, const fovea_pool_limits* limits, void* arena,
+                             size_t arena_bytes, fovea_pool** pool);
 /// Pages, and caches, that can still be had; 0 for NULL.
 uint32_t fovea_free_pages(const fovea_pool* pool);
 uint32_t fovea_free_sequences(const fovea_pool* pool);
@@ -117,7 +117,7 @@ fovea_status fovea_copy_cache(const fovea_cache* from, const fovea_cache* to);
 
 /// What a session consists of, for the functions that take these; NULL or no cache for NULL. The model's handle ends with
 /// the session; the cache is not to be ended.
-const fovea_model* fovea_session_model(const fovea_session* session);
+const struct fovea_model* fovea_session_model(const fovea_session* session);
 fovea_workspace* fovea_session_workspace(fovea_session* session);
 fovea_cache fovea_session_cache(const fovea_session* session);
 
@@ -142,20 +142,20 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
 /// for (sequence, head, query, key) is at the sum of index times stride, plus key; a stride of 0 repeats the mask. It
 /// must have elements for all that the strides tell apart. A row of which every key is hidden gives zeros.
 typedef struct {
-    uint32_t struct_size;    ///< sizeof(fovea_mask)
-    uint32_t n_keys;         ///< elements of a row; keys beyond are hidden
-    const uint8_t* hidden;   ///< not 0: the key is hidden
-    const float* added;      ///< added to the score; -inf hides the key
+    uint32_t struct_size;                                 ///< sizeof(fovea_mask)
+    uint32_t n_keys;                                      ///< elements of a row; keys beyond are hidden
+    const uint8_t* hidden;                                ///< not 0: the key is hidden
+    const float* added;                                   ///< added to the score; -inf hides the key
     uint64_t sequence_stride, head_stride, query_stride;  ///< in elements
 } fovea_mask;
 
 /// The rows of several sequences, one after the other, without padding between them.
 typedef struct {
-    uint32_t struct_size;   ///< sizeof(fovea_sequences)
-    uint32_t causal;        ///< not 0: a query sees no later row
-    const uint32_t* ids;    ///< [n_ids]: one for each row, where the model has a vocabulary; else
+    uint32_t struct_size;  ///< sizeof(fovea_sequences)
+    uint32_t causal;       ///< not 0: a query sees no later row
+    const uint32_t* ids;   ///< [n_ids]: one for each row, where the model has a vocabulary; else
     size_t n_ids;
-    const float* vectors;   ///< [n_vectors]: d_model for each row
+    const float* vectors;  ///< [n_vectors]: d_model for each row
     size_t n_vectors;
     const uint32_t* types;  ///< [n_types] token types, one for each row [all 0]
     size_t n_types;
@@ -167,11 +167,11 @@ typedef struct {
 
 /// An encoder reads `source`, a decoder `target` and a memory: the encoder's vectors or, where there is none, `memory`.
 typedef struct {
-    uint32_t struct_size;            ///< sizeof(fovea_encode_input)
-    uint32_t memory_causal;          ///< not 0: row i of the target sees the memory's rows up to i
-    const fovea_sequences* source;   ///< NULL where the model has no encoder
-    const fovea_sequences* target;   ///< NULL where it has no decoder
-    const float* memory;             ///< [n_memory]: d_model for each row
+    uint32_t struct_size;           ///< sizeof(fovea_encode_input)
+    uint32_t memory_causal;         ///< not 0: row i of the target sees the memory's rows up to i
+    const fovea_sequences* source;  ///< NULL where the model has no encoder
+    const fovea_sequences* target;  ///< NULL where it has no decoder
+    const float* memory;            ///< [n_memory]: d_model for each row
     size_t n_memory;
     const uint32_t* memory_lengths;  ///< [n_memory_lengths] rows of each sequence's memory
     size_t n_memory_lengths;
@@ -194,12 +194,12 @@ typedef struct {
 /// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed; attention
 /// over heads as they are takes heads in any layout.
 typedef struct {
-    uint32_t struct_size;    ///< sizeof(fovea_attend_input)
-    uint32_t n_sequences;    ///< [1]
-    uint32_t n_queries;      ///< of each sequence, as the next two
+    uint32_t struct_size;  ///< sizeof(fovea_attend_input)
+    uint32_t n_sequences;  ///< [1]
+    uint32_t n_queries;    ///< of each sequence, as the next two
     uint32_t n_keys;
-    uint32_t n_past;         ///< keys and values in past_key and past_value; heads as they are alone
-    uint32_t causal;         ///< not 0: query i sees keys up to n_past + i or, with kv_lengths, length − n_queries + i
+    uint32_t n_past;  ///< keys and values in past_key and past_value; heads as they are alone
+    uint32_t causal;  ///< not 0: query i sees keys up to n_past + i or, with kv_lengths, length − n_queries + i
     fovea_heads query, key, value, past_key, past_value;
     const fovea_mask* mask;          ///< keys are counted from the first past one [NULL]
     const fovea_mask* padding_mask;  ///< [NULL]
