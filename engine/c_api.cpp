@@ -1,201 +1,172 @@
-// The C interface: one arena that holds, before the engine's own, what a C++ caller keeps beside it.
-#include <bit>
+// The C interface's sessions: one arena that holds, before the engine's own, what a C++ caller keeps beside it.
+#include "c_api.h"
+
 #include <cstring>
 #include <new>
 
-#include "fovea/fovea.h"
-#include "fovea/sampler.h"
-#include "fovea/session.h"
-#include "fovea/tokenizer.h"
 #include "model/format.h"
 #include "run/plan.h"
 
 using namespace fovea;
 
-static_assert(static_cast<int>(Code::pool_full) == FOVEA_POOL_FULL);
-static_assert(static_cast<int>(Type::f16) == FOVEA_F16 && static_cast<int>(Type::q8) == FOVEA_Q8);
-
-struct fovea_session {
-    Session session;
-    Tokenizer tokenizer;
-    Sampler sampler;
-    std::span<float> logits;
-    std::span<std::byte> scratch;
-};
-
 namespace {
 
-constexpr std::uint64_t kStateBytes = 128;  // as plans are the same on every machine
+constexpr std::uint64_t kStateBytes = 256;  // as plans are the same on every machine
 static_assert(sizeof(fovea_session) <= kStateBytes);
 constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 48;  // so that no sum overflows
 
-fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had}; }
-
-constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybody filled in
-
-Status check_size(std::uint32_t size) noexcept {
-    if (size >= sizeof size && size <= kMostStructBytes) return {};
-    return {Code::bad_argument, "struct_size at least 4 and at most", kMostStructBytes, size};
-}
-
-/// Reads a caller's struct of `bytes` into one of out_bytes. It may be of an older library, and then lacks the last fields,
-/// or of a newer one, whose further fields ask for what is not known here unless they are zero.
-Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
-    std::uint32_t size;
-    std::memcpy(&size, given, sizeof size);
-    if (Status s = check_size(size); !s.ok()) return s;
-    const auto* bytes = static_cast<const unsigned char*>(given);
-    for (; size > out_bytes; --size)
-        if (bytes[size - 1]) return {Code::bad_argument, "bytes of fields that this library does not know", 0, bytes[size - 1]};
-    std::memset(out, 0, out_bytes);
-    std::memcpy(out, given, size);
-    return {};
-}
-
-/// Writes what the caller's struct has room for; what is beyond ours becomes zero.
-void write_plan(const fovea_plan& made, fovea_plan* out) noexcept {
-    const std::uint32_t size = out->struct_size;
-    std::memset(static_cast<void*>(out), 0, size);
-    std::memcpy(static_cast<void*>(out), &made, size < sizeof made ? size : sizeof made);
-    out->struct_size = size;
-}
-
-/// A file and limits, and what follows from them. The arena: state, logits, scratch, the engine's.
+/// A model and limits, and what follows from them. The arena: state, logits, steps, scratch, the engine's.
 struct Prepared {
-    Model model;
-    Tokenizer tokenizer;
+    AskedLimits asked;
     Plan plan;
-    std::uint64_t logits_bytes, scratch_bytes, engine_at;
+    std::uint64_t logits_bytes, steps_bytes, scratch_bytes, engine_at, arena_bytes;
 
-    fovea_limits limits;  // as this library knows them
-
-    Status read(const void* file, std::size_t file_bytes, const fovea_limits& given) noexcept {
-        if (Status s = read_struct(&given, &limits, sizeof limits); !s.ok()) return s;
-        if (Status s = open_model({static_cast<const std::byte*>(file), file_bytes}, model); !s.ok()) return s;
+    [[nodiscard]] Status read(const fovea_model& from, const fovea_limits* given) noexcept {
+        if (Status s = asked.read(given); !s.ok()) return s;
+        const Model& model = *from.model;
         if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
-        if (!model.tokenizer_bytes().empty())
-            if (Status s = open_tokenizer(model.tokenizer_bytes(), tokenizer); !s.ok()) return s;
-        const Limits asked{.max_kv_len = limits.max_positions,
-                           .max_batch = limits.max_batch,
-                           .n_threads = limits.n_threads ? limits.n_threads : 1,
-                           .kv_type = static_cast<Type>(limits.kv_type < kTypeCount ? limits.kv_type : kTypeCount)};
-        if (Status s = make_plan(model.config(), asked, plan); !s.ok()) return s;
+        if (Status s = make_plan(model.config(), asked.limits, plan); !s.ok()) return s;
         const std::uint64_t vocab_size = model.config().decoder.vocab_size;
-        const std::uint64_t text = encode_scratch_bytes(tokenizer, limits.max_text_bytes);
+        const std::uint64_t text = encode_scratch_bytes(from.tokenizer, asked.c.max_text_bytes);
         if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text", kMaxScratch, text};
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
+        steps_bytes = step_bytes(model, plan.limits);
         scratch_bytes = round_up(text > candidates ? text : candidates, kArenaAlignment);
-        engine_at = kStateBytes + logits_bytes + scratch_bytes;
+        engine_at = kStateBytes + logits_bytes + steps_bytes + scratch_bytes;
+        arena_bytes = engine_at + plan.arena_bytes;
         return {};
+    }
+};
+
+[[nodiscard]] Status plan_session(const fovea_model& model, const fovea_limits* limits, fovea_plan* plan) noexcept {
+    if (Status s = check_struct(plan); !s.ok()) return s;
+    Prepared p;
+    if (Status s = p.read(model, limits); !s.ok()) return s;
+    const fovea_plan made = to_c(model, p.asked, p.plan, p.arena_bytes);
+    write_struct(&made, sizeof made, plan);
+    return {};
+}
+
+[[nodiscard]] Status start_session(const fovea_model& model, const fovea_limits* limits, std::span<std::byte> arena,
+                                   fovea_session** session) noexcept {
+    Prepared p;
+    if (Status s = p.read(model, limits); !s.ok()) return s;
+    if (arena.size() < p.arena_bytes) return {Code::arena_too_small, "arena bytes", p.arena_bytes, arena.size()};
+    const auto part = [&](std::uint64_t& at, std::uint64_t n) {
+        const std::uint64_t start = at;
+        at += n;
+        return arena.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(n));
+    };
+    const Tokenizer tokenizer = model.tokenizer;  // the handle may lie in the arena
+    std::uint64_t at = p.engine_at;
+    Session made;
+    if (Status s = make_session(*model.model, p.plan.limits, part(at, p.plan.arena_bytes), made, p.asked.options());
+        !s.ok())
+        return s;
+    at = kStateBytes;
+    const auto logits = part(at, p.logits_bytes), steps = part(at, p.steps_bytes), scratch = part(at, p.scratch_bytes);
+    std::memset(arena.data(), 0, static_cast<std::size_t>(kStateBytes + p.logits_bytes));
+    auto* out = new (arena.data()) fovea_session{};
+    out->session = made;
+    out->model = {&made.model(), tokenizer};
+    out->logits = {reinterpret_cast<float*>(logits.data()), made.model().config().decoder.vocab_size};
+    out->scratch = scratch;
+    start_workspace(out->workspace, made.workspace(), p.asked, p.plan.limits, steps);
+    *session = out;
+    return {};
+}
+
+[[nodiscard]] fovea_status no_session() noexcept { return to_c(is_null("session: NULL")); }
+
+/// The handle that a call with a file has for itself.
+struct OpenFile {
+    Model model;
+    fovea_model handle{&model, {}};
+
+    [[nodiscard]] Status open(const void* file, std::size_t file_bytes) noexcept {
+        return fovea::open(file, file_bytes, false, model, handle.tokenizer);
     }
 };
 
 }  // namespace
 
-uint32_t fovea_api_version() { return FOVEA_API_VERSION; }
-
-size_t fovea_describe(fovea_status status, char* line, size_t capacity) {
-    const Status s{static_cast<Code>(status.code), status.what, status.wanted, status.had};
-    const std::size_t n = describe(s, {line, capacity - 1}).size();
-    line[n] = 0;
-    return n;
+fovea_status fovea_plan_session(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan) {
+    if (!model) return to_c(is_null("model: NULL"));
+    return to_c(plan_session(*model, limits, plan));
 }
 
 fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan) {
-    if (Status s = check_size(plan->struct_size); !s.ok()) return to_c(s);
-    Prepared p;
-    if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
-    const fovea_plan made{.struct_size = sizeof made,
-                          .vocab_size = p.model.config().decoder.vocab_size,
-                          .max_positions = p.plan.limits.max_kv_len,
-                          .max_batch = p.plan.limits.max_batch,
-                          .arena_bytes = p.engine_at + p.plan.arena_bytes,
-                          .max_tokens = max_tokens(p.tokenizer, p.limits.max_text_bytes),
-                          .max_piece_bytes = max_piece_bytes(p.tokenizer),
-                          .prompt_suffix = p.model.info().prompt_suffix.data(),
-                          .prompt_suffix_bytes = p.model.info().prompt_suffix.size()};
-    write_plan(made, plan);
-    return {};
+    OpenFile opened;
+    if (Status s = opened.open(file, file_bytes); !s.ok()) return to_c(s);
+    return to_c(plan_session(opened.handle, limits, plan));
 }
 
-fovea_status fovea_verify(const void* file, size_t file_bytes) {
-    Model model;
-    return to_c(open_model({static_cast<const std::byte*>(file), file_bytes}, model, {.verify_checksums = true}));
+fovea_status fovea_make_session_of(const fovea_model* model, const fovea_limits* limits, void* arena,
+                                   size_t arena_bytes, fovea_session** session) {
+    if (!model) return to_c(is_null("model: NULL"));
+    return to_c(start_session(*model, limits, {static_cast<std::byte*>(arena), arena_bytes}, session));
 }
 
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
                                 size_t arena_bytes, fovea_session** session) {
-    Prepared p;
-    if (Status s = p.read(file, file_bytes, *limits); !s.ok()) return to_c(s);
-    const std::uint64_t wanted = p.engine_at + p.plan.arena_bytes;
-    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
-    const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
-    const auto part = [&](std::uint64_t at, std::uint64_t n) {
-        return bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n));
-    };
-    Session made;
-    if (Status s = make_session(p.model, p.plan.limits, part(p.engine_at, p.plan.arena_bytes), made, p.limits.isa);
-        !s.ok())
-        return to_c(s);
-    std::memset(arena, 0, static_cast<std::size_t>(kStateBytes + p.logits_bytes));
-    const auto logits = part(kStateBytes, p.logits_bytes);
-    *session = new (arena) fovea_session{made,
-                                         p.tokenizer,
-                                         {},
-                                         {reinterpret_cast<float*>(logits.data()), p.model.config().decoder.vocab_size},
-                                         part(kStateBytes + p.logits_bytes, p.scratch_bytes)};
-    return {};
+    OpenFile opened;
+    if (Status s = opened.open(file, file_bytes); !s.ok()) return to_c(s);
+    return to_c(start_session(opened.handle, limits, {static_cast<std::byte*>(arena), arena_bytes}, session));
 }
 
-fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
-                          size_t capacity, size_t* n_tokens) {
-    constexpr int kAll = FOVEA_READ_SPECIAL | FOVEA_NO_SPECIAL;
+fovea_status fovea_tokenize(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
+                            size_t capacity, size_t* n_tokens) {
     *n_tokens = 0;
-    if (how & ~kAll) return to_c({Code::bad_argument, "how at most", kAll, static_cast<unsigned>(how)});
-    const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
-                                .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
-    return to_c(
-        encode(session->tokenizer, {text, text_bytes}, options, session->scratch, {tokens, capacity}, *n_tokens));
+    if (!session) return no_session();
+    return fovea_model_tokenize(&session->model, text, text_bytes, how, session->scratch.data(),
+                                session->scratch.size(), tokens, capacity, n_tokens);
 }
 
 fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens) {
+    if (!session) return no_session();
     return to_c(forward(session->session, {tokens, n_tokens}, session->logits));
 }
 
-const float* fovea_logits(const fovea_session* session) { return session->logits.data(); }
+fovea_status fovea_forward_into(fovea_session* session, const uint32_t* tokens, size_t n_tokens, float* logits,
+                                size_t n_logits) {
+    if (!session) return no_session();
+    return to_c(forward(session->session, {tokens, n_tokens}, {logits, n_logits}));
+}
 
-uint32_t fovea_kv_len(const fovea_session* session) { return session->session.kv_len(); }
+const float* fovea_logits(const fovea_session* session) { return session ? session->logits.data() : nullptr; }
 
-fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) { return to_c(rewind(session->session, kv_len)); }
+uint32_t fovea_kv_len(const fovea_session* session) { return session ? session->session.kv_len() : 0; }
+
+fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) {
+    if (!session) return no_session();
+    return to_c(rewind(session->session, kv_len));
+}
 
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {
-    fovea_sampler known;
-    if (Status s = read_struct(sampler, &known, sizeof known); !s.ok()) return to_c(s);
-    const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
-    return to_c(make_sampler({.temperature = known.temperature,
-                              .top_k = known.top_k,
-                              .top_p = or_one(known.top_p),
-                              .min_p = known.min_p,
-                              .repeat_penalty = or_one(known.repeat_penalty),
-                              .seed = known.seed},
-                             session->sampler));
+    if (!session) return no_session();
+    return to_c(read_sampler(sampler, session->sampler));
 }
 
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token) {
+    if (!session) return no_session();
     auto* candidates = reinterpret_cast<Candidate*>(session->scratch.data());
     return to_c(sample(session->sampler, session->session.kv_len(), session->logits, {recent, n_recent},
                        {candidates, session->logits.size()}, *token));
 }
 
-int fovea_ends_text(const fovea_session* session, uint32_t token) { return session->tokenizer.ends_text(token); }
+int fovea_ends_text(const fovea_session* session, uint32_t token) {
+    return session && session->model.tokenizer.ends_text(token);
+}
 
 size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity) {
-    decoder->started = decoder->started != 0;
-    auto own = std::bit_cast<Decoder>(*decoder);
-    const std::size_t n = token == FOVEA_NO_TOKEN
-                              ? finish(own, {out, capacity}).size()
-                              : decode(session->tokenizer, own, token, false, {out, capacity}).size();
-    *decoder = std::bit_cast<fovea_decoder>(own);
-    return n;
+    return session ? fovea_model_decode(&session->model, decoder, token, out, capacity) : 0;
+}
+
+const fovea_model* fovea_session_model(const fovea_session* session) { return session ? &session->model : nullptr; }
+
+fovea_workspace* fovea_session_workspace(fovea_session* session) { return session ? &session->workspace : nullptr; }
+
+fovea_cache fovea_session_cache(const fovea_session* session) {
+    return session ? to_c(session->session.cache()) : fovea_cache{};
 }

@@ -54,7 +54,7 @@ static int answer(fovea_session* session, const fovea_plan* plan) {
     size_t n_tokens = 0, n = strlen(kPrompt);
     memcpy(text, kPrompt, n);
     if (plan->prompt_suffix_bytes <= 8) memcpy(text + n, plan->prompt_suffix, plan->prompt_suffix_bytes);
-    if (failed(fovea_encode(session, text, strlen(text), 0, tokens, kPositions, &n_tokens))) return 1;
+    if (failed(fovea_tokenize(session, text, strlen(text), 0, tokens, kPositions, &n_tokens))) return 1;
 
     uint64_t hash = 0xcbf29ce484222325u;
     const uint64_t start = board_clock_ns();

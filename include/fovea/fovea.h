@@ -1,21 +1,32 @@
-// The C interface: text or tokens in, logits and text out, over the same engine as the C++ headers, with the same bits.
+// The C interface: everything that the C++ headers do, with the same bits, for C, Python, WebAssembly and others.
 //
+//     struct fovea_model* model;                                    // 1. a view of a file's bytes
+//     fovea_open_model(file, file_bytes, 0, memory, sizeof memory, &model);
 //     fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 256, .max_text_bytes = 512};
 //     fovea_plan plan = {.struct_size = sizeof plan};
-//     fovea_make_plan(file, file_bytes, &limits, &plan);           // 1. the size, before any memory is taken
-//     fovea_session* s;                                            // 2. your bytes, at least plan.arena_bytes of them
-//     fovea_make_session(file, file_bytes, &limits, arena, sizeof arena, &s);
-//     fovea_encode(s, text, n_bytes, 0, tokens, capacity, &n);     // 3. as often as there is text
+//     fovea_plan_session(model, &limits, &plan);                    // 2. the size, before any memory is taken
+//     fovea_session* s;                                             // 3. your bytes, at least plan.arena_bytes of them
+//     fovea_make_session_of(model, &limits, arena, arena_bytes, &s);
+//     fovea_tokenize(s, text, n_bytes, 0, tokens, capacity, &n);    // 4. as often as there is text
 //     fovea_forward(s, tokens, n);
 //     fovea_sample(s, NULL, 0, &token);
 //
-// For models that give logits. A function does what the C++ one of its name does and refuses what that refuses, with
-// the same code: see model.h, session.h, tokenizer.h and sampler.h. There is no global state and no heap. Threads: one
-// session is used by one thread at a time, best by the one that made it, to which its threads belong; functions
-// without a session may be called by any thread at any time; any number of sessions share a file. Pointers are to valid
-// memory unless NULL is said to do; a call that fails changes nothing but what its comment names. Structs start with
-// their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which count as zero or are
-// not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written as zero.
+// examples/complete.c is a whole program. A session is one sequence of a model that gives logits, with all that it needs
+// in one arena. Many sequences, encoders and attention alone: fovea_workspace.h, which this header includes.
+//
+// Each function mirrors its C++ namesake, errors included: see model.h, session.h, workspace.h, cache.h, encode.h,
+// tokenizer.h and sampler.h. There is no global state and no heap; nothing has a destructor: release the memory.
+//
+// Threads: a session, a workspace, or a pool with its caches is used by one thread at a time; fovea_cancel alone may be
+// called by any. Models never change: any number of threads, sessions and workspaces share one.
+//
+// Pointers are to valid memory unless NULL is said to do; a handle or a struct that is NULL gives FOVEA_BAD_ARGUMENT
+// where a status is returned. An array of no elements may be NULL. A call that fails changes nothing but what its comment
+// names.
+//
+// Structs start with their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which
+// count as zero or are not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written
+// as zero. Zeroed fields mean what is in [brackets]. Structs without struct_size never grow.
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
 #include <stddef.h>
@@ -28,9 +39,16 @@
 extern "C" {
 #endif
 
-/// Raised where a caller has to be compiled anew; fovea_api_version() is the library's own.
-#define FOVEA_API_VERSION 1u
+/// Raised where a caller has to be compiled anew; fovea_api_version() is the library's own. 2: models are handles,
+/// fovea_encode is an encoder's, and what it was is fovea_tokenize.
+#define FOVEA_API_VERSION 2u
 uint32_t fovea_api_version(void);
+/// FOVEA_VERSION of fovea/version.h that the library was built with.
+const char* fovea_version(void);
+/// Raised whenever any bit of any result changes.
+uint32_t fovea_numerics_version(void);
+
+// ---- status --------------------------------------------------------------------------------------------------------
 
 /// What went wrong: the numbers of fovea::Code (fovea/status.h), which says when. Others may be added.
 // clang-format off
@@ -53,49 +71,116 @@ typedef struct {
 
 /// Writes a line and a closing zero, cut off at `capacity` >= 1 bytes; 160 hold any. Returns its length.
 size_t fovea_describe(fovea_status status, char* line, size_t capacity);
+/// A code in words, "pool full"; "unknown code" for any other number.
+const char* fovea_code_name(uint32_t code);
 
-enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
+// ---- models --------------------------------------------------------------------------------------------------------
 
-/// What a session must be able to hold; zeros choose what is in brackets.
-typedef struct {
-    uint32_t struct_size;     ///< sizeof(fovea_limits)
-    uint32_t max_positions;   ///< tokens of a text and its continuation together [all the model was made for]
-    uint32_t max_batch;       ///< tokens computed together; longer prompts go in pieces [192, or max_positions]
-    uint32_t max_text_bytes;  ///< the longest text fovea_encode is given [none]
-    uint32_t n_threads;       ///< [1]
-    uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
-    const char* isa;          ///< the instruction set's name, or NULL for the best; it changes no result
-} fovea_limits;
+/// A checked view of one file, in the caller's memory. It never changes. What is made with it keeps a copy: the handle's
+/// memory may be released, the file's may not. It has no typedef, for fovea_model is also the name that `fovea embed`
+/// gives a file's first byte.
+struct fovea_model;
 
-/// The exact memory for a file and limits, the same on every machine, and what a caller's own arrays must hold.
-typedef struct {
-    uint32_t struct_size;    ///< sizeof(fovea_plan)
-    uint32_t vocab_size;     ///< logits; tokens are below it
-    uint32_t max_positions;  ///< as in the limits, its zero replaced
-    uint32_t max_batch;
-    uint64_t arena_bytes;        ///< exactly what fovea_make_session needs
-    uint64_t max_tokens;         ///< the most that a text of max_text_bytes can give
-    uint64_t max_piece_bytes;    ///< the most that a token adds to a text
-    const char* prompt_suffix;   ///< closes a prompt before the model answers; in the file, not ended by a zero
-    size_t prompt_suffix_bytes;  ///< often 0
-} fovea_plan;
+/// Bytes of memory for a model's handle, the same on every machine.
+#define FOVEA_MODEL_BYTES 4096
+/// A flag of fovea_open_model: also compute every section's checksum, which reads all of the file.
+#define FOVEA_VERIFY 1
 
-/// `file` is a whole Fovea file, 64-byte aligned, in any memory; it may hold any bytes at all. Errors: those of
-/// open_model, open_tokenizer and make_plan; FOVEA_UNSUPPORTED where the model gives no logits.
-fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan);
-
-/// As open_model with verify_checksums: reads all of the file.
+/// Opens a whole Fovea file, 64-byte aligned, which may hold any bytes at all and must stay as it is. `memory` is 8-byte
+/// aligned and of at least FOVEA_MODEL_BYTES. Time: O(number of tensors), not O(bytes).
+/// Errors, `memory` and *model unchanged: those of open_model and open_tokenizer; FOVEA_ARENA_TOO_SMALL,
+/// FOVEA_MISALIGNED (memory), FOVEA_BAD_ARGUMENT (another flag).
+fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flags, void* memory, size_t memory_bytes,
+                              struct fovea_model** model);
+/// Recomputes every section's checksum. Errors: FOVEA_CHECKSUM_MISMATCH.
+fovea_status fovea_verify_model(const struct fovea_model* model);
+/// The same of a file that is not open. Errors: those of open_model.
 fovea_status fovea_verify(const void* file, size_t file_bytes);
 
-/// Lives in the caller's arena; to end it, forget it.
-typedef struct fovea_session fovea_session;
+/// Scaled dot-product attention over heads as they are: a model without a file.
+typedef struct {
+    uint32_t struct_size;     ///< sizeof(fovea_attention_shape)
+    uint32_t n_heads;         ///< query heads, at least 1
+    uint32_t n_kv_heads;      ///< key and value heads; divides n_heads [n_heads]
+    uint32_t head_dim;        ///< floats of a query or key head, at least 1
+    uint32_t value_head_dim;  ///< floats of a value head [head_dim]
+    uint32_t window;          ///< a query sees so many positions, itself included; needs causal [all]
+    uint32_t causal;          ///< not 0: a query sees no later position
+    uint32_t zero_attn;       ///< not 0: a key and a value of zeros follow the others
+    float softmax_scale;      ///< multiplies scores [1/sqrt(head_dim)]
+    float score_softcap;      ///< scores become c·tanh(score/c) [unused]
+} fovea_attention_shape;
+/// `memory` as in fovea_open_model. Errors, nothing changed: FOVEA_CONFIG_INVALID, and those of `memory`.
+fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* memory, size_t memory_bytes,
+                                   struct fovea_model** model);
 
-/// Makes a session at `arena`, 64-byte aligned, with all the memory it will ever use, and starts its threads. The file
-/// and the arena must outlive it. Errors: those of fovea_make_plan and make_session.
-fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
-                                size_t arena_bytes, fovea_session** session);
+/// What a model computes: logits of a text's next token (sessions, fovea_forward_steps), vectors (fovea_encode), or a lone
+/// attention (fovea_attend).
+enum { FOVEA_LOGITS = 0, FOVEA_VECTORS = 1, FOVEA_ATTENTION = 2 };
 
-/// How fovea_encode reads a text: a sum of these, or 0.
+/// Bytes of the model's file; not ended by a zero.
+typedef struct {
+    const char* bytes;
+    size_t n_bytes;
+} fovea_text;
+
+#define FOVEA_NO_TOKEN 0xffffffffu
+
+/// What a program wants to know of a model. Where it has an encoder and a decoder, counts are the decoder's, and those
+/// named source_ the encoder's.
+typedef struct {
+    uint32_t struct_size;  ///< sizeof(fovea_info)
+    uint32_t kind;         ///< FOVEA_LOGITS, FOVEA_VECTORS or FOVEA_ATTENTION
+    uint32_t fingerprint;  ///< one number per file content; it is in saved caches too
+    uint32_t n_layers;
+    uint32_t d_model;        ///< floats of a row
+    uint32_t vocab_size;     ///< logits, and tokens are below it; 0: the model reads vectors
+    uint32_t max_positions;  ///< the longest text the model was made for; 0: any
+    uint32_t n_heads;        ///< of the first layer, as the next three; see fovea_model_layer
+    uint32_t n_kv_heads;
+    uint32_t head_dim;
+    uint32_t value_head_dim;
+    uint32_t n_token_types;     ///< token types are below it; 0: there are none
+    uint32_t pools;             ///< 1: fovea_encode gives a vector for each sequence, else one for each row
+    uint32_t reads_memory;      ///< 1: the decoder attends to an encoder's vectors
+    uint32_t source_n_layers;   ///< 0: there is no encoder before a decoder
+    uint32_t source_d_model;    ///< as d_model
+    uint32_t source_vocab;      ///< as vocab_size
+    uint32_t source_positions;  ///< as max_positions
+    uint32_t source_types;      ///< as n_token_types
+    uint32_t bos;               ///< the token that starts a text, or FOVEA_NO_TOKEN
+    uint32_t adds_bos;          ///< 1: tokenizing puts bos first
+    uint32_t has_tokenizer;     ///< 1: fovea_model_tokenize and its like work
+    uint64_t file_bytes;
+    uint64_t max_piece_bytes;  ///< the most that a token adds to a text
+    fovea_text name;           ///< what the converter was given
+    fovea_text architecture;   ///< the source's own word: "llama", "gpt2", …
+    fovea_text prompt_suffix;  ///< closes a prompt before the model answers; often empty
+    fovea_text chat_template;  ///< the source's own (Jinja); the library does not run it
+} fovea_info;
+fovea_status fovea_model_info(const struct fovea_model* model, fovea_info* info);
+
+/// One layer; widths are in floats.
+typedef struct {
+    uint32_t struct_size;                                        ///< sizeof(fovea_layer)
+    uint32_t n_heads;                                            ///< 0: the layer has no attention
+    uint32_t n_kv_heads;                                         ///< divides n_heads
+    uint32_t head_dim;                                           ///< of a query or key head
+    uint32_t value_head_dim;                                     ///< of a value head
+    uint32_t d_ff;                                               ///< 0: there is no feed-forward part
+    uint32_t window;                                             ///< positions that a query sees; 0: all
+    uint32_t causal;                                             ///< 1: a query sees no later position
+    uint32_t cross_attention;                                    ///< 1: it also attends to the encoder's vectors
+    uint32_t n_appended;                                         ///< keys that the layer adds to the caller's, 0 to 2
+    uint32_t bare;                                               ///< 1: heads as they are, without projections
+    uint32_t query_width, key_width, value_width, output_width;  ///< of the rows that a module takes and gives
+} fovea_layer;
+/// Errors: FOVEA_BAD_ARGUMENT (no such layer). in_encoder matters only where the model has both stacks.
+fovea_status fovea_model_layer(const struct fovea_model* model, int in_encoder, uint32_t layer, fovea_layer* out);
+
+// ---- text ----------------------------------------------------------------------------------------------------------
+
+/// How a text is tokenized: a sum of these, or 0.
 enum {
     /// A "<|name|>" in it is that special token.
     FOVEA_READ_SPECIAL = 1,
@@ -104,14 +189,128 @@ enum {
     FOVEA_NO_SPECIAL = 2
 };
 
-/// Writes the ids of `text`, any bytes, and their number; `how` it is read, see above.
-/// Errors, *n_tokens 0: those of encode; FOVEA_BAD_ARGUMENT for any other `how`; a text above max_text_bytes may be
-/// FOVEA_BUFFER_TOO_SMALL.
-fovea_status fovea_encode(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
-                          size_t capacity, size_t* n_tokens);
+/// What a text of text_bytes bytes needs at most: scratch, 16 to 320 bytes for each of its own, and tokens. 2^64 − 1 where
+/// no number holds it; 0 where there is no tokenizer.
+uint64_t fovea_scratch_bytes(const struct fovea_model* model, uint64_t text_bytes);
+uint64_t fovea_max_tokens(const struct fovea_model* model, uint64_t text_bytes);
+
+/// Writes the ids of `text`, any bytes, and their number. scratch: fovea_scratch_bytes, 4-byte aligned.
+/// Errors, *n_tokens 0: those of tokenizer.h's encode; FOVEA_BAD_ARGUMENT for any other `how`. Where `what` is "tokens",
+/// `wanted` is how many the text gives.
+fovea_status fovea_model_tokenize(const struct fovea_model* model, const char* text, size_t text_bytes, int how,
+                                  void* scratch, size_t scratch_bytes, uint32_t* tokens, size_t capacity,
+                                  size_t* n_tokens);
+
+/// A text's unfinished character. Zeros are the start of a text, where models of SentencePiece (Llama 2, Mistral) lose the
+/// space before the first word. A continuation would lose it too: give the decoder the prompt's tokens first and drop
+/// what they add, and "How are" goes on with " you", not "you".
+typedef struct {
+    uint8_t held[4], n_held, started;
+} fovea_decoder;
+
+/// Writes what `token` adds to the text, whole UTF-8 characters and no closing zero, to out [max_piece_bytes], and returns
+/// how many bytes that is; FOVEA_NO_TOKEN gives what is left at a text's end. Special tokens give nothing.
+size_t fovea_model_decode(const struct fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,
+                          size_t capacity);
+
+/// The bytes `token` stands for; empty for an id that there is not.
+fovea_text fovea_token_bytes(const struct fovea_model* model, uint32_t token);
+/// A sum of these, or 0: a token that is no text, as <|end|>; one with which the model ends its text.
+enum { FOVEA_SPECIAL_TOKEN = 1, FOVEA_END_TOKEN = 2 };
+uint32_t fovea_token_flags(const struct fovea_model* model, uint32_t token);
+
+/// How a token is chosen; zeros choose what is in brackets.
+typedef struct {
+    uint32_t struct_size;  ///< sizeof(fovea_sampler)
+    uint32_t top_k;        ///< keep the k most likely [all]
+    float temperature;     ///< [the most likely token]
+    float top_p;           ///< then the fewest whose probabilities reach p [1]
+    float min_p;           ///< then those at least min_p times as likely as the first [0]
+    float repeat_penalty;  ///< divides positive, multiplies negative logits of recent tokens [1]
+    uint64_t seed;         ///< one seed gives one text, on every machine
+} fovea_sampler;
+
+/// Chooses a token from the caller's logits [n_logits]. pos: the token's position in its text, for a seed has a random
+/// number for each. recent [n_recent]: what repeat_penalty applies to. scratch: 8 · n_logits bytes,
+/// 4-byte aligned. Errors, *token unchanged: those of make_sampler and sample; FOVEA_MISALIGNED (scratch).
+fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
+                                 const uint32_t* recent, size_t n_recent, void* scratch, size_t scratch_bytes,
+                                 uint32_t* token);
+
+// ---- plans ---------------------------------------------------------------------------------------------------------
+
+enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
+
+/// A host's own threads: calls work(argument, member) once for each member below n_members, all at the same time, each on
+/// a thread of its own, and returns when all have returned. See Executor in workspace.h.
+typedef void (*fovea_run)(void* context, uint32_t n_members, void (*work)(void* argument, uint32_t member),
+                          void* argument);
+
+/// What a session or a workspace must be able to hold, and how it is run; zeros choose what is in brackets.
+typedef struct {
+    uint32_t struct_size;  ///< sizeof(fovea_limits)
+    /// Tokens of a text and its continuation together [all the model was made for]. Each costs a session its keys and
+    /// values, a workspace little. 0 where the model gives no logits.
+    uint32_t max_positions;
+    /// Rows computed together; longer prompts go in pieces [192, or max_positions; encode, attend: all of a call's, as
+    /// many as the model's positions, or 512]. Each costs a row of activations.
+    uint32_t max_batch;
+    uint32_t max_text_bytes;  ///< a session's longest text for fovea_tokenize; each byte costs 16 to 320 [none]
+    uint32_t n_threads;       ///< each costs some KB of scratch [1]
+    uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
+    const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
+    uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
+    uint32_t max_memory;      ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
+    uint32_t cancellable;     ///< not 0: fovea_cancel works; costs the threads two meetings per layer [no]
+    uint32_t reserved;        ///< 0
+    fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
+    void* run_context;        ///< given to `run`; must outlive the session or workspace
+} fovea_limits;
+
+/// The exact memory for a model and limits, the same on every machine, and what a caller's own arrays must hold.
+typedef struct {
+    uint32_t struct_size;    ///< sizeof(fovea_plan)
+    uint32_t vocab_size;     ///< logits; tokens are below it
+    uint32_t max_positions;  ///< as in the limits, its zero replaced
+    uint32_t max_batch;
+    uint64_t arena_bytes;        ///< exactly what the session or workspace needs
+    uint64_t max_tokens;         ///< the most that a text of max_text_bytes can give
+    uint64_t max_piece_bytes;    ///< the most that a token adds to a text
+    const char* prompt_suffix;   ///< closes a prompt before the model answers; in the file, not ended by a zero
+    size_t prompt_suffix_bytes;  ///< often 0
+    uint32_t max_sequences;      ///< as in the limits
+    uint32_t max_memory;
+} fovea_plan;
+
+/// Errors, *plan unchanged: those of make_plan; FOVEA_UNSUPPORTED for a session where the model gives no logits.
+fovea_status fovea_plan_session(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
+fovea_status fovea_plan_workspace(const struct fovea_model* model, const fovea_limits* limits, fovea_plan* plan);
+/// A session's, of a file that is not open. Errors: those of fovea_open_model too.
+fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan);
+
+// ---- sessions ------------------------------------------------------------------------------------------------------
+
+/// One sequence: a workspace, a cache, logits, a sampler and scratch. Lives in the caller's arena.
+typedef struct fovea_session fovea_session;
+
+/// Makes a session at `arena`, 64-byte aligned, with all the memory it will ever use, and starts its threads. The file
+/// and the arena must outlive it. Errors, the arena unchanged: those of fovea_plan_session and make_session.
+fovea_status fovea_make_session_of(const struct fovea_model* model, const fovea_limits* limits, void* arena,
+                                   size_t arena_bytes, fovea_session** session);
+/// The same, from a file. Errors: those of fovea_open_model too.
+fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
+                                size_t arena_bytes, fovea_session** session);
+
+/// fovea_model_tokenize with the session's scratch. A text above max_text_bytes may be FOVEA_BUFFER_TOO_SMALL.
+fovea_status fovea_tokenize(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,
+                            size_t capacity, size_t* n_tokens);
 
 /// Appends tokens [n_tokens] and computes the logits that follow the last.
 fovea_status fovea_forward(fovea_session* session, const uint32_t* tokens, size_t n_tokens);
+/// The same with the logits in the caller's memory: n_logits is vocab_size, for those after the last token, n_tokens ·
+/// vocab_size, for those after each, or 0, for none, which saves their time. fovea_logits stay as they are.
+fovea_status fovea_forward_into(fovea_session* session, const uint32_t* tokens, size_t n_tokens, float* logits,
+                                size_t n_logits);
 
 /// [vocab_size] float32, unnormalised, of the last fovea_forward; zeros before the first.
 const float* fovea_logits(const fovea_session* session);
@@ -120,34 +319,14 @@ const float* fovea_logits(const fovea_session* session);
 uint32_t fovea_kv_len(const fovea_session* session);
 fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
 
-/// How fovea_sample chooses; zeros choose what is in brackets.
-typedef struct {
-    uint32_t struct_size;  ///< sizeof(fovea_sampler)
-    uint32_t top_k;        ///< [all]
-    float temperature;     ///< [the most likely token]
-    float top_p;           ///< [1]
-    float min_p;           ///< [0]
-    float repeat_penalty;  ///< [1]
-    uint64_t seed;         ///< one seed gives one text, on every machine
-} fovea_sampler;
-
 /// The session's sampler from here on; until the first call, the most likely token.
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler);
-
-/// Chooses the next token from the logits; recent [n_recent] is what repeat_penalty applies to, NULL for none.
+/// Chooses the next token from fovea_logits; recent [n_recent] is what repeat_penalty applies to, NULL for none. The random
+/// number belongs to the position, fovea_kv_len: asked twice there, it gives the same token.
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token);
-
 /// Whether the model ends its text with this token.
 int fovea_ends_text(const fovea_session* session, uint32_t token);
-
-/// A text's unfinished character; zeros before its first token. It may be given the prompt's tokens too.
-typedef struct {
-    uint8_t held[4], n_held, started;
-} fovea_decoder;
-#define FOVEA_NO_TOKEN 0xffffffffu
-
-/// Writes what `token` adds to the text, whole UTF-8 characters and no closing zero, to out [plan.max_piece_bytes], and
-/// returns how many bytes that is; FOVEA_NO_TOKEN gives what is left at a text's end. Special tokens give nothing.
+/// As fovea_model_decode: note there what becomes of the first space after a prompt.
 size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32_t token, char* out, size_t capacity);
 
 #ifdef __cplusplus
@@ -156,4 +335,6 @@ size_t fovea_decode(const fovea_session* session, fovea_decoder* decoder, uint32
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif
+
+#include "fovea/fovea_workspace.h"
 #endif

@@ -35,8 +35,13 @@ if(n_own LESS 50)
   message(FATAL_ERROR "${LIBRARY}: expected at least 50 symbols, got ${n_own}")
 endif()
 
-# Every C function that fovea.h declares, and no other.
-file(READ ${HEADERS}/fovea.h header)
+# Every C function that fovea.h and its like declare, and no other.
+set(header "")
+file(GLOB c_headers ${HEADERS}/fovea*.h)
+foreach(file IN LISTS c_headers)
+  file(READ ${file} all)
+  string(APPEND header "${all}")
+endforeach()
 string(REGEX REPLACE "//[^\n]*|/\\*([^*]|\\*[^/])*\\*/" "" header "${header}")
 string(REGEX MATCHALL "fovea_[a-z0-9_]+\\(" declared "${header}")
 list(TRANSFORM declared REPLACE "\\(" "")

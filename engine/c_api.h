@@ -1,0 +1,83 @@
+// What the handles of the C interface are, and how its structs are read and written.
+#pragma once
+#include <atomic>
+#include <bit>
+
+#include "fovea/fovea.h"
+#include "fovea/sampler.h"
+#include "fovea/session.h"
+#include "fovea/tokenizer.h"
+
+struct fovea_model {
+    const fovea::Model* model;
+    fovea::Tokenizer tokenizer;  // not valid where the model has none
+};
+
+struct fovea_workspace {
+    fovea::Workspace workspace;
+    fovea::Step* steps;  // [max_steps] what fovea_forward_steps makes of a caller's
+    std::uint32_t max_steps;
+    bool cancellable;
+    std::atomic<bool> cancelled;
+};
+
+struct fovea_session {
+    fovea_model model;
+    fovea_workspace workspace;
+    fovea::Session session;
+    fovea::Sampler sampler;
+    std::span<float> logits;
+    std::span<std::byte> scratch;
+};
+
+namespace fovea {
+
+[[nodiscard]] inline fovea_status to_c(const Status& s) noexcept {
+    return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had};
+}
+
+[[nodiscard]] inline Status is_null(const char* what) noexcept { return {Code::bad_argument, what, 0, 0}; }
+
+/// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of a
+/// newer one, whose further fields ask for what is not known here unless they are zero.
+[[nodiscard]] Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept;
+template<class Struct>
+[[nodiscard]] Status read_struct(const Struct* given, Struct& out) noexcept {
+    return read_struct(given, &out, sizeof out);
+}
+
+/// Whether a caller's struct may be written to; its fields need not be set.
+[[nodiscard]] Status check_struct(const void* out) noexcept;
+/// Writes what a struct that check_struct has seen has room for; what is beyond ours becomes zero.
+void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcept;
+
+/// A caller's limits, as both interfaces know them.
+struct AskedLimits {
+    fovea_limits c;
+    Limits limits;
+
+    [[nodiscard]] Status read(const fovea_limits* given) noexcept;
+    [[nodiscard]] SessionOptions options() const noexcept {
+        return {.isa = c.isa, .executor = {.run = c.run, .context = c.run_context}};
+    }
+};
+
+/// What of a plan does not depend on whose it is.
+[[nodiscard]] fovea_plan to_c(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
+                              std::uint64_t arena_bytes) noexcept;
+
+/// Bytes of the steps that a workspace or session of these limits keeps; the same on every machine.
+[[nodiscard]] std::uint64_t step_bytes(const Model& model, const Limits& limits) noexcept;
+/// Fills `place` in, whose steps are at `steps`.
+void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, const Limits& limits,
+                     std::span<std::byte> steps) noexcept;
+
+[[nodiscard]] inline fovea_cache to_c(const Cache& cache) noexcept { return std::bit_cast<fovea_cache>(cache); }
+
+[[nodiscard]] Status read_sampler(const fovea_sampler* given, Sampler& sampler) noexcept;
+
+/// Opens a file and its tokenizer.
+[[nodiscard]] Status open(const void* file, std::size_t file_bytes, bool verify, Model& model,
+                          Tokenizer& tokenizer) noexcept;
+
+}  // namespace fovea

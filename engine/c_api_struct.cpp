@@ -1,0 +1,115 @@
+// The C interface: structs of callers that know fewer fields than the library, or more; status; versions.
+#include <cstring>
+
+#include "c_api.h"
+#include "fovea/version.h"
+#include "model/format.h"
+#include "run/plan.h"
+
+namespace fovea {
+
+// clang-format off
+// Every code of either interface has the other's number.
+static_assert(
+    int(Code::ok) == FOVEA_OK && int(Code::truncated) == FOVEA_TRUNCATED && int(Code::bad_magic) == FOVEA_BAD_MAGIC &&
+    int(Code::version_unsupported) == FOVEA_VERSION_UNSUPPORTED && int(Code::misaligned) == FOVEA_MISALIGNED &&
+    int(Code::checksum_mismatch) == FOVEA_CHECKSUM_MISMATCH && int(Code::section_missing) == FOVEA_SECTION_MISSING &&
+    int(Code::section_invalid) == FOVEA_SECTION_INVALID && int(Code::config_invalid) == FOVEA_CONFIG_INVALID &&
+    int(Code::tensor_missing) == FOVEA_TENSOR_MISSING && int(Code::tensor_invalid) == FOVEA_TENSOR_INVALID &&
+    int(Code::unsupported) == FOVEA_UNSUPPORTED && int(Code::bad_limits) == FOVEA_BAD_LIMITS &&
+    int(Code::arena_too_small) == FOVEA_ARENA_TOO_SMALL && int(Code::bad_shape) == FOVEA_BAD_SHAPE &&
+    int(Code::token_out_of_range) == FOVEA_TOKEN_OUT_OF_RANGE && int(Code::context_full) == FOVEA_CONTEXT_FULL &&
+    int(Code::buffer_too_small) == FOVEA_BUFFER_TOO_SMALL && int(Code::bad_argument) == FOVEA_BAD_ARGUMENT &&
+    int(Code::isa_unavailable) == FOVEA_ISA_UNAVAILABLE && int(Code::io_error) == FOVEA_IO_ERROR &&
+    int(Code::threads_unavailable) == FOVEA_THREADS_UNAVAILABLE &&
+    int(Code::session_mismatch) == FOVEA_SESSION_MISMATCH && int(Code::cancelled) == FOVEA_CANCELLED &&
+    int(Code::pool_full) == FOVEA_POOL_FULL);
+// clang-format on
+static_assert(int(Type::f32) == FOVEA_F32 && int(Type::f16) == FOVEA_F16 && int(Type::q8) == FOVEA_Q8);
+static_assert(int(Kind::decode) == FOVEA_LOGITS && int(Kind::encode) == FOVEA_VECTORS &&
+              int(Kind::attend) == FOVEA_ATTENTION);
+
+namespace {
+
+constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybody filled in
+
+[[nodiscard]] Status struct_size(const void* given, std::uint32_t& size) noexcept {
+    if (!given) return is_null("struct: NULL");
+    std::memcpy(&size, given, sizeof size);
+    if (size >= sizeof size && size <= kMostStructBytes) return {};
+    return {Code::bad_argument, "struct_size at least 4 and at most", kMostStructBytes, size};
+}
+
+}  // namespace
+
+Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
+    std::uint32_t size;
+    if (Status s = struct_size(given, size); !s.ok()) return s;
+    const auto* bytes = static_cast<const unsigned char*>(given);
+    for (; size > out_bytes; --size)
+        if (bytes[size - 1])
+            return {Code::bad_argument, "bytes of fields that this library does not know", 0, bytes[size - 1]};
+    std::memset(out, 0, out_bytes);
+    std::memcpy(out, given, size);
+    return {};
+}
+
+Status check_struct(const void* out) noexcept {
+    std::uint32_t size;
+    return struct_size(out, size);
+}
+
+void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcept {
+    std::uint32_t size;
+    std::memcpy(&size, out, sizeof size);
+    std::memset(out, 0, size);
+    std::memcpy(out, made, size < made_bytes ? size : made_bytes);
+    std::memcpy(out, &size, sizeof size);
+}
+
+Status AskedLimits::read(const fovea_limits* given) noexcept {
+    if (Status s = read_struct(given, c); !s.ok()) return s;
+    limits = {.max_kv_len = c.max_positions,
+              .max_batch = c.max_batch,
+              .n_threads = c.n_threads ? c.n_threads : 1,
+              .kv_type = static_cast<Type>(c.kv_type < kTypeCount ? c.kv_type : kTypeCount),
+              .max_sequences = c.max_sequences,
+              .max_memory = c.max_memory};
+    return {};
+}
+
+fovea_plan to_c(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
+                std::uint64_t arena_bytes) noexcept {
+    const Config& config = model.model->config();
+    const std::string_view suffix = model.model->info().prompt_suffix;
+    return {.struct_size = sizeof(fovea_plan),
+            .vocab_size = stack_of(config, last_stack(config)).vocab_size,
+            .max_positions = plan.limits.max_kv_len,
+            .max_batch = plan.limits.max_batch,
+            .arena_bytes = arena_bytes,
+            .max_tokens = max_tokens(model.tokenizer, asked.c.max_text_bytes),
+            .max_piece_bytes = max_piece_bytes(model.tokenizer),
+            .prompt_suffix = suffix.data(),
+            .prompt_suffix_bytes = suffix.size(),
+            .max_sequences = plan.limits.max_sequences,
+            .max_memory = plan.limits.max_memory};
+}
+
+}  // namespace fovea
+
+using namespace fovea;
+
+uint32_t fovea_api_version() { return FOVEA_API_VERSION; }
+
+const char* fovea_version() { return FOVEA_VERSION; }
+
+uint32_t fovea_numerics_version() { return kNumericsVersion; }
+
+size_t fovea_describe(fovea_status status, char* line, size_t capacity) {
+    const Status s{static_cast<Code>(status.code), status.what, status.wanted, status.had};
+    const std::size_t n = describe(s, {line, capacity - 1}).size();
+    line[n] = 0;
+    return n;
+}
+
+const char* fovea_code_name(uint32_t code) { return name(static_cast<Code>(code < 256 ? code : 255)); }

@@ -1,0 +1,105 @@
+// A whole program in C: reads a model's file, asks for the size of what it needs, tokenizes a prompt, and prints what
+// follows as it is made.
+//
+//     fovea_example_complete MODEL PROMPT [TOKENS]
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fovea/fovea.h"
+
+static void* aligned(uint64_t n_bytes) { return aligned_alloc(64, (size_t)(n_bytes + 63) / 64 * 64); }
+
+static void* read_file(const char* path, size_t* n_bytes) {
+    FILE* file = fopen(path, "rb");
+    if (!file) return NULL;
+    void* bytes = NULL;
+    if (fseek(file, 0, SEEK_END) == 0) {
+        const long size = ftell(file);
+        rewind(file);
+        if (size > 0) bytes = aligned((uint64_t)size);  // models are opened at addresses that 64 divides
+        *n_bytes = bytes ? fread(bytes, 1, (size_t)size, file) : 0;
+    }
+    fclose(file);
+    return bytes;
+}
+
+static int failed(fovea_status status) {
+    if (status.code == FOVEA_OK) return 0;
+    char line[160];
+    fovea_describe(status, line, sizeof line);
+    fprintf(stderr, "%s\n", line);
+    return 1;
+}
+
+/// The prompt as the model wants it: with what closes one before it answers.
+static char* make_text(const struct fovea_model* model, const char* prompt, size_t* n_bytes) {
+    fovea_info info = {.struct_size = sizeof info};
+    if (failed(fovea_model_info(model, &info))) return NULL;
+    const size_t n = strlen(prompt), n_suffix = info.prompt_suffix.n_bytes;
+    char* text = malloc(n + n_suffix + 1);
+    if (!text) return NULL;
+    memcpy(text, prompt, n);
+    if (n_suffix) memcpy(text + n, info.prompt_suffix.bytes, n_suffix);
+    *n_bytes = n + n_suffix;
+    return text;
+}
+
+/// Prints up to n_new tokens that follow the prompt's.
+static int generate(fovea_session* session, const fovea_plan* plan, const uint32_t* prompt, size_t n_prompt,
+                    long n_new) {
+    char* piece = malloc((size_t)plan->max_piece_bytes);
+    if (!piece || failed(fovea_forward(session, prompt, n_prompt))) return 1;
+    // The decoder sees the prompt too, so that the answer keeps a space it starts with; what that adds is not printed.
+    fovea_decoder decoder = {.n_held = 0};
+    for (size_t i = 0; i < n_prompt; ++i)
+        fovea_decode(session, &decoder, prompt[i], piece, (size_t)plan->max_piece_bytes);
+    for (long i = 0; i < n_new && fovea_kv_len(session) < plan->max_positions; ++i) {
+        uint32_t token;
+        if (failed(fovea_sample(session, NULL, 0, &token))) return 1;
+        if (fovea_ends_text(session, token)) break;
+        const size_t n = fovea_decode(session, &decoder, token, piece, (size_t)plan->max_piece_bytes);
+        fwrite(piece, 1, n, stdout);
+        fflush(stdout);
+        if (failed(fovea_forward(session, &token, 1))) return 1;
+    }
+    fwrite(piece, 1, fovea_decode(session, &decoder, FOVEA_NO_TOKEN, piece, (size_t)plan->max_piece_bytes), stdout);
+    putchar('\n');
+    free(piece);
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    if (argc < 3) return fprintf(stderr, "usage: %s MODEL PROMPT [TOKENS]\n", argv[0]), 2;
+    size_t file_bytes = 0, text_bytes = 0, n_tokens = 0;
+    void* file = read_file(argv[1], &file_bytes);
+    if (!file) return fprintf(stderr, "%s: cannot be read\n", argv[1]), 1;
+
+    // 1. The model: a view of the file, which stays where it is.
+    struct fovea_model* model;
+    void* memory = malloc(FOVEA_MODEL_BYTES);
+    if (failed(fovea_open_model(file, file_bytes, FOVEA_VERIFY, memory, FOVEA_MODEL_BYTES, &model))) return 1;
+    char* text = make_text(model, argv[2], &text_bytes);
+    if (!text) return 1;
+
+    // 2. The plan: exact sizes, before any memory is taken.
+    const fovea_limits limits = {
+        .struct_size = sizeof limits, .max_text_bytes = (uint32_t)text_bytes, .n_threads = fovea_default_threads()};
+    fovea_plan plan = {.struct_size = sizeof plan};
+    if (failed(fovea_plan_session(model, &limits, &plan))) return 1;
+
+    // 3. The session: all the memory that it will ever use.
+    fovea_session* session;
+    void* arena = aligned(plan.arena_bytes);
+    uint32_t* tokens = malloc((size_t)plan.max_tokens * sizeof *tokens);
+    if (!arena || !tokens) return fprintf(stderr, "no memory\n"), 1;
+    if (failed(fovea_make_session_of(model, &limits, arena, (size_t)plan.arena_bytes, &session))) return 1;
+
+    // 4. Text to tokens, and on from there.
+    if (failed(fovea_tokenize(session, text, text_bytes, 0, tokens, (size_t)plan.max_tokens, &n_tokens))) return 1;
+    const int bad = generate(session, &plan, tokens, n_tokens, argc > 3 ? strtol(argv[3], NULL, 10) : 64);
+
+    // Nothing has to be ended: memory is released, and that is all.
+    free(tokens), free(arena), free(text), free(memory), free(file);
+    return bad;
+}

@@ -1,0 +1,100 @@
+// What by_cpp.h declares.
+#include "by_cpp.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "../encoder_models.h"
+#include "../small_models.h"
+#include "fovea/encode.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+const SmallModel& decoder() {
+    static const SmallModel model(llama_config(), Type::q8);
+    return model;
+}
+const SmallModel& encoder() {
+    static const SmallModel model(bert_config(), Type::f32);
+    return model;
+}
+const SmallModel& both() {
+    static const SmallModel model(both_config(NormPlace::pre), Type::f32);
+    return model;
+}
+test_file file_of(const SmallModel& model) { return {model.file.data(), model.file.size()}; }
+
+void must(const Status& status) {
+    if (status.ok()) return;
+    std::printf("C++ interface: %s, %s\n", name(status.code), status.what);
+    std::exit(1);
+}
+
+}  // namespace
+
+test_file decoder_file() { return file_of(decoder()); }
+test_file encoder_file() { return file_of(encoder()); }
+test_file both_file() { return file_of(both()); }
+
+void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
+    SmallSession s(decoder().model, {});
+    must(forward(s.session, {tokens, n}, {logits, n * decoder().model.config().decoder.vocab_size}));
+}
+
+void cpp_attention(const std::uint32_t* tokens, std::size_t n, float* out) {
+    SmallSession s(decoder().model, {});
+    const auto side = static_cast<std::uint32_t>(n);
+    must(set_weights(s.session,
+                     {.layer = 1, .per_head = true, .n_queries = side, .n_keys = side, .out = {out, 6 * n * n}}));
+    must(forward(s.session, {tokens, n}, {}));
+}
+
+void cpp_encode(const std::uint32_t* ids, const std::uint32_t* types, const std::uint32_t* lengths,
+                const std::uint8_t* hidden, std::uint32_t longest, float* out) {
+    const std::size_t n = lengths[0] + lengths[1];
+    SmallSession s(encoder().model, {.max_batch = 64, .max_sequences = 2});
+    EncodeInput input;
+    input.source.ids = {ids, n};
+    input.source.types = {types, n};
+    input.source.lengths = {lengths, 2};
+    input.source.masks.padding = {.hidden = hidden, .sequence_stride = longest, .n_keys = longest};
+    must(encode(s.session, input, {out, n * 40}));
+}
+
+void cpp_both(const float* source, std::uint32_t n_source, const float* target, std::uint32_t n_target,
+              const float* added, float* out) {
+    SmallSession s(both().model, {.max_batch = 64});
+    EncodeInput input;
+    input.source.vectors = {source, n_source * std::size_t{40}};
+    input.source.lengths = {&n_source, 1};
+    input.target.vectors = {target, n_target * std::size_t{40}};
+    input.target.lengths = {&n_target, 1};
+    input.target.masks.causal = true;
+    input.memory_masks.attention = {.added = added, .query_stride = n_source, .n_keys = n_source};
+    must(encode(s.session, input, {out, n_target * std::size_t{40}}));
+}
+
+void cpp_attend(const float* query, std::uint32_t n_queries, const float* key, const float* value, std::uint32_t n_keys,
+                std::uint32_t n_past, float* out) {
+    Model heads;
+    must(attention_model({.n_heads = 4, .n_kv_heads = 2, .head_dim = 16, .value_head_dim = 16, .bare = true}, heads));
+    SmallSession s(heads, {.max_batch = 64, .max_memory = 64});
+    const std::size_t past = n_past * std::size_t{32}, n_new = (n_keys - n_past) * std::size_t{32};
+    const Strides few{0, 32, 16};
+    AttendInput input{.query = {{query, n_queries * std::size_t{64}}, {0, 64, 16}},
+                      .key = {{key + past, n_new}, few},
+                      .value = {{value + past, n_new}, few},
+                      .past_key = {{key, past}, few},
+                      .past_value = {{value, past}, few},
+                      .n_queries = n_queries,
+                      .n_keys = n_keys - n_past,
+                      .n_past = n_past,
+                      .masks = {},
+                      .kv_lengths = {},
+                      .out_strides = {0, 64, 16}};
+    input.masks.causal = true;
+    must(attend(s.session, input, {out, n_queries * std::size_t{64}}));
+}
