@@ -28,9 +28,9 @@ def call(command):
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
-        refuse(f"{command[0]}, want a program to run, had: {error.strerror}")
+        refuse(f"{command[0]}: expected a program to run, got {error.strerror}")
     if done.returncode:
-        refuse(f"{command[0]}, want exit status 0, had {done.returncode}: {done.stderr.strip()[-300:]}")
+        refuse(f"{command[0]}: expected exit status 0, got {done.returncode}: {done.stderr.strip()[-300:]}")
     return done.stdout
 
 
@@ -41,7 +41,7 @@ def parsed(program, text):
             return json.JSONDecoder().raw_decode(text[start:])[0]
         except json.JSONDecodeError:
             continue
-    refuse(f"{program}, want JSON on stdout, had {text[:80]!r}")
+    refuse(f"{program}: expected JSON on stdout, got {text[:80]!r}")
 
 
 def run_fovea(options, model, phase):
@@ -60,7 +60,7 @@ def run_peer(options, phase):
     for row in result:
         if (row["n_prompt"], row["n_gen"]) == (prompt, new):
             return row["avg_ts"]
-    refuse(f"{options.peer}, want a result for {prompt} prompt and {new} new tokens, had none")
+    refuse(f"{options.peer}: expected a result for {prompt} prompt and {new} new tokens, got none")
 
 
 def spread(numbers, digits):
@@ -99,9 +99,9 @@ def main():
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if options.pairs < 2:
-        refuse(f"--pairs, want at least 2, had {options.pairs}")
+        refuse(f"--pairs: expected at least 2, got {options.pairs}")
     if not os.path.isfile(options.model):
-        refuse(f"--model, want a GGUF file, had {options.model}")
+        refuse(f"--model: expected a GGUF file, got {options.model}")
     phases = [phase for phase, n in (("prefill", options.prompt), ("decode", options.tokens)) if n > 0]
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model.fovea")

@@ -24,7 +24,7 @@ def refuse(line):
 def call(command, environment):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
-        refuse(f"{command[0]}, want exit status 0, had {done.returncode}: {done.stderr.strip()}")
+        refuse(f"{command[0]}: expected exit status 0, got {done.returncode}: {done.stderr.strip()}")
     return done
 
 
@@ -42,7 +42,7 @@ def run_peer(options, environment):
     done = call(command, environment)
     rate = re.search(r"tok/s: ([0-9.]+)", done.stderr)
     if not rate:
-        refuse(f"{options.peer}, want a line with tok/s on stderr, had {done.stderr.strip()!r}")
+        refuse(f"{options.peer}: expected a line with tok/s on stderr, got {done.stderr.strip()!r}")
     return float(rate.group(1)), done.stdout
 
 
@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--prompt-tokens", type=int, default=4, help="the prompt's, start token and all")
     options = parser.parse_args()
     if options.pairs < 2:
-        refuse(f"--pairs, want at least 2, had {options.pairs}")
+        refuse(f"--pairs: expected at least 2, got {options.pairs}")
 
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def main():
                 ours, our_text = run_fovea(options, model, environment)
                 theirs, their_text = run_peer(options, environment)
             if our_text.strip() != their_text.strip():
-                refuse(f"the same text of both, had {our_text[:60]!r} and {their_text[:60]!r}")
+                refuse(f"texts: expected the same of both, got {our_text[:60]!r} and {their_text[:60]!r}")
             fovea.append(ours)
             peer.append(theirs)
             ratios.append(ours / theirs)

@@ -29,7 +29,7 @@ MODULES = [(512, 8, 12), (512, 8, 128), (512, 8, 512), (512, 8, 2048), (768, 12,
 def fovea(options, *arguments):
     done = subprocess.run([options.fovea, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"compare_torch: {options.fovea}, want exit status 0, had {done.returncode}: {done.stderr.strip()}")
+        sys.exit(f"compare_torch: {options.fovea}: expected exit status 0, got {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout) if "--json" in arguments else None
 
 
@@ -172,7 +172,7 @@ def main():
     parser.add_argument("--texts", help="its texts, a line each")
     options = parser.parse_args()
     if options.pairs < 2:
-        sys.exit(f"compare_torch: --pairs, want at least 2, had {options.pairs}")
+        sys.exit(f"compare_torch: --pairs: expected at least 2, got {options.pairs}")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {options.threads} threads, {options.pairs} pairs, medians with quartiles")

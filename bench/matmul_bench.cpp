@@ -86,7 +86,7 @@ public:
                                             .bias = nullptr,
                                             .out = out_.data(),
                                             .out_stride = std::size_t{n_panels()} * kLanes,
-                                            .finish = Finish::store,
+                                            .epilogue = Epilogue::store,
                                             .activation = Activation::none,
                                             .canonical = false});
     }

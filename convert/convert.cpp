@@ -49,7 +49,7 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     } else if (path.extension() == ".bin") {
         source.tokenizer = tokenizer_section_from_llama2c(bytes, path.string(), facts);
     } else {
-        throw Refusal(path.string() + ": want a tokenizer.json, a vocab.txt or a llama2.c tokenizer.bin");
+        throw Refusal(path.string() + ": expected a tokenizer.json, a vocab.txt or a llama2.c tokenizer.bin");
     }
 }
 
@@ -85,7 +85,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json");
     if (has_modules && config.kind != HfKind::bert)
-        throw Refusal((given / "modules.json").string() + ": want it beside a model of type bert only");
+        throw Refusal((given / "modules.json").string() + ": expected only beside a model of type bert");
     config.stack().pooling = sentence.pooling;
     config.stack().normalize_pooled = sentence.normalize_pooled;
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
@@ -108,10 +108,10 @@ const Stack& stack_with_ids(const ModelSource& source) {
 ModelSource read_file(const ConvertOptions& options) {
     if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
     if (!options.config.empty())
-        throw Refusal(options.source.string() + ": --config: want a Hugging Face source, have another kind", 2);
+        throw Refusal(options.source.string() + ": --config: expected a Hugging Face source, got another kind", 2);
     Mapping mapping = map_source(options.source);
     const auto bytes = mapping.bytes();
-    if (bytes.empty()) throw Refusal(options.source.string() + ": want a model, have an empty file");
+    if (bytes.empty()) throw Refusal(options.source.string() + ": expected a model, got an empty file");
     if (starts_with(bytes, "GGUF", 4)) {
         ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
         add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
@@ -126,18 +126,6 @@ ModelSource read_file(const ConvertOptions& options) {
     add_tokenizer(options.tokenizer, {options.source.parent_path() / "tokenizer.bin"},
                   {source.config.decoder.vocab_size, {}, {}}, source);
     return source;
-}
-
-Progress progress_line() {
-    return [last = -1](std::uint64_t done, std::uint64_t total) mutable {
-        const int percent =
-            total ? static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total)) : 100;
-        if (percent == last) return;
-        last = percent;
-        std::fprintf(stderr, "\rwriting %d %% of %.1f MB%s", percent, static_cast<double>(total) / 1e6,
-                     done == total ? "\n" : "");
-        std::fflush(stderr);
-    };
 }
 
 }  // namespace
@@ -161,7 +149,7 @@ void convert(const ConvertOptions& options) {
     WriteOptions write;
     write.type = options.type.value_or(source.type);
     write.exact_tables = !options.type && source.exact_tables;
-    if (options.show_progress) write.progress = progress_line();
+    write.progress = options.progress;
     write.quantized = options.quantized;
     write_file(source, options.output, write);
 }

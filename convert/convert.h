@@ -15,7 +15,7 @@ struct ConvertOptions {
     std::filesystem::path tokenizer = {};  ///< tokenizer.json, vocab.txt or tokenizer.bin; empty: beside the model
     std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
     QuantReport quantized = {};            ///< called after each tensor that is quantized
-    bool show_progress = false;            ///< on stderr, in one line that is rewritten
+    Progress progress = {};                ///< called as the weights are written
 };
 
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.

@@ -84,17 +84,14 @@ void refuse_overlaps(std::vector<TensorRecord> records, const std::filesystem::p
     std::ranges::sort(records, {}, &TensorRecord::offset);
     const auto overlap = [](const TensorRecord& a, const TensorRecord& b) { return b.offset - a.offset < a.bytes; };
     if (std::ranges::adjacent_find(records, overlap) != records.end())
-        throw Refusal(path.string() + ": want tensors with bytes of their own, have two that share some");
+        throw Refusal(path.string() + ": expected tensors with bytes of their own, got two that share some");
 }
 
 }  // namespace
 
 ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) {
     Model model;
-    if (const Status status = open_model(mapping.bytes(), model, {.verify_checksums = true}); !status.ok()) {
-        char line[160];
-        throw Refusal(path.string() + ": " + std::string(describe(status, line)));
-    }
+    require(open_model(mapping.bytes(), model, {.verify_checksums = true}), path.string());
     ModelSource source;
     source.config = model.config();  // its layer_blocks point into the mapping, which the reader below keeps
     source.info = read_info(section_bytes(model, "info"));
@@ -104,7 +101,7 @@ ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) 
     for (const TensorRecord& r : tensors->records()) {
         if (r.type > static_cast<std::uint8_t>(Type::bf16))
             throw Refusal(path.string() + ": tensor " + role_name(r.role) +
-                          ": want f32, f16 or bf16 to convert from, have a quantized type");
+                          ": expected f32, f16 or bf16 to convert from, got a quantized type");
         if (r.layout == static_cast<std::uint8_t>(Layout::panels)) source.type = static_cast<Type>(r.type);
     }
     refuse_overlaps(tensors->records(), path);

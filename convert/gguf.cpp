@@ -111,7 +111,8 @@ private:
 
     std::span<const std::byte> take(std::uint64_t n, const std::string& place) {
         if (n > bytes_.size() - at_)
-            refuse(place + ": want " + std::to_string(n) + " more bytes, have " + std::to_string(bytes_.size() - at_));
+            refuse(place + ": expected " + std::to_string(n) + " more bytes, got " +
+                   std::to_string(bytes_.size() - at_));
         const auto taken = bytes_.subspan(at_, n);
         at_ += n;
         return taken;
@@ -122,17 +123,18 @@ private:
     }
     std::string_view take_text(std::uint64_t most, const std::string& place) {
         const auto n = take_number<std::uint64_t>(place);
-        if (n > most) refuse(place + ": want at most " + std::to_string(most) + " bytes, have " + std::to_string(n));
+        if (n > most) refuse(place + ": expected at most " + std::to_string(most) + " bytes, got " + std::to_string(n));
         const auto text = take(n, place);
         return {reinterpret_cast<const char*>(text.data()), text.size()};
     }
 
     void read_header() {
         const auto magic = take(4, "header");
-        if (std::memcmp(magic.data(), "GGUF", 4) != 0) refuse("want a GGUF file, have another kind");
+        if (std::memcmp(magic.data(), "GGUF", 4) != 0) refuse("expected a GGUF file, got another kind");
         const auto version = take_number<std::uint32_t>("header");
-        if (version != 0 && (version & 0xffffu) == 0) refuse("want a little-endian GGUF file, have a big-endian one");
-        if (version != 2 && version != 3) refuse("want GGUF version 2 or 3, have " + std::to_string(version));
+        if (version != 0 && (version & 0xffffu) == 0)
+            refuse("expected a little-endian GGUF file, got a big-endian one");
+        if (version != 2 && version != 3) refuse("expected GGUF version 2 or 3, got " + std::to_string(version));
         n_tensors_ = take_number<std::uint64_t>("header");
         n_values_ = take_number<std::uint64_t>("header");
     }
@@ -140,7 +142,7 @@ private:
     GgufKind take_kind(const std::string& place) {
         const auto number = take_number<std::uint32_t>(place);
         if (number > static_cast<std::uint32_t>(GgufKind::f64))
-            refuse(place + ": want a kind of value from 0 to 12, have " + std::to_string(number));
+            refuse(place + ": expected a kind of value from 0 to 12, got " + std::to_string(number));
         return static_cast<GgufKind>(number);
     }
 
@@ -148,8 +150,8 @@ private:
     std::span<const std::byte> take_elements(GgufKind kind, std::uint64_t n, const std::string& place) {
         if (const std::uint64_t size = kind_bytes(kind); size != 0) {
             if (n > bytes_.size() / size)
-                refuse(place + ": want " + std::to_string(n) + " numbers, have " + std::to_string(bytes_.size() - at_) +
-                       " bytes");
+                refuse(place + ": expected " + std::to_string(n) + " numbers, got " +
+                       std::to_string(bytes_.size() - at_) + " bytes");
             return take(n * size, place);
         }
         const std::size_t begin = at_;
@@ -165,7 +167,8 @@ private:
         value.kind = take_kind(place);
         if (value.kind == GgufKind::list) {
             value.element = take_kind(place);
-            if (value.element == GgufKind::list) refuse(place + ": want a list of numbers or texts, have one of lists");
+            if (value.element == GgufKind::list)
+                refuse(place + ": expected a list of numbers or texts, got one of lists");
             value.n = take_number<std::uint64_t>(place);
             value.bytes = take_elements(value.element, value.n, place);
         } else if (value.kind == GgufKind::text) {
@@ -174,7 +177,7 @@ private:
         } else {
             value.bytes = take(kind_bytes(value.kind), place);
         }
-        if (!file_.values_.emplace(key, value).second) refuse(place + ": want it once, have it twice");
+        if (!file_.values_.emplace(key, value).second) refuse(place + ": expected once, got twice");
     }
 
     void read_tensor(std::uint64_t index) {
@@ -183,36 +186,36 @@ private:
         const std::string place = name.empty() ? number : "tensor " + std::string(name);
         const auto n_dimensions = take_number<std::uint32_t>(place);
         if (n_dimensions < 1 || n_dimensions > kMostDimensions)
-            refuse(place + ": want 1 to 4 dimensions, have " + std::to_string(n_dimensions));
+            refuse(place + ": expected 1 to 4 dimensions, got " + std::to_string(n_dimensions));
         GgufTensor tensor;
         for (std::uint32_t i = 0; i < n_dimensions; ++i) tensor.shape.push_back(take_number<std::uint64_t>(place));
         std::reverse(tensor.shape.begin(), tensor.shape.end());
         const auto type = take_number<std::uint32_t>(place);
         tensor.blocks = find_gguf_blocks(type);
         if (tensor.blocks == nullptr)
-            refuse(place + ": want F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K, have type " +
+            refuse(place + ": expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K, got type " +
                    std::to_string(type));
         const auto offset = take_number<std::uint64_t>(place);
         if (offset % alignment_ != 0)
-            refuse(place + ": want an offset that is a multiple of " + std::to_string(alignment_) + ", have " +
+            refuse(place + ": expected an offset that is a multiple of " + std::to_string(alignment_) + ", got " +
                    std::to_string(offset));
         const std::uint64_t bytes = tensor_bytes(tensor, place);
-        if (offset > kNoSum - bytes) refuse(place + ": want an end below 2^64, have a larger one");
+        if (offset > kNoSum - bytes) refuse(place + ": expected an end below 2^64, got a larger one");
         const auto added = file_.tensors_.emplace(name, std::move(tensor));
-        if (!added.second) refuse(place + ": want it once, have it twice");
+        if (!added.second) refuse(place + ": expected once, got twice");
         places_.push_back({offset, offset + bytes, &*added.first});
     }
 
     std::uint64_t tensor_bytes(const GgufTensor& tensor, const std::string& place) const {
         const std::uint64_t n_cols = tensor.shape.back(), block = tensor.blocks->n_elements;
         if (n_cols % block != 0)
-            refuse(place + ": want rows of whole " + tensor.blocks->name + " blocks of " + std::to_string(block) +
-                   ", have " + std::to_string(n_cols) + " columns");
+            refuse(place + ": expected rows of whole " + tensor.blocks->name + " blocks of " + std::to_string(block) +
+                   ", got " + std::to_string(n_cols) + " columns");
         std::uint64_t bytes = tensor.blocks->n_bytes;
         for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
             const std::uint64_t size = i + 1 < tensor.shape.size() ? tensor.shape[i] : n_cols / block;
-            if (size == 0) refuse(place + ": want sizes of at least 1, have 0");
-            if (bytes > kNoSum / size) refuse(place + ": want a size below 2^64 bytes, have a larger one");
+            if (size == 0) refuse(place + ": expected sizes of at least 1, got 0");
+            if (bytes > kNoSum / size) refuse(place + ": expected a size below 2^64 bytes, got a larger one");
             bytes *= size;
         }
         return bytes;
@@ -226,11 +229,11 @@ private:
         for (const Place& place : places_) {
             const std::string name = "tensor " + place.tensor->first;
             if (place.end > data.size())
-                refuse(name + ": want bytes within the " + std::to_string(data.size()) +
-                       " that follow the header, have " + std::to_string(place.begin) + " to " +
+                refuse(name + ": expected bytes within the " + std::to_string(data.size()) +
+                       " that follow the header, got " + std::to_string(place.begin) + " to " +
                        std::to_string(place.end));
             if (place.begin < end)
-                refuse(name + ": want tensors that do not overlap, have two at byte " + std::to_string(place.begin));
+                refuse(name + ": expected tensors that do not overlap, got two at byte " + std::to_string(place.begin));
             end = place.end;
             place.tensor->second.data = data.data() + place.begin;
         }
@@ -252,7 +255,7 @@ Gguf::Gguf(const std::filesystem::path& path, Mapping mapping) : path_(path), ma
 
 void Gguf::refuse(std::string_view place, const std::string& wanted) const {
     const auto found = values_.find(place);
-    throw Refusal(path_.string() + ": " + std::string(place) + ": want " + wanted + ", have " +
+    throw Refusal(path_.string() + ": " + std::string(place) + ": expected " + wanted + ", got " +
                   (found == values_.end() ? "nothing" : in_words(found->second)));
 }
 

@@ -33,7 +33,7 @@ struct GgufTensor {
 };
 
 /// A file's metadata and tensors. The header's counts are only believed as far as the file has bytes for them. Reading
-/// a value throws Refusal, "FILE: KEY: want …, have …", where it is missing or of another kind than asked for.
+/// a value throws Refusal, "FILE: KEY: expected …, got …", where it is missing or of another kind than asked for.
 class Gguf {
 public:
     /// Throws Refusal naming `path`. The result keeps the mapping.
@@ -59,7 +59,7 @@ public:
 
     [[nodiscard]] const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    /// "FILE: PLACE: want WANTED, have …": what the metadata has at `place`, nothing if that is no key.
+    /// "FILE: PLACE: expected WANTED, got …": what the metadata has at `place`, nothing if that is no key.
     [[noreturn]] void refuse(std::string_view place, const std::string& wanted) const;
     /// Gives up the mapping, which views of the tensors need.
     [[nodiscard]] Mapping release() { return std::move(mapping_); }

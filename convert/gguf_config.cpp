@@ -28,10 +28,7 @@ public:
         if (is_bert_) read_encoder();
         Config config;
         (is_bert_ ? config.encoder : config.decoder) = result_.stack;
-        if (const Status status = check(config); !status.ok()) {
-            char line[160];
-            throw Refusal(file_.path().string() + ": " + std::string(describe(status, line)));
-        }
+        require(check(config), file_.path().string());
         return result_;
     }
 

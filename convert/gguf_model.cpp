@@ -80,7 +80,7 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
         for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes, ++out) {
             blocks.take_apart(block, *out);
             if (std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
-                throw Refusal(place + ": want quants from -127 to 127, have -128, which --type f32 takes");
+                throw Refusal(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
         }
     };
 }
@@ -119,12 +119,13 @@ private:
         std::vector<std::uint64_t> wanted = {n_all};
         if (!vector) wanted.push_back(n_cols);
         const auto found = file_.tensors().find(name);
-        if (found == file_.tensors().end()) refuse(name, "want " + in_words(wanted) + ", have none");
+        if (found == file_.tensors().end()) refuse(name, "expected " + in_words(wanted) + ", got none");
         const GgufTensor& tensor = found->second;
-        if (tensor.shape != wanted) refuse(name, "want shape " + in_words(wanted) + ", have " + in_words(tensor.shape));
+        if (tensor.shape != wanted)
+            refuse(name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
         used_.insert(name);
         const GgufBlocks& blocks = *tensor.blocks;
-        if (vector && blocks.dequantize) refuse(name, std::string("want F32, F16 or BF16, have ") + blocks.name);
+        if (vector && blocks.dequantize) refuse(name, std::string("expected F32, F16 or BF16, got ") + blocks.name);
         const std::uint64_t row_bytes = (vector ? 1 : n_cols / blocks.n_elements) * blocks.n_bytes;
         TensorView result;
         result.data = tensor.data + row_begin * row_bytes;
@@ -188,12 +189,12 @@ private:
         const std::string name = "rope_freqs.weight";
         if (file_.tensors().count(name) == 0) return result;
         const TensorView factors = view(name, true, n, 0, n);
-        if (factors.type != Type::f32) refuse(name, "want F32, have another type");
+        if (factors.type != Type::f32) refuse(name, "expected F32, got another type");
         for (std::uint32_t i = 0; i < n; ++i) {
             float factor;
             std::memcpy(&factor, factors.data + i * sizeof factor, sizeof factor);
             if (!(factor > 0) || !std::isfinite(factor))
-                refuse(name, "want positive numbers, have " + std::to_string(factor));
+                refuse(name, "expected positive numbers, got " + std::to_string(factor));
             result[i] /= factor;
         }
         return result;
@@ -205,7 +206,8 @@ private:
     /// A tensor that nothing reads means a model of another shape than its metadata says.
     void check_all_used() const {
         for (const auto& [name, tensor] : file_.tensors())
-            if (used_.count(name) == 0 && !is_head(name)) refuse(name, "want only tensors that the metadata calls for");
+            if (used_.count(name) == 0 && !is_head(name))
+                refuse(name, "expected only tensors that the metadata calls for");
     }
 
     /// The model's type is that of most of its layers' matrices, by their elements.

@@ -137,11 +137,11 @@ private:
             const std::size_t space = pair.find(' ', 1);
             const std::string place = "number " + std::to_string(rank) + ": ";
             if (space == std::string_view::npos)
-                refuse(kMerges, place + "want two tokens with a space between, have " + std::string(pair));
+                refuse(kMerges, place + "expected two tokens with a space between, got " + std::string(pair));
             merged.assign(pair.substr(0, space)).append(pair.substr(space + 1));
             const auto id_of = [&](std::string_view spelling) {
                 const auto found = ids_.find(spelling);
-                if (found == ids_.end()) refuse(kMerges, place + "want tokens, have " + std::string(spelling));
+                if (found == ids_.end()) refuse(kMerges, place + "expected tokens, got " + std::string(spelling));
                 return found->second;
             };
             source_.merges.push_back(
@@ -159,9 +159,9 @@ private:
         std::vector<std::string> pieces(texts_.size());
         for (std::uint32_t id = 0; id < texts_.size(); ++id) {
             const std::string place = "token " + std::to_string(id) + ": ";
-            if (std::isnan(scores[id])) refuse(kScores, place + "want a score, have NaN");
+            if (std::isnan(scores[id])) refuse(kScores, place + "expected a score, got NaN");
             if (texts_[id].size() > kMostPieceBytes)
-                refuse(kTokens, place + "want at most " + std::to_string(kMostPieceBytes) + " bytes, have " +
+                refuse(kTokens, place + "expected at most " + std::to_string(kMostPieceBytes) + " bytes, got " +
                                     std::to_string(texts_[id].size()));
             pieces[id] = replaced(texts_[id], kMetaspace, " ");
             if (add_special(id, pieces[id])) continue;
@@ -232,8 +232,8 @@ private:
         const bool special = kinds_[id] == kControl || kinds_[id] == kUnknown;
         if (!special && kinds_[id] != kUserDefined) return false;
         if (text.size() > kMaxAddedBytes)
-            refuse(kTokens, "token " + std::to_string(id) + ": want at most " + std::to_string(kMaxAddedBytes) +
-                                " bytes in a token of its kind, have " + std::to_string(text.size()));
+            refuse(kTokens, "token " + std::to_string(id) + ": expected at most " + std::to_string(kMaxAddedBytes) +
+                                " bytes in a token of its kind, got " + std::to_string(text.size()));
         source_.tokens.set(id, text);
         if (special) source_.special.push_back(id);
         if (std::find(kEnds.begin(), kEnds.end(), text) != kEnds.end()) add_end(id);

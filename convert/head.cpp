@@ -109,10 +109,7 @@ std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
 }
 
 FileHead make_head(const ModelSource& source, const WriteOptions& options) {
-    if (const Status status = check(source.config); !status.ok()) {
-        char line[160];
-        throw Refusal(std::string(describe(status, line)));
-    }
+    require(check(source.config));
     FileHead head;
     place_tensors(source, options, head);
 

@@ -222,10 +222,7 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
         case HfKind::gpt2: read_gpt2(fields, result); break;
         case HfKind::bert: read_bert(fields, result); break;
     }
-    if (const Status status = check(result.source.config); !status.ok()) {
-        char line[160];
-        throw Refusal(config.string() + ": " + std::string(describe(status, line)));
-    }
+    require(check(result.source.config), config.string());
     const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;
     add_ids(fields, "bos_token_id", vocab_size, bos);

@@ -189,12 +189,12 @@ private:
         if (!vector) wanted = transposed ? std::vector{n_cols, n_all} : std::vector{n_all, n_cols};
         const auto found = files_.tensors.find(name);
         if (found == files_.tensors.end())
-            throw Refusal(files_.files.front().string() + ": tensor " + name + ": want " + in_words(wanted) +
-                          ", have none");
+            throw Refusal(files_.files.front().string() + ": tensor " + name + ": expected " + in_words(wanted) +
+                          ", got none");
         const SourceTensor& tensor = found->second;
         const std::string file = files_.files[tensor.file].string();
         if (tensor.shape != wanted)
-            throw Refusal(file + ": tensor " + name + ": want shape " + in_words(wanted) + ", have " +
+            throw Refusal(file + ": tensor " + name + ": expected shape " + in_words(wanted) + ", got " +
                           in_words(tensor.shape));
         used_.insert(name);
         TensorView result;
@@ -203,7 +203,7 @@ private:
         else if (tensor.dtype == "BF16")
             result.type = Type::bf16;
         else if (tensor.dtype != "F32")
-            throw Refusal(file + ": tensor " + name + ": want F32, F16 or BF16, have " + tensor.dtype);
+            throw Refusal(file + ": tensor " + name + ": expected F32, F16 or BF16, got " + tensor.dtype);
         if (!vector) widen(result.type);
         const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
         result.row_stride = vector || transposed ? 1 : n_cols;
@@ -230,7 +230,7 @@ private:
             gate_name.replace(gate_name.find("up_proj"), 2, "gate");
             const TensorView up = view(name, vector, block.d_ff, spec.n_cols, false, place);
             const TensorView gate = view(gate_name, vector, block.d_ff, spec.n_cols, false, place);
-            if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": want the type of " + name);
+            if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": expected the type of " + name);
             weights_.add_gated(spec.role, spec.layer, gate, up, block.d_ff);
             return;
         }
@@ -263,7 +263,7 @@ private:
                 n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
                 continue;
             throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
-                          ": want only tensors that the configuration calls for");
+                          ": expected only tensors that the configuration calls for");
         }
     }
 

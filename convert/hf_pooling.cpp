@@ -48,7 +48,7 @@ fs::path read_sentence_modules(const fs::path& modules, Stack& stack) {
     const auto* text = reinterpret_cast<const char*>(mapping.bytes().data());
     const nlohmann::json list = nlohmann::json::parse(text, text + mapping.bytes().size(), nullptr, false);
     const auto refuse = [&](const std::string& had) {
-        throw Refusal(modules.string() + ": want a Transformer, then a Pooling, then a Normalize or nothing, have " +
+        throw Refusal(modules.string() + ": expected a Transformer, then a Pooling, then a Normalize or nothing, got " +
                       had);
     };
     if (!list.is_array() || list.empty()) refuse("no list of modules");

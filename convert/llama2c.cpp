@@ -51,11 +51,12 @@ private:
         const bool versioned = is_llama2c(bytes);
         const std::uint64_t header_bytes = versioned ? kVersion1Bytes : kVersion0Bytes;
         if (bytes.size() < header_bytes)
-            refuse("want a header of " + std::to_string(header_bytes) + " bytes, have " + std::to_string(bytes.size()));
+            refuse("expected a header of " + std::to_string(header_bytes) + " bytes, got " +
+                   std::to_string(bytes.size()));
         if (versioned) {
             std::memcpy(&file_.version, bytes.data() + 4, 4);
             if (file_.version != 1 && file_.version != 2)
-                refuse("want a llama2.c checkpoint of version 0, 1 or 2, have version " +
+                refuse("expected a llama2.c checkpoint of version 0, 1 or 2, got version " +
                        std::to_string(file_.version));
             std::memcpy(&file_.shape, bytes.data() + 8, sizeof file_.shape);
             file_.shared_head = bytes[8 + sizeof file_.shape] != std::byte{0};
@@ -71,8 +72,8 @@ private:
 
     std::uint32_t field(const char* name, std::int32_t value, std::int32_t most) const {
         if (value < 1 || value > most)
-            refuse(std::string("header, read as a llama2.c checkpoint: ") + name + ": want a number from 1 to " +
-                   std::to_string(most) + ", have " + std::to_string(value));
+            refuse(std::string("header, read as a llama2.c checkpoint: ") + name + ": expected a number from 1 to " +
+                   std::to_string(most) + ", got " + std::to_string(value));
         return static_cast<std::uint32_t>(value);
     }
 
@@ -91,7 +92,7 @@ private:
         block.n_heads = field("n_heads", file_.shape.n_heads, 1 << 16);
         block.n_kv_heads = field("n_kv_heads", file_.shape.n_kv_heads, file_.shape.n_heads);
         if (stack.d_model % block.n_heads != 0)
-            refuse("header: dim: want a multiple of n_heads, " + std::to_string(block.n_heads) + ", have " +
+            refuse("header: dim: expected a multiple of n_heads, " + std::to_string(block.n_heads) + ", got " +
                    std::to_string(stack.d_model));
         block.head_dim = block.value_head_dim = block.rotary_dim = stack.d_model / block.n_heads;
         block.d_ff = field("hidden_dim", file_.shape.hidden_dim, 1 << 20);
@@ -99,10 +100,7 @@ private:
         block.position = Position::rope;  // on adjacent pairs already
         block.activation = Activation::silu;
         block.gated = block.causal = true;
-        if (const Status status = check(source_.config); !status.ok()) {
-            char line[160];
-            refuse("header: " + std::string(describe(status, line)));
-        }
+        require(check(source_.config), path_.string() + ": header");
     }
 
     /// The next n_rows·n_cols numbers. Their sum stays far below 2^64: 2^12 layers of matrices of at most 2^40.
@@ -118,8 +116,8 @@ private:
         const std::uint64_t group = file_.group_size;
         if (group == 0) return n_elements * 4;
         if (n_elements % group != 0)
-            refuse("header: group_size: want a divisor of a matrix's " + std::to_string(n_elements) +
-                   " elements, have " + std::to_string(group));
+            refuse("header: group_size: expected a divisor of a matrix's " + std::to_string(n_elements) +
+                   " elements, got " + std::to_string(group));
         return n_elements + n_elements / group * 4;
     }
 
@@ -187,7 +185,7 @@ private:
         const std::uint64_t header = file_.version ? kVersion1Bytes : kVersion0Bytes;
         const std::uint64_t want = header + s.n_layers * layer + ends + tables_bytes(), have = mapping_.bytes().size();
         if (want != have)
-            refuse("want " + std::to_string(want) + " bytes for its header, read as a llama2.c checkpoint, have " +
+            refuse("expected " + std::to_string(want) + " bytes for its header, read as a llama2.c checkpoint, got " +
                    std::to_string(have));
     }
 

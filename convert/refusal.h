@@ -1,12 +1,15 @@
 // How a tool says no: one line for a person, and the process's exit status.
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
+#include "fovea/status.h"
+
 namespace fovea {
 
-/// Thrown by tools, caught once in main, which prints "fovea: " and what(). The line says what was wanted and what was
-/// there, and names the file it speaks of. Names out of files may be in it: control characters, line breaks among
+/// Thrown by tools, caught once in main, which prints "fovea: " and what(). The line names the file or option it speaks
+/// of and says "expected X, got Y". Names out of files may be in it: control characters, line breaks among
 /// them, become question marks, and a long line is cut.
 struct Refusal : std::runtime_error {
     explicit Refusal(const std::string& line, int status = 1)
@@ -22,5 +25,17 @@ private:
         return line;
     }
 };
+
+/// 1572864 becomes "1,572,864".
+[[nodiscard]] std::string with_separators(std::uint64_t number);
+
+/// What an error number of the system means, to end a line with: "permission denied".
+[[nodiscard]] std::string system_error(int error);
+
+/// A status that is not ok in words: of files that cannot be read, why; of checksums, both in hexadecimal.
+[[nodiscard]] std::string status_words(const Status& status);
+
+/// Throws Refusal unless `status` is ok: its words, after `subject` (mostly a file's name) where there is one.
+void require(const Status& status, const std::string& subject = {});
 
 }  // namespace fovea

@@ -35,12 +35,12 @@ public:
         : result_(result), file_(file), bytes_(result.mappings[file].bytes()) {}
 
     void read() {
-        if (bytes_.size() < 8) refuse("want at least 8 bytes, have " + std::to_string(bytes_.size()));
+        if (bytes_.size() < 8) refuse("expected at least 8 bytes, got " + std::to_string(bytes_.size()));
         std::uint64_t header_bytes;
         std::memcpy(&header_bytes, bytes_.data(), 8);
         const std::uint64_t most = std::min<std::uint64_t>(kMostHeaderBytes, bytes_.size() - 8);
         if (header_bytes > most)
-            refuse("want a header of at most " + std::to_string(most) + " bytes, have one of " +
+            refuse("expected a header of at most " + std::to_string(most) + " bytes, got one of " +
                    std::to_string(header_bytes));
         data_ = bytes_.subspan(8 + header_bytes);
         parse(reinterpret_cast<const char*>(bytes_.data()) + 8, header_bytes);
@@ -58,7 +58,7 @@ private:
         const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {
             // The parser looks through an object whenever one within it ends.
             const bool is_inner_object = event == Json::parse_event_t::object_start && depth > 1;
-            if (depth > 3 || is_inner_object) refuse("header: want objects of numbers, have deeper nesting");
+            if (depth > 3 || is_inner_object) refuse("header: expected objects of numbers, got deeper nesting");
             if (event == Json::parse_event_t::key && depth == 1) name = parsed.get<std::string>();
             if (event == Json::parse_event_t::object_end && depth == 1) {
                 if (name != "__metadata__") add(name, parsed);
@@ -68,11 +68,11 @@ private:
         };
         try {
             const Json rest = Json::parse(text, text + n, take);
-            if (!rest.is_object() || !rest.empty()) refuse("header: want an object of objects");
+            if (!rest.is_object() || !rest.empty()) refuse("header: expected an object of objects");
         } catch (const Json::parse_error& error) {
-            refuse("header: want JSON, have something else at byte " + std::to_string(error.byte));
+            refuse("header: expected JSON, got something else at byte " + std::to_string(error.byte));
         } catch (const Json::out_of_range&) {  // of parsing, a number's alone
-            refuse("header: want numbers that a double can hold, have a larger one");
+            refuse("header: expected numbers that a double can hold, got a larger one");
         }
     }
 
@@ -81,38 +81,39 @@ private:
         tensor.file = file_;
         const std::string place = "tensor " + name + ": ";
         const auto dtype = json.find("dtype"), shape = json.find("shape"), offsets = json.find("data_offsets");
-        if (dtype == json.end() || !dtype->is_string()) refuse(place + "dtype: want a text");
+        if (dtype == json.end() || !dtype->is_string()) refuse(place + "dtype: expected a text");
         if (shape == json.end() || !shape->is_array() || shape->size() > kMostDimensions)
-            refuse(place + "shape: want a list of at most " + std::to_string(kMostDimensions) + " numbers");
+            refuse(place + "shape: expected a list of at most " + std::to_string(kMostDimensions) + " numbers");
         if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 ||
             !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
-            refuse(place + "data_offsets: want two numbers");
+            refuse(place + "data_offsets: expected two numbers");
         tensor.dtype = dtype->get<std::string>();
         const auto begin = (*offsets)[0].get<std::uint64_t>(), end = (*offsets)[1].get<std::uint64_t>();
         if (begin > end || end > data_.size())
-            refuse(place + "want bytes within the " + std::to_string(data_.size()) + " that follow the header, have " +
-                   std::to_string(begin) + " to " + std::to_string(end));
+            refuse(place + "expected bytes within the " + std::to_string(data_.size()) +
+                   " that follow the header, got " + std::to_string(begin) + " to " + std::to_string(end));
         std::uint64_t n = element_bytes(tensor.dtype);
         for (const Json& size : *shape) {
-            if (!size.is_number_unsigned()) refuse(place + "shape: want whole numbers");
+            if (!size.is_number_unsigned()) refuse(place + "shape: expected whole numbers");
             tensor.shape.push_back(size.get<std::uint64_t>());
             if (tensor.shape.back() != 0 && n > std::numeric_limits<std::uint64_t>::max() / tensor.shape.back())
-                refuse(place + "shape: want a size below 2^64 bytes");
+                refuse(place + "shape: expected a size below 2^64 bytes");
             n *= tensor.shape.back();
         }
         tensor.data = data_.data() + begin;
         tensor.bytes = end - begin;
         if (element_bytes(tensor.dtype) != 0 && n != tensor.bytes)
-            refuse(place + "want " + std::to_string(n) + " bytes for its shape, have " + std::to_string(tensor.bytes));
+            refuse(place + "expected " + std::to_string(n) + " bytes for its shape, got " +
+                   std::to_string(tensor.bytes));
         places_.emplace_back(begin, end);
-        if (!result_.tensors.emplace(name, std::move(tensor)).second) refuse(place + "want it once, have it twice");
+        if (!result_.tensors.emplace(name, std::move(tensor)).second) refuse(place + "expected once, got twice");
     }
 
     void check_overlaps() {
         std::sort(places_.begin(), places_.end());
         for (std::size_t i = 1; i < places_.size(); ++i)
             if (places_[i].first < places_[i - 1].second)
-                refuse("want tensors that do not overlap, have two at byte " + std::to_string(places_[i].first));
+                refuse("expected tensors that do not overlap, got two at byte " + std::to_string(places_[i].first));
     }
 
     Safetensors& result_;
@@ -157,7 +158,7 @@ Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
     std::error_code error;
     if (std::filesystem::exists(single, error)) return read_safetensors_file(single);
     if (!std::filesystem::exists(index, error))
-        throw Refusal(folder.string() + ": want model.safetensors or model.safetensors.index.json, have neither");
+        throw Refusal(folder.string() + ": expected model.safetensors or model.safetensors.index.json, got neither");
     Safetensors result;
     for (const std::string& name : shard_names(index)) add_file(result, folder / name);
     return result;

@@ -1,7 +1,6 @@
 #include "convert/source_file.h"
 
 #include <cmath>
-#include <cstring>
 #include <sstream>
 
 #include "convert/refusal.h"
@@ -22,17 +21,14 @@ std::string in_words(double value) {
 
 Mapping map_source(const std::filesystem::path& path) {
     Mapping mapping;
-    const Status status = map_file(path.c_str(), mapping);
-    if (status.ok()) return mapping;
-    const std::string step = status.what;
-    const std::string reason = status.had ? std::strerror(static_cast<int>(status.had)) : step;
-    throw Refusal(path.string() + ": want a readable file, have: " + reason);
+    require(map_file(path.c_str(), mapping), path.string());
+    return mapping;
 }
 
 Mapping map_source(const std::filesystem::path& path, std::size_t most_bytes) {
     Mapping mapping = map_source(path);
     if (mapping.bytes().size() <= most_bytes) return mapping;
-    throw Refusal(path.string() + ": want at most " + std::to_string(most_bytes) + " bytes, have " +
+    throw Refusal(path.string() + ": expected at most " + std::to_string(most_bytes) + " bytes, got " +
                   std::to_string(mapping.bytes().size()));
 }
 
@@ -50,7 +46,8 @@ void check_json_depth(std::span<const char> text, const std::string& file_name) 
         else if (!in_string && (text[i] == '}' || text[i] == ']'))
             --depth;
         if (depth > kMostLevels)
-            throw Refusal(file_name + ": want at most " + std::to_string(kMostLevels) + " levels of JSON, have more");
+            throw Refusal(file_name + ": expected at most " + std::to_string(kMostLevels) +
+                          " levels of JSON, got more");
     }
 }
 
@@ -61,12 +58,12 @@ Fields Fields::read(const std::filesystem::path& path) {
     check_json_depth({text, bytes.size()}, path.string());
     try {
         nlohmann::json json = nlohmann::json::parse(text, text + bytes.size());
-        if (!json.is_object()) throw Refusal(path.string() + ": want a JSON object, have " + json.type_name());
+        if (!json.is_object()) throw Refusal(path.string() + ": expected a JSON object, got " + json.type_name());
         return {std::move(json), path.string()};
     } catch (const nlohmann::json::parse_error& error) {
-        throw Refusal(path.string() + ": want JSON, have something else at byte " + std::to_string(error.byte));
+        throw Refusal(path.string() + ": expected JSON, got something else at byte " + std::to_string(error.byte));
     } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
-        throw Refusal(path.string() + ": want numbers that a double can hold, have a larger one");
+        throw Refusal(path.string() + ": expected numbers that a double can hold, got a larger one");
     }
 }
 
@@ -75,7 +72,7 @@ void Fields::refuse(const std::string& name, const std::string& wanted) const {
     std::string had = "nothing";
     if (field != json_.end()) had = field->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     if (had.size() > 80) had = had.substr(0, 80) + "...";
-    throw Refusal(place_ + ": " + name + ": want " + wanted + ", have " + had);
+    throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " + had);
 }
 
 bool Fields::has(const char* name) const {

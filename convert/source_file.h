@@ -21,7 +21,7 @@ namespace fovea {
 void check_json_depth(std::span<const char> text, const std::string& file_name);
 
 /// The JSON object that is one small file (4 MB at most) or part of one, and how its fields are read. A field that is
-/// null counts as not there. Throws Refusal: "FILE: FIELD: want …, have …".
+/// null counts as not there. Throws Refusal: "FILE: FIELD: expected …, got …".
 class Fields {
 public:
     static Fields read(const std::filesystem::path& path);

@@ -28,7 +28,7 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
     };
     const auto take = [&](void* to, std::size_t n, std::size_t id) {
         if (bytes.size() - pos < n)
-            refuse(id, "wanted " + std::to_string(n) + " more bytes, had " + std::to_string(bytes.size() - pos));
+            refuse(id, "expected " + std::to_string(n) + " more bytes, got " + std::to_string(bytes.size() - pos));
         std::memcpy(to, bytes.data() + pos, n);
         pos += n;
     };
@@ -40,19 +40,19 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
         std::int32_t n = 0;
         take(&score, sizeof score, id);
         take(&n, sizeof n, id);
-        if (std::isnan(score)) refuse(id, "wanted a score, had NaN");
+        if (std::isnan(score)) refuse(id, "expected a score, got NaN");
         const std::int32_t most = std::min(longest, static_cast<std::int32_t>(kMostPieceBytes));
         if (n < 0 || n > most)
-            refuse(id, "wanted at most " + std::to_string(most) + " bytes, had " + std::to_string(n));
+            refuse(id, "expected at most " + std::to_string(most) + " bytes, got " + std::to_string(n));
         if (bytes.size() - pos < static_cast<std::size_t>(n))
-            refuse(id, "wanted " + std::to_string(n) + " more bytes, had " + std::to_string(bytes.size() - pos));
+            refuse(id, "expected " + std::to_string(n) + " more bytes, got " + std::to_string(bytes.size() - pos));
         pieces.texts.emplace_back(reinterpret_cast<const char*>(bytes.data()) + pos, n);
         pieces.scores.push_back(score);
         pos += static_cast<std::size_t>(n);
     }
     if (pos != bytes.size())
-        throw Refusal(file_name + ": wanted " + std::to_string(pos) + " bytes for vocab_size " +
-                      std::to_string(vocab_size) + ", had " + std::to_string(bytes.size()));
+        throw Refusal(file_name + ": expected " + std::to_string(pos) + " bytes for vocab_size " +
+                      std::to_string(vocab_size) + ", got " + std::to_string(bytes.size()));
     return pieces;
 }
 

@@ -191,7 +191,7 @@ void JsonField::refuse(const std::string& wanted) const {
     constexpr std::size_t kMostShown = 300;
     std::string had = value_->dump();
     if (had.size() > kMostShown) had = "a value of " + std::to_string(had.size()) + " characters";
-    throw Refusal(*file_name_ + ": " + path_ + ": wanted " + wanted + ", had " + had);
+    throw Refusal(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
 }
 
 TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer) {

@@ -76,8 +76,8 @@ private:
         throw Refusal(file_name_ + ": model." + field + ": " + rest);
     }
     [[noreturn]] void refuse_value(const std::string& had) const {
-        if (part_ == Part::vocab) refuse("vocab", "wanted an object of tokens and their ids, had " + had);
-        refuse("merges", "wanted an array of pairs of tokens, had " + had);
+        if (part_ == Part::vocab) refuse("vocab", "expected an object of tokens and their ids, got " + had);
+        refuse("merges", "expected an array of pairs of tokens, got " + had);
     }
     bool refuse_other(const std::string& had) const {
         if (in_part()) refuse_value(had);
@@ -86,13 +86,13 @@ private:
 
     void add_token(std::uint64_t id) {
         if (id >= max_tokens_)
-            refuse("vocab", "wanted ids below the model's vocab_size " + std::to_string(max_tokens_) + ", had " +
+            refuse("vocab", "expected ids below the model's vocab_size " + std::to_string(max_tokens_) + ", got " +
                                 std::to_string(id) + " for " + in_json(token_));
         const auto id32 = static_cast<std::uint32_t>(id);
         if (vocabulary_.find(token_) != kNoId)
-            refuse("vocab", "wanted each token once, had " + in_json(token_) + " again");
+            refuse("vocab", "expected each token once, got " + in_json(token_) + " again");
         if (!vocabulary_.spellings.set(id32, token_))
-            refuse("vocab", "wanted each id once, had " + std::to_string(id) + " again for " + in_json(token_));
+            refuse("vocab", "expected each id once, got " + std::to_string(id) + " again for " + in_json(token_));
         vocabulary_.ids.emplace(hash_bytes(token_.data(), token_.size()), id32);
     }
 
@@ -101,20 +101,20 @@ private:
         if (text.rfind("#version", 0) == 0) return;
         const std::size_t space = text.find(' ');
         if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-            refuse("merges", "wanted two tokens with a space between, had " + in_json(text));
+            refuse("merges", "expected two tokens with a space between, got " + in_json(text));
         pair_ = {text.substr(0, space), text.substr(space + 1)};
         add_merge();
     }
 
     void add_merge() {
         const std::size_t rank = vocabulary_.merges.size();
-        if (pair_.size() != 2) refuse("merges", "wanted two tokens, had " + std::to_string(pair_.size()));
+        if (pair_.size() != 2) refuse("merges", "expected two tokens, got " + std::to_string(pair_.size()));
         const std::string merged = pair_[0] + pair_[1];
         const auto id_of = [&](const std::string& token) {
             const std::uint32_t id = vocabulary_.find(token);
             if (id == kNoId)
-                refuse("merges",
-                       "wanted tokens of the vocabulary, had " + in_json(token) + " in number " + std::to_string(rank));
+                refuse("merges", "expected tokens of the vocabulary, got " + in_json(token) + " in number " +
+                                     std::to_string(rank));
             return id;
         };
         vocabulary_.merges.push_back(
@@ -148,7 +148,7 @@ Vocabulary read_vocabulary(std::span<const char> json_text, const std::string& f
         Reader reader(part, vocabulary, file_name, max_tokens);
         json::sax_parse(json_text.begin(), json_text.end(), &reader);
         if (vocabulary.spellings.size() == 0)
-            throw Refusal(file_name + ": model.vocab: wanted an object of tokens and their ids, had none");
+            throw Refusal(file_name + ": model.vocab: expected an object of tokens and their ids, got none");
     }
     return vocabulary;
 }

@@ -114,7 +114,7 @@ public:
                 weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
             });
         for (const auto& [name, tensor] : files_.tensors)
-            if (!used_.count(name)) refuse(name, "want only tensors that the configuration calls for");
+            if (!used_.count(name)) refuse(name, "expected only tensors that the configuration calls for");
         source.type = widest_.value_or(Type::f32);
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
         set_readers(std::move(weights_), source);
@@ -185,10 +185,10 @@ private:
         if (!vector) wanted.push_back(spec.n_cols);
         if (spec.role == Role::appended_key || spec.role == Role::appended_value) wanted = {1, 1, n_rows};
         const auto found = files_.tensors.find(place.name);
-        if (found == files_.tensors.end()) refuse(place.name, "want shape " + in_words(wanted) + ", have none");
+        if (found == files_.tensors.end()) refuse(place.name, "expected shape " + in_words(wanted) + ", got none");
         const SourceTensor& tensor = found->second;
         if (tensor.shape != wanted)
-            refuse(place.name, "want shape " + in_words(wanted) + ", have " + in_words(tensor.shape));
+            refuse(place.name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
         used_.insert(place.name);
         TensorView result;
         if (tensor.dtype == "F16")
@@ -196,7 +196,7 @@ private:
         else if (tensor.dtype == "BF16")
             result.type = Type::bf16;
         else if (tensor.dtype != "F32")
-            refuse(place.name, "want F32, F16 or BF16, have " + tensor.dtype);
+            refuse(place.name, "expected F32, F16 or BF16, got " + tensor.dtype);
         if (!vector) widest_ = widest_ && *widest_ != result.type ? Type::f32 : result.type;
         result.row_stride = vector ? 1 : spec.n_cols;
         result.data = tensor.data + place.part * n_rows * result.row_stride * (result.type == Type::f32 ? 4 : 2);
@@ -226,10 +226,8 @@ bool is_torch_module(const std::string& model_type) {
 ModelSource read_torch_module(const Fields& fields, Safetensors weights) {
     const std::string type = fields.text("model_type");
     const Config config = read_config(fields, type);
-    if (const Status status = check(config); !status.ok()) {
-        char line[160];
-        fields.refuse("model_type", "a module that can be, not one where " + std::string(describe(status, line)));
-    }
+    if (const Status status = check(config); !status.ok())
+        fields.refuse("model_type", "a module that can be, not one where " + status_words(status));
     ModelSource source = Joiner(type, config, std::move(weights)).join();
     source.info = {{"name", type}, {"architecture", type}};
     return source;

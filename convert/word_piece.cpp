@@ -36,7 +36,7 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
     try {
         as_json = whole.dump();
     } catch (const json::exception&) {
-        throw Refusal(file_name + ": want UTF-8, have other bytes");
+        throw Refusal(file_name + ": expected UTF-8, got other bytes");
     }
     return tokenizer_section_from_json(as_json, file_name, facts);
 }

@@ -79,7 +79,7 @@ private:
             const QuantLoss loss = quantize_panel(type, rows_.data(), spec.n_cols, piece_.data());
             if (loss.overflow)
                 throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
-                              "'s range: want --type bf16 or f32");
+                              "'s range; use --type bf16 or f32");
             all.error += loss.error;
             all.total += loss.total;
             hand_on();
@@ -116,7 +116,7 @@ private:
             const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
             if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
                 throw Refusal("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
-                              type_name(type) + "'s range: want --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
+                              type_name(type) + "'s range; use --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
             std::memcpy(to, &half, sizeof half);
             to += sizeof half;
         }
@@ -149,29 +149,29 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 }
 
 [[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {
-    throw Refusal(path.string() + ": can't " + step + ": " + std::strerror(errno));
+    throw Refusal(path.string() + ": cannot be " + step + ": " + system_error(errno));
 }
 
 /// A file beside `target` that becomes it on commit and otherwise vanishes.
 class TemporaryFile {
 public:
     explicit TemporaryFile(const std::filesystem::path& target) : target_(target), file_(target.string()) {
-        if (file_.fd() < 0) refuse_io(file_.path(), "create");
+        if (file_.fd() < 0) refuse_io(file_.path(), "made");
     }
 
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
         while (!bytes.empty()) {
             const ssize_t n = ::pwrite(file_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
             if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) refuse_io(file_.path(), "write");
+            if (n <= 0) refuse_io(file_.path(), "written");
             bytes = bytes.subspan(static_cast<std::size_t>(n));
             offset += static_cast<std::uint64_t>(n);
         }
     }
 
     void commit() {
-        if (::fsync(file_.fd()) != 0) refuse_io(file_.path(), "write");
-        if (!file_.finish()) refuse_io(target_, "replace");
+        if (::fsync(file_.fd()) != 0) refuse_io(file_.path(), "written");
+        if (!file_.finish()) refuse_io(target_, "replaced");
         sync_directory();
     }
 
@@ -217,14 +217,30 @@ private:
     std::uint64_t offset_ = 0;
 };
 
+/// Refuses before hours are spent on a file that its place has no room for. Where the system can't tell, writing will.
+void need_room(const std::filesystem::path& target, std::uint64_t bytes) {
+    const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+    std::error_code error;
+    const std::filesystem::space_info space = std::filesystem::space(folder, error);
+    if (!error && bytes > space.available)
+        throw Refusal(target.string() + ": expected room for " + with_separators(bytes) + " bytes, got " +
+                      with_separators(space.available) + " in " + folder.string());
+}
+
 }  // namespace
+
+std::uint64_t file_bytes(const ModelSource& source, const WriteOptions& options) {
+    const FileHead head = make_head(source, options);
+    return head.bytes.size() + head.weights_bytes;
+}
 
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options) {
     const std::filesystem::path target = behind_links(path.string());
     std::error_code error;
     if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
-        throw Refusal(path.string() + ": want a regular file to write, have something else");
+        throw Refusal(path.string() + ": expected a regular file to write, got a folder or a device");
     FileHead head = make_head(source, options);
+    need_room(target, head.bytes.size() + head.weights_bytes);
     TemporaryFile file(target);
     LargeWrites writes(file);
     writes.append(head.bytes);

@@ -26,9 +26,12 @@ struct WriteOptions {
 };
 
 /// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
-/// the disk. The same source gives the same bytes. Throws Refusal, or whatever source.read_rows throws; the temporary
+/// the disk. The same source gives the same bytes. Throws Refusal, at once where there is no room for all of it, or whatever source.read_rows throws; the temporary
 /// file is then gone, as it is after a signal, and an older file at `path` untouched.
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
+
+/// Bytes of the file that write_file would write.
+[[nodiscard]] std::uint64_t file_bytes(const ModelSource& source, const WriteOptions& options);
 
 template<class T>
 struct Aligned64 {

@@ -28,7 +28,7 @@ struct Prepared {
         if (Status s = make_plan(model.config(), asked.limits, plan); !s.ok()) return s;
         const std::uint64_t vocab_size = model.config().decoder.vocab_size;
         const std::uint64_t text = encode_scratch_bytes(from.tokenizer, asked.c.max_text_bytes);
-        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text", kMaxScratch, text};
+        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text at most", kMaxScratch, text};
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
         steps_bytes = step_bytes(model, plan.limits);
@@ -52,7 +52,8 @@ struct Prepared {
                                    fovea_session** session) noexcept {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return s;
-    if (arena.size() < p.arena_bytes) return {Code::arena_too_small, "arena bytes", p.arena_bytes, arena.size()};
+    if (arena.size() < p.arena_bytes)
+        return {Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena.size()};
     const auto part = [&](std::uint64_t& at, std::uint64_t n) {
         const std::uint64_t start = at;
         at += n;
@@ -151,8 +152,8 @@ fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* samp
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token) {
     if (!session) return no_session();
     auto* candidates = reinterpret_cast<Candidate*>(session->scratch.data());
-    return to_c(
-        sample(session->sampler, session->logits, {recent, n_recent}, {candidates, session->logits.size()}, *token));
+    return to_c(sample(session->sampler, session->session.kv_len(), session->logits, {recent, n_recent},
+                       {candidates, session->logits.size()}, *token));
 }
 
 int fovea_ends_text(const fovea_session* session, uint32_t token) {

@@ -43,9 +43,9 @@ static_assert(sizeof(OwnModel) <= FOVEA_MODEL_BYTES && alignof(OwnModel) <= 8);
 [[nodiscard]] Status check_memory(const void* memory, std::size_t memory_bytes) noexcept {
     if (!memory) return is_null("memory: NULL");
     if (memory_bytes < FOVEA_MODEL_BYTES)
-        return {Code::arena_too_small, "bytes for a model's handle", FOVEA_MODEL_BYTES, memory_bytes};
+        return {Code::arena_too_small, "bytes for a model's handle at least", FOVEA_MODEL_BYTES, memory_bytes};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(memory) % 8;
-    return past ? Status{Code::misaligned, "as remainder of the memory's address by 8", 0, past} : Status{};
+    return past ? Status{Code::misaligned, "remainder of the memory's address by 8", 0, past} : Status{};
 }
 
 void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_model** out) noexcept {
@@ -119,8 +119,7 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
 
 fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flags, void* memory, size_t memory_bytes,
                               fovea_model** model) {
-    if (flags & ~std::uint32_t{FOVEA_VERIFY})
-        return to_c({Code::bad_argument, "as flags, at most", FOVEA_VERIFY, flags});
+    if (flags & ~std::uint32_t{FOVEA_VERIFY}) return to_c({Code::bad_argument, "flags at most", FOVEA_VERIFY, flags});
     if (Status s = check_memory(memory, memory_bytes); !s.ok()) return to_c(s);
     Model opened;
     Tokenizer tokenizer;
@@ -173,7 +172,7 @@ fovea_status fovea_model_layer(const fovea_model* model, int in_encoder, uint32_
     const Config& config = model->model->config();
     const bool both = config.encoder.n_layers && config.decoder.n_layers;
     const Stack& stack = both && in_encoder ? config.encoder : stack_of(config, last_stack(config));
-    if (layer >= stack.n_layers) return to_c({Code::bad_argument, "as the last layer", stack.n_layers - 1, layer});
+    if (layer >= stack.n_layers) return to_c({Code::bad_argument, "layer at most", stack.n_layers - 1, layer});
     const fovea_layer made = layer_of(stack, stack.block(layer), kind_of(config) == Kind::attend);
     write_struct(&made, sizeof made, out);
     return {};
@@ -192,7 +191,7 @@ fovea_status fovea_model_tokenize(const fovea_model* model, const char* text, si
     constexpr int kAll = FOVEA_READ_SPECIAL | FOVEA_NO_SPECIAL;
     *n_tokens = 0;
     if (!model) return no_model();
-    if (how & ~kAll) return to_c({Code::bad_argument, "as `how`, at most", kAll, static_cast<unsigned>(how)});
+    if (how & ~kAll) return to_c({Code::bad_argument, "how at most", kAll, static_cast<unsigned>(how)});
     const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
                                 .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
     return to_c(encode(model->tokenizer, {text, text_bytes}, options, {static_cast<std::byte*>(scratch), scratch_bytes},
@@ -221,14 +220,13 @@ uint32_t fovea_token_flags(const fovea_model* model, uint32_t token) {
 }
 
 fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
-                                 const uint32_t* recent, size_t n_recent, void* scratch, size_t scratch_bytes,
-                                 uint32_t* token) {
+                                 const uint32_t* recent, size_t n_recent, const uint32_t* allowed, void* scratch,
+                                 size_t scratch_bytes, uint32_t* token) {
     Sampler own;
     if (Status s = read_sampler(sampler, own); !s.ok()) return to_c(s);
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(scratch) % alignof(Candidate);
-    if (past) return to_c({Code::misaligned, "as remainder of the scratch's address by 4", 0, past});
-    // One step of the generator for each position before (sampler.cpp).
-    for (; pos; --pos) own.random_state = own.random_state * 6364136223846793005u + 1442695040888963407u;
-    return to_c(sample(own, {logits, n_logits}, {recent, n_recent},
-                       {static_cast<Candidate*>(scratch), scratch_bytes / sizeof(Candidate)}, *token));
+    if (past) return to_c({Code::misaligned, "remainder of the scratch's address by 4", 0, past});
+    return to_c(sample(own, pos, {logits, n_logits}, {recent, n_recent},
+                       {static_cast<Candidate*>(scratch), scratch_bytes / sizeof(Candidate)}, *token,
+                       {allowed, allowed ? (n_logits + 31) / 32 : 0}));
 }

@@ -37,7 +37,7 @@ constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybod
     if (!given) return is_null("struct: NULL");
     std::memcpy(&size, given, sizeof size);
     if (size >= sizeof size && size <= kMostStructBytes) return {};
-    return {Code::bad_argument, "as struct_size, from 4 to", kMostStructBytes, size};
+    return {Code::bad_argument, "struct_size at least 4 and at most", kMostStructBytes, size};
 }
 
 }  // namespace
@@ -47,7 +47,8 @@ Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexce
     if (Status s = struct_size(given, size); !s.ok()) return s;
     const auto* bytes = static_cast<const unsigned char*>(given);
     for (; size > out_bytes; --size)
-        if (bytes[size - 1]) return {Code::bad_argument, "as a later field's byte", 0, bytes[size - 1]};
+        if (bytes[size - 1])
+            return {Code::bad_argument, "bytes of fields that this library does not know", 0, bytes[size - 1]};
     std::memset(out, 0, out_bytes);
     std::memcpy(out, given, size);
     return {};

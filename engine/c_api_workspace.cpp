@@ -104,7 +104,8 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
                                   fovea_workspace** workspace) {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
-    if (arena_bytes < p.arena_bytes) return to_c({Code::arena_too_small, "arena bytes", p.arena_bytes, arena_bytes});
+    if (arena_bytes < p.arena_bytes)
+        return to_c({Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     const std::size_t engine_at = static_cast<std::size_t>(kStateBytes + p.steps_bytes);
     Workspace made;
@@ -119,7 +120,7 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
 
 fovea_status fovea_cancel(fovea_workspace* workspace, int cancelled) {
     if (Status s = check_null(workspace); !s.ok()) return to_c(s);
-    if (!workspace->cancellable) return to_c({Code::bad_argument, "as limits.cancellable", 1, 0});
+    if (!workspace->cancellable) return to_c({Code::bad_argument, "limits.cancellable", 1, 0});
     workspace->cancelled.store(cancelled != 0, std::memory_order_relaxed);
     return {};
 }
@@ -143,7 +144,7 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
         fovea_step step;
         if (Status s = read_struct(at, &step, sizeof step); !s.ok()) return to_c(s);
         if (i && step.struct_size != step_size)
-            return to_c({Code::bad_argument, "as every step's struct_size", step_size, step.struct_size});
+            return to_c({Code::bad_argument, "struct_size of every step", step_size, step.struct_size});
         step_size = step.struct_size;
         new (workspace->steps + i)
             Step{from_c(&step.cache), {step.tokens, step.n_tokens}, {step.logits, step.n_logits}};
@@ -173,7 +174,7 @@ fovea_status fovea_make_pool(const fovea_model* model, const fovea_pool_limits* 
     PoolPlan plan;
     if (Status s = plan_pool(model, limits, plan); !s.ok()) return to_c(s);
     const std::uint64_t wanted = kPoolBytes + plan.arena_bytes;
-    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes", wanted, arena_bytes});
+    if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     CachePool made;
     if (Status s = make_pool(*model->model, plan.limits, bytes.subspan(kPoolBytes), made); !s.ok()) return to_c(s);

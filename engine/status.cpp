@@ -50,9 +50,12 @@ std::string_view describe(const Status& status, std::span<char> line) noexcept {
         if (!what.empty()) text.add(": ").add(what);
         if (status.had) text.add(", system error ").add(status.had);
     } else if (status.wanted || status.had) {
-        text.add(": want ").add(status.wanted);
-        if (!what.empty()) text.add(" ").add(what);
-        text.add(", have ").add(status.had);
+        // "tokens at most", 4, 5 becomes "tokens: expected at most 4, got 5".
+        std::string_view noun = what, bound = "";
+        for (const std::string_view word : {" at most", " at least"})
+            if (what.ends_with(word)) noun.remove_suffix(word.size()), bound = word;
+        if (!noun.empty()) text.add(": ").add(noun);
+        text.add(": expected").add(bound).add(" ").add(status.wanted).add(", got ").add(status.had);
     } else if (!what.empty()) {
         text.add(": ").add(what);
     }

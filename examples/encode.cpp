@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
 
     // A model that pools gives one vector for each text; this one's have length 1, so a product is a cosine.
     if (encoder.pooling == fovea::Pooling::none || !encoder.normalize_pooled)
-        return std::printf("want a model that pools and normalizes its vectors\n"), 1;
+        return std::printf("expected a model that pools and normalizes its vectors\n"), 1;
     std::vector<float> vectors(lengths.size() * encoder.d_model);
     if (auto s = encode(session, {.source = {.ids = ids, .lengths = lengths}}, vectors); !s.ok()) return fail(s);
 

@@ -5,10 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/generator.h"
 #include "fovea/mapping.h"
-#include "fovea/sampler.h"
 #include "fovea/session.h"
-#include "fovea/tokenizer.h"
 
 namespace {
 
@@ -25,11 +24,6 @@ void check(const fovea::Status& status) {
     const std::string_view text = fovea::describe(status, line);
     std::fprintf(stderr, "generate: %.*s\n", static_cast<int>(text.size()), text.data());
     std::exit(1);
-}
-
-void show(std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
 }
 
 }  // namespace
@@ -49,34 +43,34 @@ int main(int argc, char** argv) {
     check(fovea::open_model(file.bytes(), model));
     check(fovea::open_tokenizer(model.tokenizer_bytes(), tokenizer));
 
-    const fovea::Limits limits{.n_threads = fovea::default_threads()};
     fovea::Plan plan;
     fovea::Session session;
-    check(fovea::make_plan(model.config(), limits, plan));
+    check(fovea::make_plan(model.config(), {.n_threads = fovea::default_threads()}, plan));
     std::vector<Line> arena = take(plan.arena_bytes);
-    check(fovea::make_session(model, limits, std::as_writable_bytes(std::span(arena)), session));
+    check(fovea::make_session(model, plan.limits, std::as_writable_bytes(std::span(arena)), session));
+
+    fovea::GeneratorPlan texts;
+    fovea::Generator generator;
+    check(fovea::make_generator_plan(model, tokenizer, {.max_proposed = 8}, texts));
+    std::vector<Line> memory = take(texts.arena_bytes);
+    check(fovea::make_generator(model, tokenizer, session.cache(), texts.limits,
+                                std::as_writable_bytes(std::span(memory)), generator));
 
     std::vector<Line> scratch = take(fovea::encode_scratch_bytes(tokenizer, prompt.size()));
     std::vector<fovea::Token> tokens(fovea::max_tokens(tokenizer, prompt.size()));
     std::size_t n_tokens = 0;
     check(fovea::encode(tokenizer, prompt, {}, std::as_writable_bytes(std::span(scratch)), tokens, n_tokens));
 
-    std::vector<float> logits(model.config().decoder.vocab_size);
-    std::vector<fovea::Candidate> candidates(logits.size());
-    std::vector<char> piece(fovea::max_piece_bytes(tokenizer));
-    fovea::Sampler sampler;
-    check(fovea::make_sampler({.temperature = 0.8f, .top_p = 0.95f, .seed = 1}, sampler));
-
-    fovea::Decoder decoder;
-    std::span<const fovea::Token> next(tokens.data(), n_tokens);
-    fovea::Token token = 0;
-    for (long i = 0; i < n_new && session.kv_len() + next.size() <= session.max_kv_len(); ++i) {
-        check(fovea::forward(session, next, logits));
-        check(fovea::sample(sampler, logits, {}, candidates, token));
-        if (tokenizer.ends_text(token)) break;
-        show(fovea::decode(tokenizer, decoder, token, false, piece));
-        next = {&token, 1};
+    fovea::GenerateOptions options;
+    options.n_new = n_new > 0 ? static_cast<std::uint32_t>(n_new) : 0;
+    options.sampler = {.temperature = 0.8f, .top_p = 0.95f, .seed = 1};
+    options.speculation.n_proposed = 8;
+    check(fovea::start(generator, std::span(tokens).first(n_tokens), options));
+    fovea::Workspace workspace = session.workspace();
+    for (fovea::Piece piece; piece.finish == fovea::FinishReason::none;) {
+        check(fovea::generate(generator, workspace, piece));
+        std::fwrite(piece.text.data(), 1, piece.text.size(), stdout);
+        std::fflush(stdout);
     }
-    show(fovea::finish(decoder, piece));
-    show("\n");
+    std::puts("");
 }

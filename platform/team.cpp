@@ -59,7 +59,7 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
         run_on_threads(nullptr, n, run_member, &w);
 }
 
-void wait_team(Team& team) noexcept {
+void barrier(Team& team) noexcept {
     const std::uint32_t n_members = team_size(team);
     if (n_members == 1) return;
     const std::uint32_t old = team.generation.value();  // can't change before we arrive
@@ -70,7 +70,7 @@ void wait_team(Team& team) noexcept {
     team.generation.set(old + 1);
 }
 
-std::uint32_t take_piece(Team& team) noexcept { return team.n_taken.fetch_add(1, std::memory_order_relaxed); }
+std::uint32_t claim_work(Team& team) noexcept { return team.n_taken.fetch_add(1, std::memory_order_relaxed); }
 
 std::uint32_t team_size(const Team& team) noexcept { return team.n_members.load(std::memory_order_relaxed); }
 

@@ -27,11 +27,11 @@ void run_team(Team& team, void (*work)(void* context, std::uint32_t member), voi
 
 /// Waits until every member of the running team is here: spins for a bounded time, then sleeps. Called by every member
 /// equally often. What members wrote before is seen by all after.
-void wait_team(Team& team) noexcept;
+void barrier(Team& team) noexcept;
 
-/// The next piece of the running team's work, which has several members: numbers from 0 on after every wait_team, each
+/// The next piece of the running team's work, which has several members: numbers from 0 on after every barrier, each
 /// given to one member, as they come, so that a slow one holds up nobody. Between two waits for one kind of pieces only.
-[[nodiscard]] std::uint32_t take_piece(Team& team) noexcept;
+[[nodiscard]] std::uint32_t claim_work(Team& team) noexcept;
 
 /// The number of members: n_threads, or fewer where the calling thread has fewer.
 /// Divide work by this inside `work`, never by a number from elsewhere.

@@ -47,7 +47,7 @@ void activate(const Kernels& kernels, const float* x, std::byte* out) {
                                   .bias = nullptr,
                                   .out = floats(out),
                                   .out_stride = kBlockFloats,
-                                  .finish = Finish::store,
+                                  .epilogue = Epilogue::store,
                                   .activation = activation,
                                   .canonical = true});
 }

@@ -95,7 +95,7 @@ foreach(place include platform engine convert cluster serve tools bindings tests
 endforeach()
 
 if(n_includes LESS 100)
-  message(FATAL_ERROR "includes: want the project's hundreds, found ${n_includes} below ${SOURCE}")
+  message(FATAL_ERROR "includes: expected the project's hundreds, got ${n_includes} below ${SOURCE}")
 endif()
 if(wrong)
   message(FATAL_ERROR "includes against the arrows:${wrong}")

@@ -105,7 +105,7 @@ inline constexpr std::size_t kCacheAlignment = 32;  // that every type's panels 
 
 struct MatmulCase {
     std::uint32_t n_rows, n_cols, seq_len;
-    Finish finish = Finish::store;
+    Epilogue epilogue = Epilogue::store;
     Activation activation = Activation::none;
     bool bias = false;
     bool canonical = true;
@@ -120,7 +120,7 @@ public:
     MatmulRun(const MatmulCase& c, Type type, std::uint32_t seed = 1)
         : c_(c),
           type_(type),
-          step_(c.finish == Finish::gate ? 2 : 1),
+          step_(c.epilogue == Epilogue::gate ? 2 : 1),
           n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
           stride_(round_up(panel_bytes(type, c.n_cols), 64) + (seed % 2 ? 64 : 0)),
           panels_((n_panels_ - 1) * stride_ + panel_bytes(type, c.n_cols), Flush::end, 64),
@@ -139,9 +139,9 @@ public:
         if (is_quantized(type))
             quantize_operand(random);
         else
-            random.fill(operand_.data(), std::size_t{c.seq_len} * c.n_cols, Type::f32, c.fill);
+            pack_operand(random);
         random.fill(bias_, c.fill);
-        if (c.finish == Finish::add) random.fill(before_, c.fill);
+        if (c.epilogue == Epilogue::add) random.fill(before_, c.fill);
     }
 
     [[nodiscard]] std::size_t out_stride() const { return c_.n_rows + c_.extra_stride; }
@@ -177,13 +177,27 @@ public:
                                   .bias = c_.bias ? bias_.data() : nullptr,
                                   .out = out.data(),
                                   .out_stride = out_stride(),
-                                  .finish = c_.finish,
+                                  .epilogue = c_.epilogue,
                                   .activation = c_.activation,
                                   .canonical = c_.canonical});
         return out;
     }
 
 private:
+    /// The numbers come twelve rows at a time, column by column, so that a row has the same ones however it is packed.
+    void pack_operand(Random& random) {
+        std::vector<std::byte> drawn(operand_.size());
+        random.fill(drawn.data(), std::size_t{c_.seq_len} * c_.n_cols, Type::f32, c_.fill);
+        const std::uint32_t block = row_block(c_.seq_len);
+        const auto at = [&](std::uint32_t row, std::uint32_t col, std::uint32_t of) {
+            const std::uint32_t first = row / of * of, n = c_.seq_len - first < of ? c_.seq_len - first : of;
+            return 4 * (std::size_t{first} * c_.n_cols + std::size_t{col} * n + (row - first));
+        };
+        for (std::uint32_t row = 0; row < c_.seq_len; ++row)
+            for (std::uint32_t col = 0; col < c_.n_cols; ++col)
+                std::memcpy(operand_.data() + at(row, col, block), drawn.data() + at(row, col, kRowBlock), 4);
+    }
+
     void quantize_operand(Random& random) {
         Guarded<float> rows(std::size_t{c_.seq_len} * c_.n_cols);
         random.fill(rows, c_.fill);

@@ -42,14 +42,14 @@ std::vector<float> floats_of(const NpyArray& array) {
         }
         return halves;
     } else {
-        throw Refusal(array.path + ": elements, want f2, f4, f8, i4 or i8, had " + array.type);
+        throw Refusal(array.path + ": elements: expected f2, f4, f8, i4 or i8, got " + array.type);
     }
     return out;
 }
 
 NpyArray read_some(const std::string& path) {
     NpyArray array = read_npy(path);
-    if (array.data.empty()) throw Refusal(path + ": elements, want 1 or more, had shape " + in_words(array.shape));
+    if (array.data.empty()) throw Refusal(path + ": elements: expected 1 or more, got shape " + in_words(array.shape));
     return array;
 }
 
@@ -96,7 +96,7 @@ std::vector<std::uint32_t> read_lengths(const std::string& path, std::uint64_t n
     const NpyArray array = read_npy(path);
     std::vector<std::uint32_t> lengths = read_ids(array);
     if (lengths.size() != n)
-        throw Refusal(path + ": lengths, want " + std::to_string(n) + ", had shape " + in_words(array.shape));
+        throw Refusal(path + ": lengths: expected " + std::to_string(n) + ", got shape " + in_words(array.shape));
     return lengths;
 }
 
@@ -112,9 +112,9 @@ MaskArray read_mask(const std::string& path, bool keep, const AttentionSize& siz
     bool fits = shape.size() == 4 && shape[3] <= size.n_keys;
     for (int i = 0; i < 3; ++i) fits = fits && (shape[i] == 1 || shape[i] == wanted[i]);
     if (!fits)
-        throw Refusal(path + ": mask, want at most [" + std::to_string(wanted[0]) + ", " + std::to_string(wanted[1]) +
-                      ", " + std::to_string(wanted[2]) + ", " + std::to_string(size.n_keys) +
-                      "] or dimensions of 1, had " + in_words(array.shape));
+        throw Refusal(path + ": mask: expected at most [" + std::to_string(wanted[0]) + ", " +
+                      std::to_string(wanted[1]) + ", " + std::to_string(wanted[2]) + ", " +
+                      std::to_string(size.n_keys) + "] or dimensions of 1, got " + in_words(array.shape));
     MaskArray result = read_elements(array, keep);
     result.mask.n_keys = static_cast<std::uint32_t>(shape[3]);
     result.mask.query_stride = shape[2] > 1 ? shape[3] : 0;
@@ -129,8 +129,8 @@ MaskArray read_padding(const std::string& path, const AttentionSize& size) {
     std::vector<std::uint64_t> shape = array.shape;
     if (shape.size() == 1) shape.insert(shape.begin(), 1);
     if (shape.size() != 2 || shape[0] != size.n_sequences || shape[1] != size.n_keys)
-        throw Refusal(path + ": padding mask, want [" + std::to_string(size.n_sequences) + ", " +
-                      std::to_string(size.n_keys) + "], had " + in_words(array.shape));
+        throw Refusal(path + ": padding mask: expected [" + std::to_string(size.n_sequences) + ", " +
+                      std::to_string(size.n_keys) + "], got " + in_words(array.shape));
     MaskArray result = read_elements(array, false);
     result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
     result.mask.sequence_stride = shape[1];

@@ -301,15 +301,15 @@ Loop bytes_loop([[maybe_unused]] std::string_view isa) {
 /// A cache line that may lie anywhere; the compiler makes of it what the function's target has.
 using Line = std::uint64_t __attribute__((vector_size(kLineBytes), aligned(8), may_alias));
 
-/// Reads n_bytes, a multiple of kStepBytes · kStreams. Two results are enough for any number of streams: an exclusive
+/// Reads n_bytes, a multiple of kStepBytes · kMostPanels. Two results are enough for any number of streams: an exclusive
 /// or takes a cycle, in which no CPU loads more than two lines.
-template<std::uint32_t kStreams>
+template<std::uint32_t kMostPanels>
 [[gnu::always_inline]] inline void read_streams(const std::byte* bytes, std::size_t n_bytes) {
-    const std::size_t stream_bytes = n_bytes / kStreams;
+    const std::size_t stream_bytes = n_bytes / kMostPanels;
     Line even{}, odd{};
     for (std::size_t at = 0; at < stream_bytes; at += kStepBytes) {
 #pragma GCC unroll 8
-        for (std::uint32_t stream = 0; stream < kStreams; ++stream) {
+        for (std::uint32_t stream = 0; stream < kMostPanels; ++stream) {
             const auto* line = reinterpret_cast<const Line*>(bytes + stream * stream_bytes + at);
             even ^= line[0];
             odd ^= line[1];

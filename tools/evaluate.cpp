@@ -54,7 +54,7 @@ void compare(const std::vector<double>& q, const std::vector<double>& p, Token c
 }  // namespace
 
 void evaluate(const OpenedModel& opened, Running& running, Running* against, std::span<const Token> tokens,
-              Evaluation& sum) {
+              Evaluation& sum, const std::function<void()>& pass_done) {
     if (tokens.size() < 2) return;
     const std::uint32_t vocab_size = opened.model.config().decoder.vocab_size;
     Rows rows(running, vocab_size), other(against ? *against : running, vocab_size);
@@ -73,6 +73,7 @@ void evaluate(const OpenedModel& opened, Running& running, Running* against, std
             if (against) compare(q, other.log_probabilities(i), came, sum);
         }
         sum.n_predicted += n;
+        if (pass_done) pass_done();
     }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "opened.h"
@@ -26,8 +27,8 @@ private:
 };
 
 /// Adds what a session of `opened`, begun anew, predicts of `tokens`, which fit it. `against` may be null; its model
-/// must have the same vocabulary.
+/// must have the same vocabulary. `pass_done` is called after every pass.
 void evaluate(const OpenedModel& opened, Running& running, Running* against, std::span<const Token> tokens,
-              Evaluation& sum);
+              Evaluation& sum, const std::function<void()>& pass_done = {});
 
 }  // namespace fovea

@@ -1,6 +1,5 @@
 #include "generate.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "report.h"
@@ -8,69 +7,55 @@
 namespace fovea {
 namespace {
 
-constexpr std::size_t kRecent = 64;  // tokens that --repeat-penalty looks back
-
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace
-
-Generator::Generator(const OpenedModel& opened, Session& session)
-    : opened_(opened),
-      session_(session),
-      logits_(opened.model.config().decoder.vocab_size),
-      candidates_(logits_.size()),
-      history_(session.max_kv_len() + 1),
-      piece_(max_piece_bytes(need_tokenizer(opened))) {}
-
-void Generator::resume(std::span<const Token> tokens) {
-    std::copy(tokens.begin(), tokens.end(), history_.begin());
-    n_resumed_ = tokens.size();
+std::uint64_t ticks_now() {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-Generated Generator::generate(std::span<const Token> prompt, const GenerateOptions& options,
-                              const std::function<void(std::string_view)>& on_text) {
-    const Tokenizer& tokenizer = opened_.tokenizer;
+}  // namespace
+
+const char* name(FinishReason reason) {
+    static constexpr const char* kNames[] = {"none", "end", "stop", "length", "context"};
+    return kNames[static_cast<std::size_t>(reason)];
+}
+
+Writer::Writer(const OpenedModel& opened, Session& session, GeneratorLimits limits)
+    : opened_(opened), session_(session) {
+    limits.max_tokens = session.max_kv_len();
+    GeneratorPlan plan;
+    require(make_generator_plan(opened.model, opened.tokenizer, limits, plan), opened.name);
+    arena_ = take_arena(plan.arena_bytes);
+    const std::span<std::byte> bytes{arena_.get(), arena_ ? static_cast<std::size_t>(plan.arena_bytes) : 0};
+    require(make_generator(opened.model, opened.tokenizer, session.cache(), plan.limits, bytes, generator_),
+            opened.name);
+}
+
+void Writer::resume(std::span<const Token> tokens) { require(fovea::resume(generator_, tokens), opened_.name); }
+
+Generated Writer::generate(std::span<const Token> prompt, const GenerateOptions& options,
+                           const std::function<void(std::string_view)>& on_text) {
+    GenerateOptions timed = options;
+    timed.speculation.clock = ticks_now;
+    require(start(generator_, prompt, timed), opened_.name);
     Generated made;
-    made.n_prompt_tokens = static_cast<std::uint32_t>(prompt.size());
-    Sampler sampler;
-    require(make_sampler(options.sampler, sampler));
-    // The prompt's last token is always computed: logits follow it.
-    const auto known = std::span(history_).first(std::min(n_resumed_, prompt.size() - 1));
-    made.n_kept =
-        static_cast<std::uint32_t>(std::mismatch(known.begin(), known.end(), prompt.begin()).first - known.begin());
-    n_resumed_ = 0;
-    require(rewind(session_, made.n_kept));
-
+    Workspace workspace = session_.workspace();
     double started = seconds_now();
-    require(
-        forward(session_, prompt.subspan(made.n_kept), options.n_new ? std::span<float>(logits_) : std::span<float>{}),
-        opened_.name);
-    made.prefill_seconds = seconds_now() - started;
-
-    // The decoder goes over the prompt too: whether a space is dropped depends on what came before.
-    Decoder decoder;
-    for (const Token token : prompt) (void)decode(tokenizer, decoder, token, options.show_special, piece_);
-    std::copy(prompt.begin(), prompt.end(), history_.begin());
-    std::size_t n_history = prompt.size();
-
-    started = seconds_now();
-    while (made.n_tokens < options.n_new) {
-        const std::size_t n_recent = std::min(kRecent, n_history);
-        const std::span<const Token> recent{history_.data() + n_history - n_recent, n_recent};
-        Token token = 0;
-        require(sample(sampler, logits_, recent, candidates_, token), opened_.name);
-        if (tokenizer.ends_text(token)) break;
-        ++made.n_tokens;
-        history_[n_history++] = token;
-        on_text(decode(tokenizer, decoder, token, options.show_special, piece_));
-        if (made.n_tokens == options.n_new) break;
-        require(forward(session_, {&token, 1}, logits_), opened_.name);
-        ++made.n_decoded;
+    for (Piece piece; piece.finish == FinishReason::none;) {
+        const bool first = made.prefill_seconds == 0;
+        require(fovea::generate(generator_, workspace, piece), opened_.name);
+        if (first) {
+            made.prefill_seconds = seconds_now() - started;
+            started = seconds_now();
+        }
+        on_text(piece.text);
     }
     made.decode_seconds = seconds_now() - started;
-    on_text(finish(decoder, piece_));
+    made.figures = generator_.figures();
+    made.finish = generator_.finish();
+    made.n_decoded = session_.kv_len() - made.figures.n_prompt;
     return made;
 }
 

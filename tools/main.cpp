@@ -6,10 +6,12 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "convert/refusal.h"
 #include "convert/unfinished.h"
 #include "fovea/version.h"
+#include "nearest.h"
 #include "report.h"
 #include "verbs/verbs.h"
 
@@ -40,17 +42,31 @@ std::string verb_names(const CLI::App& app) {
     return names;
 }
 
-/// CLI11's refusals in our words: what, wanted, had.
-std::string extra_argument(const CLI::App& app, const CLI::ExtrasError& error) {
-    const std::string message = error.what();  // "The following argument was not expected: had"
-    const std::string had = message.substr(message.find(": ") + 2);
-    if (app.get_subcommands().empty()) return "command, want one of " + verb_names(app) + ", had " + had;
-    return "argument, want one that `fovea " + app.get_subcommands().front()->get_name() + " --help` lists, had " + had;
+/// What can be typed at a place: verbs and options.
+std::vector<std::string> names_at(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(verb->get_name());
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    return names;
+}
+
+/// The first argument that CLI11 could not place, in our words.
+std::string extra_argument(const CLI::App& app) {
+    const bool at_verb = app.remaining().empty() && !app.get_subcommands().empty();
+    const CLI::App& place = at_verb ? *app.get_subcommands().front() : app;
+    const std::vector<std::string> extras = place.remaining();
+    const std::string typed = extras.empty() ? "" : extras.front(), meant = nearest(typed, names_at(place));
+    const std::string got = ", got " + typed + (meant.empty() ? "" : "; did you mean " + meant + "?");
+    if (at_verb) return "argument: expected one that `fovea " + place.get_name() + " --help` lists" + got;
+    if (typed.starts_with('-')) return "option: expected one that `fovea --help` lists" + got;
+    return "command: expected one of " + verb_names(app) + got;
 }
 
 std::string missing_value(const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();  // "--top-k: 1 required N missing"
-    return message.substr(0, message.find_first_of(": ")) + ", want a value after it, had none";
+    return message.substr(0, message.find_first_of(": ")) + ": expected a value after it, got none";
 }
 
 int run_command_line(int argc, char** argv) {
@@ -63,13 +79,14 @@ int run_command_line(int argc, char** argv) {
     add_verbs(app);
     try {
         app.parse(argc, argv);
-        if (app.get_subcommands().empty()) throw Refusal("command, want one of " + verb_names(app) + ", had none", 2);
+        if (app.get_subcommands().empty())
+            throw Refusal("command: expected one of " + verb_names(app) + ", got none", 2);
     } catch (const CLI::Success& done) {  // --help, --version
         const int status = app.exit(done);
-        if (!std::cout.flush()) throw Refusal("standard output, want to write all of the help, had an error");
+        if (!std::cout.flush()) throw Refusal("standard output: cannot be written in full");
         return status;
-    } catch (const CLI::ExtrasError& error) {
-        throw Refusal(extra_argument(app, error), 2);
+    } catch (const CLI::ExtrasError&) {
+        throw Refusal(extra_argument(app), 2);
     } catch (const CLI::ArgumentMismatch& error) {
         throw Refusal(missing_value(error), 2);
     } catch (const CLI::ParseError& error) {
@@ -86,7 +103,7 @@ int run_command_line(int argc, char** argv) {
 // its own puts this before them.
 [[gnu::constructor(101)]] static void say_what_ends_us() {
     std::set_terminate([] {
-        constexpr char kLine[] = "fovea: memory, want more than this system gives, had none left\n";
+        constexpr char kLine[] = "fovea: out of memory\n";
         try {
             if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
         } catch (const std::bad_alloc&) {
@@ -111,7 +128,7 @@ int main(int argc, char** argv) {
         return refusal.exit_code;
     } catch (const std::bad_alloc&) {
         std::fflush(stdout);
-        std::fprintf(stderr, "fovea: memory, want more than this system gives, had none left\n");
+        std::fprintf(stderr, "fovea: out of memory\n");
     } catch (const std::exception& error) {
         std::fflush(stdout);
         std::fprintf(stderr, "fovea: %s\n", fovea::one_line(error.what()).c_str());

@@ -1,5 +1,6 @@
 #include "opened.h"
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -20,6 +21,11 @@ extern const std::byte fovea_demo_model_end[];
 namespace fovea {
 namespace {
 
+/// A model that somebody has in another form can be converted: that much is said where one is given instead.
+[[noreturn]] void refuse_source(const std::string& path, const char* kind) {
+    throw Refusal(path + ": expected a Fovea file, got a " + kind + "; fovea convert makes one of it");
+}
+
 void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
     require(open_model(bytes, opened.model, options), opened.name);
     const std::span<const std::byte> section = opened.model.tokenizer_bytes();
@@ -33,8 +39,12 @@ std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_mode
 OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     OpenedModel opened;
     opened.name = path;
-    require(map_file(path.c_str(), opened.mapping), path);
-    finish_opening(opened, opened.mapping.bytes(), options);
+    const Status status = map_file(path.c_str(), opened.mapping);
+    if (status.code == Code::io_error && status.had == EISDIR) refuse_source(path, "folder");
+    require(status, path);
+    const std::span<const std::byte> bytes = opened.mapping.bytes();
+    if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) refuse_source(path, "GGUF file");
+    finish_opening(opened, bytes, options);
     return opened;
 }
 
@@ -49,24 +59,28 @@ OpenedModel open_path_or_demo(const std::string& path) {
 void need_logits(const OpenedModel& opened) {
     const auto& [encoder, decoder] = opened.model.config();
     if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
-        throw Refusal(opened.name + ": model, want one for logits, had one for vectors");
+        throw Refusal(opened.name + ": model: expected one for logits, got one for vectors");
 }
 
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {
-    if (!opened.tokenizer.valid()) throw Refusal(opened.name + ": text, want a file with a tokenizer, had one without");
+    if (!opened.tokenizer.valid())
+        throw Refusal(opened.name + ": text: expected a model with a tokenizer, got one without");
     return opened.tokenizer;
 }
 
 std::string read_text_file(const std::string& path) {
     constexpr std::size_t kMostBytes = 64u << 20;
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
     std::string text;
     char part[1 << 16];
     while (text.size() <= kMostBytes && (file.read(part, sizeof part) || file.gcount()))
         text.append(part, static_cast<std::size_t>(file.gcount()));
-    if (!file.is_open() || file.bad()) throw Refusal(path + ": want a file of text that can be read, had none");
+    const int error = errno;
+    if (!file.is_open() || file.bad())
+        require({Code::io_error, "an unknown error", 0, static_cast<std::uint64_t>(error)}, path);
     if (text.size() > kMostBytes)
-        throw Refusal(path + ": text, want at most " + with_separators(kMostBytes) + " bytes, had more");
+        throw Refusal(path + ": text: expected at most " + with_separators(kMostBytes) + " bytes, got more");
     return text;
 }
 
@@ -90,7 +104,6 @@ constexpr std::uint64_t kTouchedBytes = 4 << 20;
 // ones than the CPU remembers.
 constexpr std::size_t kLargePage = 2 << 20;
 
-/// So many bytes for an arena; null: there is no such memory.
 std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
     const auto size = static_cast<std::size_t>(bytes);
@@ -109,8 +122,8 @@ namespace {
 std::unique_ptr<std::byte[], ArenaDelete> need_arena(const OpenedModel& opened, std::uint64_t bytes) {
     std::unique_ptr<std::byte[], ArenaDelete> arena = take_arena(bytes);
     if (!arena)
-        throw Refusal(opened.name + ": memory, want " + with_separators(bytes) +
-                      " bytes for the arena, had fewer (--context makes it smaller)");
+        throw Refusal(opened.name + ": memory: expected " + with_separators(bytes) +
+                      " bytes for the arena, got less (a smaller --context needs less)");
     return arena;
 }
 

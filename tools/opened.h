@@ -41,6 +41,9 @@ struct ArenaDelete {
     void operator()(std::byte* arena) const noexcept { ::operator delete(arena, alignment); }
 };
 
+/// So many bytes, kArenaAlignment-aligned; null: there is no such memory.
+[[nodiscard]] std::unique_ptr<std::byte[], ArenaDelete> take_arena(std::uint64_t bytes);
+
 /// A session with the memory it lives in, which is taken once, here. Movable; `opened` must outlive it.
 struct Running {
     Plan plan;

@@ -1,8 +1,6 @@
 #include "options.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <sstream>
 
 #ifdef __linux__
@@ -22,7 +20,7 @@ constexpr std::uint32_t kMaxCpu = 1023;  // what a cpu_set_t holds
 std::string last_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
 Refusal bad_value(const std::string& what, const std::string& wanted, const std::string& had) {
-    return Refusal(what + ", want " + wanted + ", had " + (had.empty() ? "nothing" : had), 2);
+    return Refusal(what + ": expected " + wanted + ", got " + (had.empty() ? "nothing" : had), 2);
 }
 
 /// Takes the option's text as it stands, so that what is wrong with it is said in our words.
@@ -47,9 +45,10 @@ std::uint64_t read_count(const std::string& what, const std::string& text, std::
     std::uint64_t value = 0;
     const char* end = text.data() + text.size();
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || stopped != end || value < least || value > most)
-        throw bad_value(what, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), text);
-    return value;
+    if (error == std::errc{} && stopped == end && value >= least && value <= most) return value;
+    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    const std::string range = std::to_string(least) + " to " + std::to_string(most);
+    throw bad_value(what, is_number ? range : "a whole number from " + range, text);
 }
 
 std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text, std::uint32_t most) {
@@ -145,18 +144,18 @@ void settle(CommonOptions& common) {
         // The kernel quietly drops CPUs that are not there; a pin that is not what was asked for is an error.
         cpu_set_t had;
         if (sched_setaffinity(0, sizeof set, &set) != 0)
-            throw Refusal("--cpus, want to run on " + common.cpus + ", had " + std::strerror(errno));
+            throw Refusal("--cpus: expected CPUs that this process may use, got " + common.cpus);
         if (sched_getaffinity(0, sizeof had, &had) != 0 || !CPU_EQUAL(&set, &had))
-            throw Refusal("--cpus, want all of " + common.cpus + ", had " + std::to_string(CPU_COUNT(&had)) +
+            throw Refusal("--cpus: expected all of " + common.cpus + ", got " + std::to_string(CPU_COUNT(&had)) +
                           " of them");
 #else
-        throw Refusal("--cpus, want a system that can pin threads, had one that cannot");
+        throw Refusal("--cpus: expected a system that can pin threads, got one that cannot");
 #endif
     }
     if (!common.isa.empty()) {
         bool available = false;
         for (const char* name : isa_names()) available = available || common.isa == name;
-        if (!available) throw Refusal("--isa, want one of " + joined(isa_names()) + ", had " + common.isa);
+        if (!available) throw Refusal("--isa: expected one of " + joined(isa_names()) + ", got " + common.isa);
     }
     if (common.n_threads == 0) common.n_threads = default_threads();
 }

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "convert/refusal.h"
@@ -37,14 +36,14 @@ OutputFile::OutputFile(const std::string& path)
     if (!unfinished_ || unfinished_->fd() >= 0)
         file_.open(unfinished_ ? unfinished_->path() : target_,
                    stream_ >= 0 ? std::ios::binary | std::ios::app : std::ios::binary);
-    if (!file_.is_open()) throw Refusal(path + ": want a file that can be written, had " + std::strerror(errno));
+    if (!file_.is_open()) throw Refusal(path + ": cannot be written: " + system_error(errno));
 }
 
 void OutputFile::close() {
     file_.close();
     if (stream_ >= 0) lseek(stream_, 0, SEEK_END);  // what the stream is given next comes after this
     if (!file_ || (unfinished_ && !unfinished_->finish()))
-        throw Refusal(path_ + ": want the whole file on the disk, had " + std::strerror(errno));
+        throw Refusal(path_ + ": cannot be written: " + system_error(errno));
 }
 
 }  // namespace fovea

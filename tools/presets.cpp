@@ -97,7 +97,7 @@ Config config_of(const Preset& preset) {
 Config preset_config(const std::string& name) {
     for (const Preset& preset : kPresets)
         if (name == preset.name) return config_of(preset);
-    throw Refusal("--preset, want one of " + joined(preset_names()) + ", had " + name, 2);
+    throw Refusal("--preset: expected one of " + joined(preset_names()) + ", got " + name, 2);
 }
 
 std::span<const char* const> preset_names() noexcept { return kNames; }

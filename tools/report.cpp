@@ -144,28 +144,8 @@ void attention_rows(std::ostream& out, const Stack& stack, const Block& b) {
 
 }  // namespace
 
-void require(const Status& status, const std::string& subject) {
-    if (status.ok()) return;
-    char line[256];
-    std::string words{describe(status, line)};
-    if (status.code == Code::io_error) {  // `had` is the system's error number
-        const int error = static_cast<int>(status.had);
-        words = status.what + std::string(", want a regular file that can be read, had ") +
-                (error ? std::strerror(error) : "something else");
-    }
-    if (status.code == Code::bad_magic) words = "first bytes, want a Fovea file's, had another file's";
-    throw Refusal(subject.empty() ? words : subject + ": " + words);
-}
-
 void flush_output() {
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-        throw Refusal("standard output, want to write all of the result, had an error");
-}
-
-std::string with_separators(std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
-    return digits;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Refusal("standard output: cannot be written in full");
 }
 
 std::string one_line(std::string_view text) {

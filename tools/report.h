@@ -6,19 +6,13 @@
 #include <string_view>
 
 #include "convert/parameters.h"
+#include "convert/refusal.h"
 #include "fovea/config.h"
-#include "fovea/status.h"
 
 namespace fovea {
 
-/// Throws Refusal unless `status` is ok: its words, after `subject` (mostly a file's name) where there is one.
-void require(const Status& status, const std::string& subject = {});
-
 /// Gives standard output what is still waiting, or Refusal where it did not take all there was.
 void flush_output();
-
-/// 1572864 becomes "1,572,864".
-[[nodiscard]] std::string with_separators(std::uint64_t number);
 
 /// `text` as part of one line: control characters become '?', and what is very long is cut.
 [[nodiscard]] std::string one_line(std::string_view text);

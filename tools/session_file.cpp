@@ -22,7 +22,7 @@ SessionFile split_session_file(std::span<const std::byte> bytes, const std::stri
     }
     const std::uint64_t tail = std::uint64_t{n} * sizeof(Token) + kEndBytes;
     if (bytes.size() < tail || crc32c(bytes.last(static_cast<std::size_t>(tail)).first(tail - sizeof crc)) != crc)
-        throw Refusal(path + ": want a saved session with its tokens, had a damaged one or another file");
+        throw Refusal(path + ": expected a saved session with its tokens, got a damaged one or another file");
     SessionFile file{bytes.first(bytes.size() - static_cast<std::size_t>(tail)), std::vector<Token>(n)};
     if (n) std::memcpy(file.tokens.data(), bytes.data() + file.session.size(), n * sizeof(Token));
     return file;
@@ -31,7 +31,7 @@ SessionFile split_session_file(std::span<const std::byte> bytes, const std::stri
 void restore(const SessionFile& file, Session& session, const std::string& path) {
     require(restore_session(session, file.session), path);
     if (file.tokens.size() != session.kv_len())
-        throw Refusal(path + ": tokens, want " + std::to_string(session.kv_len()) + ", had " +
+        throw Refusal(path + ": tokens: expected " + std::to_string(session.kv_len()) + ", got " +
                       std::to_string(file.tokens.size()));
 }
 

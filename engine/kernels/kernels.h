@@ -58,7 +58,7 @@ inline constexpr std::uint32_t kValueGroupBytes = kLanes * (2 + kGroup);
 }
 
 /// What happens to y = W·x + bias before it is stored.
-enum class Finish : std::uint8_t {
+enum class Epilogue : std::uint8_t {
     store,  ///< out = act(y)
     add,    ///< out = out + y (residual); activation is none
     gate,   ///< panels 2i and 2i + 1 are gate and up: out panel i = act(y_gate)·y_up
@@ -73,11 +73,11 @@ struct Matmul {
     std::uint32_t panel_begin, panel_end;  // gate: both even
     const void* operand;                   // packed rows, by row_block(seq_len): see pack; for q8 and q4 pack_q8
     std::uint32_t seq_len;
-    const float* bias;       // [panels·16] or null
-    float* out;              // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
-    std::size_t out_stride;  // elements; any, rows need not be aligned
-    float* const* out_rows;  // [seq_len] where each row starts, in place of out and out_stride; null: those
-    Finish finish;
+    const float* bias;                 // [panels·16] or null
+    float* out;                        // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
+    std::size_t out_stride;            // elements; any, rows need not be aligned
+    float* const* out_rows = nullptr;  // [seq_len] where each row starts, in place of out and out_stride; null: those
+    Epilogue epilogue;
     Activation activation;
     bool canonical;  // store NaN as 0x7fc00000
 

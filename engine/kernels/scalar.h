@@ -153,17 +153,17 @@ void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t row, const
         const std::size_t i = std::size_t{panel} * kLanes + lane;
         if (i >= m.n_rows) break;
         float result = y[lane];
-        switch (m.finish) {
-            case Finish::store: result = activate(m.activation, result); break;
-            case Finish::add: result = out[i] + result; break;
-            case Finish::gate: result = activate(m.activation, result) * up[lane]; break;
+        switch (m.epilogue) {
+            case Epilogue::store: result = activate(m.activation, result); break;
+            case Epilogue::add: result = out[i] + result; break;
+            case Epilogue::gate: result = activate(m.activation, result) * up[lane]; break;
         }
         out[i] = m.canonical ? canonical(result) : result;
     }
 }
 
 void matmul(const Matmul& m, Type type) {
-    const bool gate = m.finish == Finish::gate;
+    const bool gate = m.epilogue == Epilogue::gate;
     const std::uint32_t step = gate ? 2 : 1;
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += step)
         for (std::uint32_t row = 0; row < m.seq_len; ++row) {
@@ -315,7 +315,7 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
 }
 
 /// max(m, largest score): by lanes over the tile's panels, then folded as sums are.
-float raise(float m, const float (&score)[kTile]) {
+float update_running_max(float m, const float (&score)[kTile]) {
     float top[kLanes];
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) top[lane] = score[lane];
     for (std::uint32_t i = kLanes; i < kTile; ++i) top[i % kLanes] = max_of(top[i % kLanes], score[i]);
@@ -346,7 +346,7 @@ void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s,
                 float* o) {
     constexpr decltype(add_value<F32>)* kAddValue[kTypeCount] = {add_value<F32>, add_value<F16>, nullptr,
                                                                  add_value<Quants<Type::q8>>, nullptr};
-    const float raised = raise(m, s.score);
+    const float raised = update_running_max(m, s.score);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
     m = raised;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;

@@ -53,7 +53,7 @@ template<std::size_t kBytes>
         if (payload[i] != std::byte{0}) return {Code::unsupported, what, kBytes, payload.size()};
     FieldReader reader{raw};
     for_each_field(reader);
-    if (reader.largest_flag > 1) return {Code::config_invalid, "as the largest flag", 1, reader.largest_flag};
+    if (reader.largest_flag > 1) return {Code::config_invalid, "largest flag at most", 1, reader.largest_flag};
     return {};
 }
 
@@ -62,9 +62,9 @@ template<std::size_t kBytes>
     const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) &&
                        header.tag <= static_cast<std::uint32_t>(RecordTag::layer_blocks);
     if (!known)
-        return header.flags & kCritical ? Status{Code::unsupported, "as the last known record tag", 3, header.tag}
+        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 3, header.tag}
                                         : Status{};
-    if (header.stack > 1) return invalid("as the last stack's number", 1, header.stack);
+    if (header.stack > 1) return invalid("stack's number at most", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {
         case RecordTag::stack:
@@ -124,28 +124,28 @@ template<std::size_t kBytes>
     const auto bad = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
         return Status{Code::tensor_invalid, what, wanted, had};
     };
-    if (t.layout > static_cast<std::uint8_t>(Layout::panels)) return bad("as the largest tensor layout", 2, t.layout);
-    if (t.type >= kTypeCount) return bad("as the largest tensor type", kTypeCount - 1, t.type);
+    if (t.layout > static_cast<std::uint8_t>(Layout::panels)) return bad("tensor layout at most", 2, t.layout);
+    if (t.type >= kTypeCount) return bad("tensor type at most", kTypeCount - 1, t.type);
     const auto layout = static_cast<Layout>(t.layout);
     const auto type = static_cast<Type>(t.type);
     if (layout == Layout::vector && (type != Type::f32 || t.n_rows != 1))
-        return bad("f32 row of a vector", 1, t.n_rows);
+        return bad("rows of an f32 vector", 1, t.n_rows);
     if (layout == Layout::rows && t.type > static_cast<std::uint8_t>(Type::bf16))
-        return bad("as the largest type of a table", static_cast<std::uint64_t>(Type::bf16), t.type);
+        return bad("type of a table at most", static_cast<std::uint64_t>(Type::bf16), t.type);
     if (t.n_rows == 0 || t.n_cols == 0) return bad("rows and columns at least", 1, 0);
     if (std::uint64_t{t.n_rows} * t.n_cols > std::uint64_t{1} << 48)
         return bad("elements at most", std::uint64_t{1} << 48, std::uint64_t{t.n_rows} * t.n_cols);
     if (layout == Layout::panels) {
         const std::uint64_t least = panel_bytes(type, t.n_cols);
         if (t.panel_stride < least || t.panel_stride > least + 65536 || t.panel_stride % kSectionAlignment != 0)
-            return bad("bytes as panel stride", round_up(least, kSectionAlignment), t.panel_stride);
+            return bad("panel stride", round_up(least, kSectionAlignment), t.panel_stride);
     } else if (t.panel_stride != 0) {
-        return bad("as panel stride of a tensor without panels", 0, t.panel_stride);
+        return bad("panel stride of a tensor without panels", 0, t.panel_stride);
     }
     const std::uint64_t bytes = tensor_bytes(layout, type, t.n_rows, t.n_cols, t.panel_stride);
     if (t.bytes != bytes) return bad("tensor bytes", bytes, t.bytes);
     if (t.offset % kSectionAlignment != 0)
-        return bad("as remainder of a tensor's offset by 64", 0, t.offset % kSectionAlignment);
+        return bad("a tensor's offset modulo 64", 0, t.offset % kSectionAlignment);
     if (t.offset > weights_bytes || bytes > weights_bytes - t.offset)
         return bad("bytes in the weights section",
                    t.offset > ~std::uint64_t{0} - bytes ? ~std::uint64_t{0} : t.offset + bytes, weights_bytes);
@@ -170,7 +170,7 @@ template<class Stack, class Role>
 
 Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Model& model) noexcept {
     if (section.size() % sizeof(TensorRecord) != 0)
-        return invalid("as remainder of the tensor list by 64", 0, section.size() % sizeof(TensorRecord));
+        return invalid("length of the tensor list modulo 64", 0, section.size() % sizeof(TensorRecord));
     const std::uint64_t n = section.size() / sizeof(TensorRecord);
     if (n > 0xffffffffu) return invalid("tensors at most", 0xffffffffu, n);
     model.tensors_ = reinterpret_cast<const TensorRecord*>(section.data());
@@ -179,7 +179,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
         const TensorRecord& t = model.tensors_[i];
         const TensorRecord& last = model.tensors_[i > 0 ? i - 1 : 0];
         if (i > 0 && (order_of(last) > order_of(t) || (order_of(last) == order_of(t) && last.expert >= t.expert)))
-            return {Code::tensor_invalid, "tensors in order; the first out of place is number", i, i};
+            return {Code::tensor_invalid, "number of the tensor in order", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
     // Every tensor the configuration calls for must be there, and be what it calls for. Of a role that this reader knows
@@ -227,17 +227,17 @@ Status ModelAccess::read_sections(Model& model) noexcept {
     for (std::uint32_t i = 0; i < model.n_sections_; ++i) {
         const SectionRecord s = model.sections_[i];
         if (s.offset % kSectionAlignment != 0)
-            return invalid("as remainder of a section's offset by 64", 0, s.offset % kSectionAlignment);
-        if (s.offset < directory_end) return invalid("as least offset of a section", directory_end, s.offset);
+            return invalid("a section's offset modulo 64", 0, s.offset % kSectionAlignment);
+        if (s.offset < directory_end) return invalid("offset of a section at least", directory_end, s.offset);
         if (s.offset > file_bytes || s.bytes > file_bytes - s.offset)
             return invalid("bytes left for a section", s.bytes, s.offset > file_bytes ? 0 : file_bytes - s.offset);
         for (std::uint32_t j = 0; j < i; ++j) {
             const SectionRecord& o = model.sections_[j];
             if (s.offset < o.offset + o.bytes && o.offset < s.offset + s.bytes)
-                return invalid("sections that do not overlap", i, j);
+                return invalid("section that overlaps no other: number", i, j);
         }
         const bool is_known = s.kind >= 1 && s.kind <= 5;
-        if (!is_known && (s.flags & kCritical)) return {Code::unsupported, "as the last known section kind", 5, s.kind};
+        if (!is_known && (s.flags & kCritical)) return {Code::unsupported, "section kind at most", 5, s.kind};
         if (!is_known) continue;
         if (seen[s.kind]) return invalid("section of each kind", 1, 2);
         seen[s.kind] = true;
@@ -263,13 +263,13 @@ Status ModelAccess::read(Bytes bytes, Model& model) noexcept {
     if (bytes.size() < sizeof(FileHeader))
         return {Code::truncated, "bytes of a header", sizeof(FileHeader), bytes.size()};
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kSectionAlignment != 0)
-        return {Code::misaligned, "as remainder of the file's address by 64", 0,
+        return {Code::misaligned, "the file's address modulo 64", 0,
                 reinterpret_cast<std::uintptr_t>(bytes.data()) % kSectionAlignment};
     const auto header = load<FileHeader>(bytes);
     const auto magic = load<std::uint64_t>(std::as_bytes(std::span(kMagic))), had = load<std::uint64_t>(bytes);
-    if (had != magic) return {Code::bad_magic, "as the first eight bytes", magic, had};
+    if (had != magic) return {Code::bad_magic, "first eight bytes", magic, had};
     if (header.major != kFormatMajor)
-        return {Code::version_unsupported, "as the format's major version", kFormatMajor, header.major};
+        return {Code::version_unsupported, "the format's major version", kFormatMajor, header.major};
     const std::uint32_t header_crc = crc32c(bytes.first(sizeof(FileHeader) - 4));
     if (header_crc != header.header_crc) return {Code::checksum_mismatch, "header", header.header_crc, header_crc};
     if (header.file_bytes > bytes.size())

@@ -5,9 +5,13 @@
 
 namespace fovea {
 
+/// Bytes that a Model takes in an arena, whatever a pointer's size.
+inline constexpr std::uint64_t kModelBytes = 2688;
+static_assert(sizeof(Model) <= kModelBytes);
+
 struct [[gnu::visibility("hidden")]] ModelAccess {
     /// Runs every check of open_model; on success fills `model`.
-    [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model& model) noexcept;
+    [[nodiscard]] static Status read(std::span<const std::byte> bytes, Model & model) noexcept;
 
     /// The tensor of that role, or null. The directory is sorted: O(log n).
     [[nodiscard]] static const TensorRecord* find(const Model& model, StackIndex stack, std::uint32_t layer,
@@ -30,9 +34,9 @@ struct [[gnu::visibility("hidden")]] ModelAccess {
     }
 
 private:
-    [[nodiscard]] static Status read_sections(Model& model) noexcept;
+    [[nodiscard]] static Status read_sections(Model & model) noexcept;
     [[nodiscard]] static Status read_tensors(std::span<const std::byte> section, std::uint64_t weights_bytes,
-                                             Model& model) noexcept;
+                                             Model & model) noexcept;
 };
 
 /// Whether a number in a file is a role that this reader knows (names.cpp).

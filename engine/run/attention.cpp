@@ -273,7 +273,7 @@ void attention(const Pass& pass, const Layer& layer, const Block& b, Reads reads
                         .bias = a.tensors.output_bias,
                         .out = pass.hidden(),
                         .n_stored = a.tensors.output.n_rows,
-                        .finish = Finish::add};
+                        .epilogue = Epilogue::add};
     pass.multiply({&output, 1}, pass.operand(output.matrix.type, pass.attended(), n, merged), n);
     pass.sync();
     if (!pre) pass.norm_rows(norm, pass.hidden());

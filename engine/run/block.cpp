@@ -11,14 +11,14 @@ namespace {
 void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noexcept {
     const NormWeights norm{block.norm, layer.feed_forward_norm, layer.feed_forward_norm_bias, block.norm_epsilon};
     const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model;
-    const Finish finish = block.gated ? Finish::gate : Finish::store;
-    const Linear up{layer.up, layer.up_bias, pass.inner(), block.d_ff, finish, block.activation};
+    const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
+    const Linear up{layer.up, layer.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
     const bool pre = block.norm_place == NormPlace::pre;
     pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{}), n);
     pass.sync();
     pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
 
-    const Linear down{layer.down, layer.down_bias, pass.hidden(), d_model, Finish::add};
+    const Linear down{layer.down, layer.down_bias, pass.hidden(), d_model, Epilogue::add};
     pass.multiply({&down, 1}, pass.operand(layer.down.type, pass.inner(), n, block.d_ff), n);
     pass.sync();
     if (!pre) pass.norm_rows(norm, pass.hidden());

@@ -48,7 +48,7 @@ struct Total {
 
 [[nodiscard]] Status check_ids(std::span<const Token> ids, std::uint64_t n) noexcept {
     for (const Token id : ids)
-        if (id >= n) return {Code::token_out_of_range, "as the largest token or type", n - 1, id};
+        if (id >= n) return {Code::token_out_of_range, "token or type at most", n - 1, id};
     return {};
 }
 
@@ -134,7 +134,7 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
     std::uint64_t reach = dim;
     for (const Axis& axis : axes) {
         if (axis.count <= 1) continue;
-        if (axis.stride < reach) return bad_shape("as the least stride, for rows not to meet", reach, axis.stride);
+        if (axis.stride < reach) return bad_shape("stride between rows that must not overlap at least", reach, axis.stride);
         reach += (axis.count - 1) * axis.stride;
     }
     return {};
@@ -239,7 +239,7 @@ Status attend(Workspace& workspace, const AttendInput& input, std::span<float> o
     if (!input.kv_lengths.empty() && input.kv_lengths.size() != n)
         return bad_shape("key lengths", n, input.kv_lengths.size());
     for (const std::uint32_t length : input.kv_lengths)
-        if (length > n_given) return bad_shape("as the largest key length", n_given, length);
+        if (length > n_given) return bad_shape("key length at most", n_given, length);
     const std::uint32_t n_appended = b.bias_kv + b.zero_attn;
     if (Status status = check_weights(w, n, input.n_queries, n_given + n_appended); !status.ok()) return status;
 

@@ -17,11 +17,11 @@ namespace {
     if (n == 0) return {Code::bad_shape, "tokens at least", 1, 0};
     const std::uint32_t kv_len = step.cache.kv_len();
     if (n > pool.limits.max_kv_len - kv_len)
-        return {Code::context_full, "positions", kv_len + n, pool.limits.max_kv_len};
+        return {Code::context_full, "room for positions at least", kv_len + n, pool.limits.max_kv_len};
     if (!step.logits.empty() && step.logits.size() != vocab_size && step.logits.size() != n * vocab_size)
         return {Code::bad_shape, "logits", vocab_size, step.logits.size()};
     for (const Token token : step.tokens)
-        if (token >= vocab_size) return {Code::token_out_of_range, "as the largest token", vocab_size - 1, token};
+        if (token >= vocab_size) return {Code::token_out_of_range, "token at most", vocab_size - 1, token};
     return {};
 }
 
@@ -55,7 +55,7 @@ namespace {
     }
     for (std::size_t i = 0; i < n && status.ok(); ++i) {
         const PoolState& pool = *CacheAccess::pool(steps[i].cache);
-        if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages", pool.n_wanted, pool.n_free};
+        if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages at least", pool.n_wanted, pool.n_free};
     }
     for (std::size_t i = 0; i < n; ++i) {
         PoolState& pool = *CacheAccess::pool(steps[i].cache);

@@ -102,7 +102,7 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
             .out = p.out.data,
             .out_stride = static_cast<std::size_t>(p.out.stride),
             .out_rows = p.out.each,
-            .finish = p.finish,
+            .epilogue = p.epilogue,
             .activation = p.activation,
             .canonical = p.canonical,
         });

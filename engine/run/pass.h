@@ -33,7 +33,7 @@ struct Linear {
     VectorOffset bias = 0;
     Rows out;
     std::uint32_t n_stored = 0;  // columns of out
-    Finish finish = Finish::store;
+    Epilogue epilogue = Epilogue::store;
     Activation activation = Activation::none;
     bool canonical = false;
 };
@@ -82,12 +82,12 @@ struct Pass : PassInput {
                 static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_shares)};
     }
     [[nodiscard]] Share share(std::uint32_t n) const noexcept { return share(n, member, n_members); }
-    /// The piece of work that is this member's next after n_done, where they are taken as members come: see take_piece.
+    /// The piece of work that is this member's next after n_done, where they are taken as members come: see claim_work.
     [[nodiscard]] std::uint32_t take(std::uint32_t n_done) const noexcept {
-        return n_members > 1 ? take_piece(*workspace.team) : n_done;
+        return n_members > 1 ? claim_work(*workspace.team) : n_done;
     }
     void sync() const noexcept {
-        if (n_members > 1) wait_team(*workspace.team);
+        if (n_members > 1) barrier(*workspace.team);
     }
 
     [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }

@@ -61,7 +61,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status check_kv_type(Type type) noexcept {
     if (type == Type::f32 || type == Type::f16 || type == Type::q8) return {};
-    return bad_limit("or 1 or 3 as the cache's type", 0, static_cast<std::uint64_t>(type));
+    return {Code::bad_limits, "kv_type: expected f32, f16 or q8", 0, 0};
 }
 
 [[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {
@@ -86,7 +86,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (kind_of(config) == Kind::decode) {
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
     } else {
-        if (limits.max_kv_len) return bad_limit("as max_kv_len without logits", 0, limits.max_kv_len);
+        if (limits.max_kv_len) return bad_limit("max_kv_len without logits", 0, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
         if (limits.max_sequences == 0) limits.max_sequences = 1;
         if (limits.max_memory == 0) limits.max_memory = limits.max_batch;
@@ -267,7 +267,7 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     if (limits.max_sequences < 1) return bad_limit("sequences at least", 1, 0);
     if (limits.max_sequences > kMaxRows) return bad_limit("sequences at most", kMaxRows, limits.max_sequences);
     if (limits.page_len % kTile || !limits.page_len || limits.page_len > kMaxRows)
-        return bad_limit("as a multiple of which, positions of a page", kTile, limits.page_len);
+        return bad_limit("positions of a page as a multiple of", kTile, limits.page_len);
     if (Status status = check_kv_type(limits.kv_type); !status.ok()) return status;
     const std::uint64_t wanted = std::uint64_t{limits.max_sequences} * ((limits.max_kv_len - 1) / limits.page_len + 1);
     const std::uint64_t n_pages = limits.n_pages ? limits.n_pages : wanted;

@@ -1,9 +1,9 @@
 // Where everything lies in the arena of a workspace, and of a session, which is a workspace and a cache.
 #pragma once
+#include "../cache/kv_cache.h"
 #include "../kernels/kernels.h"
 #include "../model/format.h"
 #include "fovea/plan.h"
-#include "kv_cache.h"
 
 namespace fovea {
 

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "../model/arena.h"
 #include "pass.h"
 
 namespace fovea {

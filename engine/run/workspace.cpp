@@ -5,6 +5,7 @@
 #include <new>
 
 #include "../../platform/float_env.h"
+#include "../model/arena.h"
 #include "pass.h"
 
 namespace fovea {
@@ -41,13 +42,6 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
     else
         run_team(*workspace.team, work, &w);
     return workspace.cancelled ? Status{Code::cancelled, "", 0, 0} : Status{};
-}
-
-Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept {
-    if (arena.size() < wanted) return {Code::arena_too_small, "arena bytes", wanted, arena.size()};
-    const std::uint64_t past = reinterpret_cast<std::uintptr_t>(arena.data()) % kArenaAlignment;
-    if (past) return {Code::misaligned, "as remainder of the arena's address by 64", 0, past};
-    return {};
 }
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
@@ -105,7 +99,7 @@ Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexce
     const Block& b = stack.block(has_layer ? weights.layer : 0);
     if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
     w.asked = before;
-    return {Code::bad_argument, "as the last layer, with that attention", stack.n_layers - 1, weights.layer};
+    return {Code::bad_argument, "layer that has this attention at most", stack.n_layers - 1, weights.layer};
 }
 
 Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,

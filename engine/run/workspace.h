@@ -23,8 +23,7 @@ struct Sequence {
 };
 static_assert(sizeof(Sequence) == 32);
 
-inline constexpr std::uint64_t kModelBytes = 2688, kWorkspaceStateBytes = 3648;
-static_assert(sizeof(Model) <= kModelBytes);
+inline constexpr std::uint64_t kWorkspaceStateBytes = 3648;
 
 struct WorkspaceState {
     Model model;
@@ -57,9 +56,6 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 /// Whether the weights asked for have room for a call. Overflows nowhere: sizes are of rows that there are.
 [[nodiscard]] Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
                                    std::uint64_t n_keys) noexcept;
-
-/// What every arena must be before it is used. Errors: arena_too_small, misaligned.
-[[nodiscard]] Status check_arena(std::span<const std::byte> arena, std::uint64_t wanted) noexcept;
 
 /// Makes a workspace at `state`, which lies in `arena`; `map` and `limits` are lay_out's. Errors, the arena untouched:
 /// isa_unavailable, threads_unavailable.

@@ -13,17 +13,32 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // ---- random numbers: PCG-XSH-RR with 64 bits of state (O'Neill 2014, section 6.3) ----------------------------------
 
-std::uint32_t next_random(std::uint64_t& state) noexcept {
-    constexpr std::uint64_t kMultiplier = 6364136223846793005u, kIncrement = 1442695040888963407u;
-    const std::uint64_t old = state;
-    state = old * kMultiplier + kIncrement;
-    const auto mixed = static_cast<std::uint32_t>(((old >> 18) ^ old) >> 27);
-    const auto turn = static_cast<std::uint32_t>(old >> 59);
-    return (mixed >> turn) | (mixed << (-turn & 31));
+constexpr std::uint64_t kMultiplier = 6364136223846793005u, kIncrement = 1442695040888963407u;
+
+constexpr std::uint64_t next_state(std::uint64_t state) noexcept { return state * kMultiplier + kIncrement; }
+
+/// The state n steps on: n maps x -> multiplier·x + increment are one such map, and its powers are squared from one bit of
+/// n to the next (O'Neill 2014, section 4.3.1).
+std::uint64_t jump(std::uint64_t state, std::uint32_t n) noexcept {
+    std::uint64_t multiplier = 1, increment = 0;
+    for (std::uint64_t power = kMultiplier, added = kIncrement; n; n >>= 1) {
+        if (n & 1) {
+            multiplier *= power;
+            increment = increment * power + added;
+        }
+        added *= power + 1;
+        power *= power;
+    }
+    return state * multiplier + increment;
 }
 
 /// In [0, 1), a multiple of 2^-24: every such float32 is equally likely, and 1 itself never comes.
-float next_uniform(std::uint64_t& state) noexcept { return static_cast<float>(next_random(state) >> 8) * 0x1p-24f; }
+float uniform(std::uint64_t state) noexcept {
+    const auto mixed = static_cast<std::uint32_t>(((state >> 18) ^ state) >> 27);
+    const auto turn = static_cast<std::uint32_t>(state >> 59);
+    const std::uint32_t random = (mixed >> turn) | (mixed << (-turn & 31));
+    return static_cast<float>(random >> 8) * 0x1p-24f;
+}
 
 // ---- candidates ----------------------------------------------------------------------------------------------------
 
@@ -61,13 +76,27 @@ struct Weights {
     }
 };
 
-/// Fills `scratch` with all candidates, those in `recent` made less likely.
+/// Which tokens may be chosen; see sample.
+struct Allowed {
+    std::span<const std::uint32_t> mask;
+
+    [[nodiscard]] bool all() const noexcept { return mask.empty(); }
+    [[nodiscard]] bool has(std::size_t id) const noexcept { return all() || (mask[id / 32] >> id % 32 & 1); }
+    [[nodiscard]] bool none(std::size_t n_ids) const noexcept {
+        for (std::size_t id = 0; id < n_ids; ++id)
+            if (has(id)) return false;
+        return true;
+    }
+};
+
+/// Fills `scratch` with all candidates: those in `recent` made less likely, those forbidden impossible.
 std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> logits, std::span<const Token> recent,
-                          float penalty) noexcept {
-    for (std::size_t i = 0; i < logits.size(); ++i) scratch[i] = {logits[i], static_cast<Token>(i)};
+                          float penalty, const Allowed& allowed) noexcept {
+    for (std::size_t i = 0; i < logits.size(); ++i)
+        scratch[i] = {allowed.has(i) ? logits[i] : -kInfinity, static_cast<Token>(i)};
     if (penalty != 1.0f)
         for (const Token id : recent) {
-            if (id >= logits.size()) continue;
+            if (id >= logits.size() || !allowed.has(id)) continue;
             const float logit = logits[id];  // the original: a token that comes twice is penalised once
             scratch[id].logit = logit > 0 ? logit / penalty : logit * penalty;
         }
@@ -104,8 +133,8 @@ std::span<Candidate> keep_nucleus(std::span<Candidate> candidates, const Weights
 }
 
 /// Draws one candidate, each as likely as it is heavy.
-Token draw(std::span<const Candidate> candidates, const Weights& weights, float uniform) noexcept {
-    const float target = uniform * weights.sum(candidates);
+Token draw(std::span<const Candidate> candidates, const Weights& weights, float random) noexcept {
+    const float target = random * weights.sum(candidates);
     float sum = 0;
     std::size_t chosen = 0;
     weights.each(candidates, [&](std::size_t i, float weight) {
@@ -131,29 +160,33 @@ Status check(const SamplerOptions& o) noexcept {
 Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept {
     if (const Status status = check(options); !status.ok()) return status;
     sampler.options = options;
-    sampler.random_state = 0;
-    next_random(sampler.random_state);
-    sampler.random_state += options.seed;
-    next_random(sampler.random_state);
+    sampler.random_state = next_state(next_state(0) + options.seed);
     return {};
 }
 
-Status sample(Sampler& sampler, std::span<const float> logits, std::span<const Token> recent,
-              std::span<Candidate> scratch, Token& token) noexcept {
+Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits, std::span<const Token> recent,
+              std::span<Candidate> scratch, Token& token, std::span<const std::uint32_t> mask) noexcept {
     const FloatEnv env;
     const SamplerOptions& o = sampler.options;
     if (const Status status = check(o); !status.ok()) return status;  // again: they are public
     if (logits.empty()) return {Code::bad_shape, "logits", 1, 0};
     if (scratch.size() < logits.size())
         return {Code::bad_shape, "candidates of scratch", logits.size(), scratch.size()};
-    const bool plain = o.temperature == 0 && o.repeat_penalty == 1.0f;  // the highest logit: one pass, no candidates
-    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, o.repeat_penalty);
+    const std::size_t n_words = (logits.size() + 31) / 32;
+    if (!mask.empty() && mask.size() != n_words)
+        return {Code::bad_shape, "words of the mask of allowed tokens", n_words, mask.size()};
+    const Allowed allowed{mask};
+    // The highest logit: one pass, no candidates.
+    const bool plain = o.temperature == 0 && o.repeat_penalty == 1.0f && allowed.all();
+    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, o.repeat_penalty, allowed);
     Candidate best{-kInfinity, 0};
     for (std::size_t i = 0; i < logits.size(); ++i) {
         const float logit = plain ? logits[i] : candidates[i].logit;
         if (logit != logit) return {Code::bad_argument, "logits: one is NaN", 0, 0};
         if (logit > best.logit) best = {logit, static_cast<Token>(i)};
     }
+    if (best.logit == -kInfinity && allowed.none(logits.size()))
+        return {Code::bad_argument, "allowed tokens at least", 1, 0};
     if (best.logit == -kInfinity) return {Code::bad_argument, "logits: none is above -inf", 0, 0};
 
     token = best.id;
@@ -167,7 +200,7 @@ Status sample(Sampler& sampler, std::span<const float> logits, std::span<const T
         }
         if (o.top_p < 1) kept = keep_nucleus(kept, weights, o.top_p);
         if (o.min_p > 0) kept = keep_heavy(kept, weights, o.min_p);
-        token = draw(kept, weights, next_uniform(sampler.random_state));
+        token = draw(kept, weights, uniform(jump(sampler.random_state, pos)));
     }
     return {};
 }

@@ -22,7 +22,7 @@
 
 namespace fovea FOVEA_API {
 
-struct PoolState;  // lives at the start of the pool's arena; engine/run/kv_cache.h
+struct PoolState;  // lives at the start of the pool's arena; engine/cache/kv_cache.h
 
 /// A handle to a pool in the caller's arena; trivially copyable. There is no destructor: release the arena.
 class CachePool {

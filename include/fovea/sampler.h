@@ -18,10 +18,10 @@ struct SamplerOptions {
     std::uint64_t seed = 0;
 };
 
-/// The state of a sampler: its options and its random numbers (PCG32, O'Neill 2014). Value type.
+/// Its options, and where the seed's random numbers start (PCG32, O'Neill 2014). Value type; choosing does not change it.
 struct Sampler {
     SamplerOptions options{};
-    std::uint64_t random_state = 0;
+    std::uint64_t random_state = 0;  ///< before the number of position 0
 };
 
 /// Errors, `sampler` unchanged: bad_argument (a NaN or an infinity, a temperature below 0, a penalty not above 0, p
@@ -34,15 +34,22 @@ struct Candidate {
     Token id = 0;
 };
 
-/// Chooses the next token. Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending.
-/// Their weights, exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first
-/// whose running sum exceeds a random part of the total is chosen. So one seed gives one text on every machine.
+/// Chooses the token at position `pos` of a text. A seed has one random number for each position, so one seed gives one
+/// text, however its tokens are computed: one by one, several at a time, or after a restored session.
+///
+/// Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending. Their weights,
+/// exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first whose running sum
+/// exceeds a random part of the total is chosen. So one seed gives one text on every machine.
+///   pos      tokens of the text before this one; its random number is found in O(log pos)
 ///   logits   [vocab_size]  read only
 ///   recent   the tokens repeat_penalty applies to, each once; any length, ids that are none are skipped
 ///   scratch  [vocab_size]  overwritten
-/// Errors, `token` and the random numbers unchanged: bad_shape; bad_argument where no logit is above -inf, one is NaN, or
-/// an option is not what make_sampler accepts.
-[[nodiscard]] Status sample(Sampler& sampler, std::span<const float> logits, std::span<const Token> recent,
-                            std::span<Candidate> scratch, Token& token) noexcept;
+///   allowed  [(vocab_size + 31) / 32]  bit id % 32 of word id / 32: whether a token may be chosen; empty: all may.
+///            A forbidden token is as one whose logit is -inf.
+/// Errors, `token` unchanged: bad_shape; bad_argument where no token is allowed, no logit is above -inf, one is NaN, or an
+/// option is not what make_sampler accepts.
+[[nodiscard]] Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits,
+                            std::span<const Token> recent, std::span<Candidate> scratch, Token& token,
+                            std::span<const std::uint32_t> allowed = {}) noexcept;
 
 }  // namespace fovea

@@ -51,7 +51,7 @@ struct [[nodiscard]] Status {
 /// The code's name in words: "arena too small".
 [[nodiscard]] const char* name(Code code) noexcept;
 
-/// Writes one line such as "arena too small: want 1843200 arena bytes, have 1048576" into `line`, cut off where it does
+/// Writes one line such as "arena too small: arena bytes: expected at least 1843200, got 1048576" into `line`, cut off where it does
 /// not fit, and returns the part written. 160 bytes hold any of the engine's own lines.
 std::string_view describe(const Status& status, std::span<char> line) noexcept;
 

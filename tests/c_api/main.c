@@ -141,7 +141,7 @@ static void test_plan(fovea_plan* plan) {
     const fovea_status status = fovea_make_plan(file, model_bytes(), &limits, plan);
     char line[160];
     CHECK(status.code == FOVEA_BAD_LIMITS && status.had == 100000);
-    CHECK(fovea_describe(status, line, sizeof line) == strlen(line) && strstr(line, "have 100000"));
+    CHECK(fovea_describe(status, line, sizeof line) == strlen(line) && strstr(line, "got 100000"));
     CHECK(fovea_describe(status, line, 4) == 3 && strlen(line) == 3);
     limits = limits_of_test();
     limits.kv_type = 9;

@@ -282,11 +282,12 @@ TEST_CASE("convert: llama2.c's int8 checkpoints are read exactly, in groups of a
         options.source = folder / "bad.bin";
         return refusal_of([&] { static_cast<void>(read_source(options)); });
     };
-    for (const std::int32_t size : {0, -1, 1 << 30}) CHECK(contains(refused(37, size), "group_size: want a number"));
-    CHECK(contains(refused(37, 7), "group_size: want a divisor of a matrix's 108 elements, have 7"));
+    for (const std::int32_t size : {0, -1, 1 << 30})
+        CHECK(contains(refused(37, size), "group_size: expected a number"));
+    CHECK(contains(refused(37, 7), "group_size: expected a divisor of a matrix's 108 elements, got 7"));
     CHECK(contains(refused(37, 4), "bytes for its header"));
-    CHECK(contains(refused(8, 1 << 20), "have "));
-    CHECK(contains(refused(4, 3), "version 0, 1 or 2, have version 3"));
+    CHECK(contains(refused(8, 1 << 20), "got "));
+    CHECK(contains(refused(4, 3), "version 0, 1 or 2, got version 3"));
 }
 
 TEST_CASE("convert: the reference checkpoints of both versions of llama2.c give one file") {

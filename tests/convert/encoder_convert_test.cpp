@@ -255,9 +255,9 @@ TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is r
     };
     CHECK(read_source({.source = fresh()}).config.encoder.n_layers == 2);
     check(
-        "config.json", [](auto& c) { c["position_embedding_type"] = "relative_key"; }, "want absolute");
+        "config.json", [](auto& c) { c["position_embedding_type"] = "relative_key"; }, "expected absolute");
     check(
-        "config.json", [](auto& c) { c["is_decoder"] = true; }, "is_decoder: want false");
+        "config.json", [](auto& c) { c["is_decoder"] = true; }, "is_decoder: expected false");
     check(
         "config.json", [](auto& c) { c["num_attention_heads"] = 5; }, "a multiple of num_attention_heads, 5");
     check(

@@ -71,12 +71,12 @@ constexpr const char* kQuery = "blk.1.attn_q.weight";
 }  // namespace
 
 TEST_CASE("gguf refusals: the header") {
-    check_has(Spoiled().put<std::uint32_t>(4, 1).line(), {"want GGUF version 2 or 3, have 1"});
-    check_has(Spoiled().put<std::uint32_t>(4, 4).line(), {"want GGUF version 2 or 3, have 4"});
+    check_has(Spoiled().put<std::uint32_t>(4, 1).line(), {"expected GGUF version 2 or 3, got 1"});
+    check_has(Spoiled().put<std::uint32_t>(4, 4).line(), {"expected GGUF version 2 or 3, got 4"});
     check_has(Spoiled().put<std::uint32_t>(4, 0x03000000).line(), {"little-endian", "big-endian"});
     for (const std::uint64_t n : {kHuge, ~std::uint64_t{0}, std::uint64_t{1} << 32}) {
-        check_has(Spoiled().put(8, n).line(), {"tensor ", "want "});
-        check_has(Spoiled().put(16, n).line(), {"want "});
+        check_has(Spoiled().put(8, n).line(), {"tensor ", "expected "});
+        check_has(Spoiled().put(16, n).line(), {"expected "});
     }
     Spoiled two;
     CHECK(two.put<std::uint32_t>(4, 2).line() == "");  // version 2 differs in nothing that is used here
@@ -84,50 +84,50 @@ TEST_CASE("gguf refusals: the header") {
 
 TEST_CASE("gguf refusals: metadata") {
     const auto u32 = [](const char* key, std::uint32_t number) { return Spoiled().value(key, number).line(); };
-    check_has(u32("llama.block_count", 0), {"llama.block_count: want a whole number from 1 to", "have 0"});
-    check_has(u32("llama.block_count", 0xffffffffu), {"llama.block_count", "have 4294967295"});
-    check_has(u32("llama.block_count", 3), {"tensor blk.2.", "have none"});
-    check_has(u32("llama.block_count", 1), {"tensor blk.1.", "want only tensors that the metadata calls for"});
-    check_has(u32("llama.embedding_length", 63), {"want shape", "63", "64"});
-    check_has(u32("llama.attention.head_count", 0), {"llama.attention.head_count: want", "have 0"});
+    check_has(u32("llama.block_count", 0), {"llama.block_count: expected a whole number from 1 to", "got 0"});
+    check_has(u32("llama.block_count", 0xffffffffu), {"llama.block_count", "got 4294967295"});
+    check_has(u32("llama.block_count", 3), {"tensor blk.2.", "got none"});
+    check_has(u32("llama.block_count", 1), {"tensor blk.1.", "expected only tensors that the metadata calls for"});
+    check_has(u32("llama.embedding_length", 63), {"expected shape", "63", "64"});
+    check_has(u32("llama.attention.head_count", 0), {"llama.attention.head_count: expected", "got 0"});
     check_has(u32("llama.attention.head_count_kv", 3), {"n_kv_heads"});
-    check_has(u32("llama.attention.head_count_kv", 5), {"head_count_kv: want a whole number from 1 to 4, have 5"});
+    check_has(u32("llama.attention.head_count_kv", 5), {"head_count_kv: expected a whole number from 1 to 4, got 5"});
     check_has(u32("llama.attention.key_length", 15), {"head_dim, even"});
     check_has(u32("llama.rope.dimension_count", 18), {"rotary_dim"});
     check_has(u32("llama.context_length", 0), {"context_length"});
     check_has(Spoiled().value("llama.rope.freq_base", -1.0f).line(),
-              {"llama.rope.freq_base: want a number", "have -1"});
+              {"llama.rope.freq_base: expected a number", "got -1"});
     check_has(Spoiled().value("layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()).line(),
-              {"layer_norm_rms_epsilon: want a number from 0 to 1"});
+              {"layer_norm_rms_epsilon: expected a number from 0 to 1"});
     check_has(Spoiled("llama_linear.gguf").rename("linear", "spiral").line(),
-              {"llama.rope.scaling.type: want none, linear or yarn, have \"spiral\""});
+              {"llama.rope.scaling.type: expected none, linear or yarn, got \"spiral\""});
     check_has(Spoiled().rename("llama.attention.value_length", "llama.attn_logit_softcapping").line(),
-              {"llama.attn_logit_softcapping: want none, have 16"});
+              {"llama.attn_logit_softcapping: expected none, got 16"});
     check_has(Spoiled().rename("general.architecture", "general.architectura").line(),
-              {"general.architecture: want a text, have nothing"});
+              {"general.architecture: expected a text, got nothing"});
     Spoiled other;
     const std::size_t architecture = other.after("general.architecture") + 12;
     other.bytes().replace(architecture, 5, "mamba");
-    check_has(other.line(), {"general.architecture: want llama, qwen2, qwen3, gpt2 or bert, have \"mamba\""});
+    check_has(other.line(), {"general.architecture: expected llama, qwen2, qwen3, gpt2 or bert, got \"mamba\""});
     check_has(
         Spoiled().rename("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilom").line(),
-        {"llama.attention.layer_norm_rms_epsilon: want a number from 0 to 1, have nothing"});
+        {"llama.attention.layer_norm_rms_epsilon: expected a number from 0 to 1, got nothing"});
 }
 
 TEST_CASE("gguf refusals: values that are not what they say") {
     Spoiled kind, text, list, nested;
     check_has(kind.put<std::uint32_t>(kind.after("llama.block_count"), 13).line(), {"block_count", "from 0 to 12"});
-    check_has(text.put<std::uint32_t>(text.after("llama.block_count"), 8).line(), {"llama.block_count", "want "});
+    check_has(text.put<std::uint32_t>(text.after("llama.block_count"), 8).line(), {"llama.block_count", "expected "});
     list.put<std::uint32_t>(list.after("general.name"), 9).put<std::uint32_t>(list.after("general.name") + 4, 4);
     list.put(list.after("general.name") + 8, kHuge);
-    check_has(list.line(), {"general.name: want 4611686018427387904 numbers"});
+    check_has(list.line(), {"general.name: expected 4611686018427387904 numbers"});
     nested.put<std::uint32_t>(nested.after("general.name"), 9).put<std::uint32_t>(nested.after("general.name") + 4, 9);
-    check_has(nested.line(), {"general.name: want a list of numbers or texts, have one of lists"});
+    check_has(nested.line(), {"general.name: expected a list of numbers or texts, got one of lists"});
     check_has(Spoiled().rename("llama.rope.freq_base", "llama.context_length").line(),
-              {"llama.context_length: want it once, have it twice"});
-    check_has(Spoiled().rename("blk.0.attn_q.weight", "blk.1.attn_q.weight").line(), {kQuery, "want it once"});
+              {"llama.context_length: expected once, got twice"});
+    check_has(Spoiled().rename("blk.0.attn_q.weight", "blk.1.attn_q.weight").line(), {kQuery, "expected once"});
     Spoiled key;
-    check_has(key.put(key.after("general.name") - 20, kHuge).line(), {"want at most 65535 bytes"});
+    check_has(key.put(key.after("general.name") - 20, kHuge).line(), {"expected at most 65535 bytes"});
 }
 
 TEST_CASE("gguf refusals: tensors") {
@@ -136,46 +136,46 @@ TEST_CASE("gguf refusals: tensors") {
         return spoiled.put(spoiled.after(kQuery) + offset, number).line();
     };
     // After the name: u32 dimensions, u64 columns, u64 rows, u32 type, u64 offset.
-    for (const std::uint32_t n : {0u, 5u, 0xffffffffu}) check_has(tensor(0, n), {kQuery, "want 1 to 4 dimensions"});
-    check_has(tensor(4, std::uint64_t{0}), {kQuery, "want sizes of at least 1, have 0"});
-    check_has(tensor(4, std::uint64_t{65}), {kQuery, "whole Q8_0 blocks of 32, have 65 columns"});
+    for (const std::uint32_t n : {0u, 5u, 0xffffffffu}) check_has(tensor(0, n), {kQuery, "expected 1 to 4 dimensions"});
+    check_has(tensor(4, std::uint64_t{0}), {kQuery, "expected sizes of at least 1, got 0"});
+    check_has(tensor(4, std::uint64_t{65}), {kQuery, "whole Q8_0 blocks of 32, got 65 columns"});
     check_has(tensor(4, kHuge), {kQuery, "below 2^64"});
     check_has(tensor(12, kHuge), {kQuery, "below 2^64"});
-    check_has(tensor(12, std::uint64_t{1} << 40), {kQuery, "want bytes within"});
-    check_has(tensor(12, std::uint64_t{1}), {kQuery, "want shape [64, 64], have [1, 64]"});
-    check_has(tensor(20, 10u), {kQuery, "Q6_K, have type 10"});
-    check_has(tensor(20, 0xffffffffu), {kQuery, "have type 4294967295"});
-    check_has(tensor(24, std::uint64_t{33}), {kQuery, "a multiple of 32, have 33"});
+    check_has(tensor(12, std::uint64_t{1} << 40), {kQuery, "expected bytes within"});
+    check_has(tensor(12, std::uint64_t{1}), {kQuery, "expected shape [64, 64], got [1, 64]"});
+    check_has(tensor(20, 10u), {kQuery, "Q6_K, got type 10"});
+    check_has(tensor(20, 0xffffffffu), {kQuery, "got type 4294967295"});
+    check_has(tensor(24, std::uint64_t{33}), {kQuery, "a multiple of 32, got 33"});
     check_has(tensor(24, ~std::uint64_t{0} - 31), {kQuery, "2^64"});
-    check_has(tensor(24, kHuge), {kQuery, "want bytes within"});
-    check_has(tensor(24, std::uint64_t{0}), {"want tensors that do not overlap"});
+    check_has(tensor(24, kHuge), {kQuery, "expected bytes within"});
+    check_has(tensor(24, std::uint64_t{0}), {"expected tensors that do not overlap"});
     check_has(Spoiled().rename("rope_freqs.weight", "rope_freqz.weight").line(),
-              {"tensor rope_freqz.weight: want only tensors"});
+              {"tensor rope_freqz.weight: expected only tensors"});
     check_has(Spoiled().rename("output_norm.weight", "output_form.weight").line(),
-              {"tensor output_norm.weight: want [64], have none"});
+              {"tensor output_norm.weight: expected [64], got none"});
 }
 
 TEST_CASE("gguf refusals: encoders") {
     const auto bert = [](const char* key, auto number) { return Spoiled("bert.gguf").value(key, number).line(); };
     CHECK(Spoiled("bert.gguf").line() == "");
-    check_has(bert("bert.attention.causal", '\1'), {"bert.attention.causal: want false, have true"});
+    check_has(bert("bert.attention.causal", '\1'), {"bert.attention.causal: expected false, got true"});
     for (const std::uint32_t pooling : {4u, 0xffffffffu})
-        check_has(bert("bert.pooling_type", pooling), {"bert.pooling_type: want 0 (none), 1 (mean), 2", "have 4"});
-    check_has(bert("bert.block_count", 3u), {"tensor blk.2.attn_", "want [36", "have none"});
-    check_has(bert("bert.context_length", 41u), {"tensor position_embd.weight: want shape [41, 36], have [40, 36]"});
+        check_has(bert("bert.pooling_type", pooling), {"bert.pooling_type: expected 0 (none), 1 (mean), 2", "got 4"});
+    check_has(bert("bert.block_count", 3u), {"tensor blk.2.attn_", "expected [36", "got none"});
+    check_has(bert("bert.context_length", 41u), {"tensor position_embd.weight: expected shape [41, 36], got [40, 36]"});
     check_has(bert("bert.attention.head_count", 5u),
-              {"bert.embedding_length: want a multiple of the 5 heads, have 36"});
+              {"bert.embedding_length: expected a multiple of the 5 heads, got 36"});
     for (const std::string name : {"blk.1.attn_output_norm.bias", "blk.0.layer_output_norm.weight", "blk.0.ffn_up.bias",
                                    "position_embd.weight", "token_embd_norm.bias", "blk.1.attn_q.bias"})
         check_has(Spoiled("bert.gguf").rename(name, "x" + name.substr(1)).line(),
-                  {("tensor " + name + ": want [").c_str(), "have none"});
+                  {("tensor " + name + ": expected [").c_str(), "got none"});
     check_has(Spoiled("bert.gguf").rename("token_types.weight", "xoken_types.weight").line(),
-              {"tensor xoken_types.weight: want only tensors that the metadata calls for"});
+              {"tensor xoken_types.weight: expected only tensors that the metadata calls for"});
     check_has(
         Spoiled("bert.gguf").rename("bert.attention.layer_norm_epsilon", "bert.attention.layer_norm_epsilom").line(),
-        {"bert.attention.layer_norm_epsilon: want a number from 0 to 1, have nothing"});
+        {"bert.attention.layer_norm_epsilon: expected a number from 0 to 1, got nothing"});
     check_has(Spoiled("bert_qkv.gguf").rename("blk.1.attn_qkv.bias", "blk.1.attn_qkw.bias").line(),
-              {"tensor blk.1.attn_q.bias: want [64], have none"});
+              {"tensor blk.1.attn_q.bias: expected [64], got none"});
 }
 
 TEST_CASE("gguf refusals: a file cut short anywhere") {
@@ -188,7 +188,7 @@ TEST_CASE("gguf refusals: a file cut short anywhere") {
         CHECK(spoiled.line() != "");
     }
     spoiled.bytes() = whole.substr(0, whole.size() - 32);
-    check_has(spoiled.line(), {"want bytes within"});
+    check_has(spoiled.line(), {"expected bytes within"});
 }
 
 TEST_CASE("gguf: bytes changed at random give a refusal or a model") {

@@ -144,7 +144,7 @@ TEST_CASE("gguf: a quant that q8 does not have is refused, and taken by another 
     const auto refused = [&](std::optional<Type> type) {
         return refusal_of([&] { convert_file(folder / "model.gguf", folder / "out.fovea", type); });
     };
-    CHECK(contains(refused({}), "want quants from -127 to 127, have -128"));
+    CHECK(contains(refused({}), "expected quants from -127 to 127, got -128"));
     CHECK(refused(Type::f32) == "");
 }
 

@@ -175,42 +175,42 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
         };
     };
     check_has(refusal_of_spoiled("smollm", replace("smollm", "smolln")),
-              {"tokenizer.ggml.pre: want one of gpt-2", "have \"smolln\""});
+              {"tokenizer.ggml.pre: expected one of gpt-2", "got \"smolln\""});
     check_has(refusal_of_spoiled("gpt2",
                                  [](std::string& bytes) {
                                      const std::size_t at = bytes.find("tokenizer.ggml.model") + 20 + 4 + 8;
                                      bytes.replace(at, 4, "t5xx");
                                  }),
-              {"tokenizer.ggml.model: want gpt2, llama or bert, have \"t5xx\""});
+              {"tokenizer.ggml.model: expected gpt2, llama or bert, got \"t5xx\""});
     check_has(refusal_of_spoiled("gpt2", replace("tokenizer.ggml.merges", "tokenizer.ggml.nerges")),
-              {"tokenizer.ggml.merges: want a list of texts, have nothing"});
+              {"tokenizer.ggml.merges: expected a list of texts, got nothing"});
     check_has(refusal_of_spoiled("pieces", replace("tokenizer.ggml.scores", "tokenizer.ggml.stores")),
-              {"tokenizer.ggml.scores: want a list of float32 numbers, have nothing"});
+              {"tokenizer.ggml.scores: expected a list of float32 numbers, got nothing"});
     check_has(refusal_of_spoiled(
                   "gpt2",
                   [](std::string& bytes) { bytes[bytes.find("tokenizer.ggml.merges") + 21 + 4 + 4 + 8 + 8] = '\x01'; }),
-              {"tokenizer.ggml.merges: number 0: want"});
+              {"tokenizer.ggml.merges: number 0: expected"});
     check_has(refusal_of_spoiled(
                   "pieces",
                   [](std::string& bytes) {
                       const float nan = NAN;
                       std::memcpy(bytes.data() + bytes.find("tokenizer.ggml.scores") + 21 + 4 + 4 + 8 + 40, &nan, 4);
                   }),
-              {"tokenizer.ggml.scores: token 10: want a score, have NaN"});
+              {"tokenizer.ggml.scores: token 10: expected a score, got NaN"});
     check_has(refusal_of_spoiled("bert",
                                  [](std::string& bytes) {
                                      const std::uint32_t beyond = 5000;
                                      const std::string key = "tokenizer.ggml.bos_token_id";
                                      std::memcpy(bytes.data() + bytes.find(key) + key.size() + 4, &beyond, 4);
                                  }),
-              {"tokenizer.ggml.bos_token_id: want a token's id, have 5000"});
+              {"tokenizer.ggml.bos_token_id: expected a token's id, got 5000"});
     check_has(refusal_of_spoiled("bert", replace("\xe2\x96\x81the", "\xe2\x96\x81\xff\xff\xff")),
-              {"want UTF-8, have other bytes"});
+              {"expected UTF-8, got other bytes"});
     std::string line;
     try {
         static_cast<void>(section_of_gguf(golden("gpt2"), 100));
     } catch (const Refusal& refusal) {
         line = refusal.what();
     }
-    check_has(line, {"tokenizer.ggml.tokens: want 1 to 100 texts", "have a list of 1200"});
+    check_has(line, {"tokenizer.ggml.tokens: expected 1 to 100 texts", "got a list of 1200"});
 }

@@ -67,7 +67,7 @@ void use(std::span<const std::byte> bytes, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("what a tokenizer.json may not say is refused with its file, field, wanted and had") {
+TEST_CASE("what a tokenizer.json may not say is refused with its file, field, expected and got") {
     const char* const gpt2 = "tokenizer_gpt2.json";
     const char* const llama3 = "tokenizer_llama3.json";
     const char* const llama2 = "tokenizer_llama2.json";
@@ -120,15 +120,15 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, wa
 
 TEST_CASE("what is no tokenizer.json is refused") {
     const std::string text = golden_text("tokenizer_gpt2.json");
-    CHECK(refusal_of("").starts_with("tokenizer.json: wanted JSON, had "));
-    CHECK(refusal_of("[]") == "tokenizer.json: wanted a JSON object, had array");
+    CHECK(refusal_of("").starts_with("tokenizer.json: expected JSON, got "));
+    CHECK(refusal_of("[]") == "tokenizer.json: expected a JSON object, got array");
     CHECK(refusal_of("{}") != "");
     CHECK(refusal_of("{\"model\": 3}") != "");
     for (std::size_t n = 1; n < text.size() - 2; n += 997) CHECK(refusal_of(text.substr(0, n)) != "");
     CHECK(refusal_of(text, 100).find("vocab_size 100") != std::string::npos);
     std::string broken = text;
     broken[broken.find("\"vocab\"") + 20] = '\xff';
-    CHECK(refusal_of(broken).starts_with("tokenizer.json: wanted JSON, had "));
+    CHECK(refusal_of(broken).starts_with("tokenizer.json: expected JSON, got "));
 }
 
 TEST_CASE("a tokenizer.json that would take its reader long, or deep, is refused soon") {
@@ -183,7 +183,7 @@ TEST_CASE("a tokenizer.bin's pieces have at most 1,024 bytes") {
         }
     };
     CHECK(line_of(1024) == "");
-    CHECK(line_of(1025) == "tokenizer.bin: token 2 of 3: wanted at most 1024 bytes, had 1025");
+    CHECK(line_of(1025) == "tokenizer.bin: token 2 of 3: expected at most 1024 bytes, got 1025");
 }
 
 TEST_CASE("a tokenizer.json may have many added tokens, and parts that nobody reads") {
@@ -196,7 +196,7 @@ TEST_CASE("a tokenizer.json may have many added tokens, and parts that nobody re
     const OpenedTokenizer tokenizer(file.dump());
     CHECK(tokenizer.encode("<token 19999><token 0>", {.add_special = false}) == std::vector<Token>{119'999, 100'000});
     file["added_tokens"] = {{"id", 3}};
-    CHECK(refusal_of(file.dump()).find("added_tokens: wanted an array") != std::string::npos);
+    CHECK(refusal_of(file.dump()).find("added_tokens: expected an array") != std::string::npos);
 }
 
 TEST_CASE("older spellings of a tokenizer.json give the same section") {

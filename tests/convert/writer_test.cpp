@@ -223,7 +223,7 @@ TEST_CASE("writer: links in a circle are refused, and stay") {
         fs::create_symlink(name, folder / "other");
         fs::create_symlink("other", folder.path() / name);
         const std::string refusal = refusal_of([&] { write_some(folder / name); });
-        CHECK(contains(refusal, std::strerror(ELOOP)));
+        CHECK(contains(refusal, system_error(ELOOP)));
         CHECK(fs::is_symlink(folder.path() / name));
         CHECK(folder.n_files() == 2);
         fs::remove(folder.path() / name);
@@ -246,7 +246,7 @@ TEST_CASE("writer: targets that can't be") {
     const ModelSource source = random_model(llama_config(), 5);
     TemporaryFolder folder;
     CHECK(contains(refusal_of([&] { write_file(source, folder.path(), {}); }), "regular file"));
-    CHECK(contains(refusal_of([&] { write_file(source, folder / "none/m.fovea", {}); }), "can't create"));
+    CHECK(contains(refusal_of([&] { write_file(source, folder / "none/m.fovea", {}); }), "m.fovea.part-"));
     CHECK(contains(refusal_of([&] { write_file(source, "/dev/full", {}); }), "regular file"));
     write_text(folder / "target", "older");
     fs::create_symlink(folder / "target", folder / "link");

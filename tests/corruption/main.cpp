@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     if (argc == 3 && std::string_view(argv[1]) == "--seeds") return write_seeds(argv[2]), 0;
     const std::uint64_t every = argc == 2 ? std::strtoull(argv[1], nullptr, 10) : 1;
     if (argc > 2 || !every) {
-        std::fprintf(stderr, "fovea_corruption: want EVERY, a whole number from 1, or --seeds FOLDER\n");
+        std::fprintf(stderr, "fovea_corruption: expected EVERY, a whole number from 1, or --seeds FOLDER\n");
         return 2;
     }
     for (const Tiny& tiny : tiny_models()) damage(tiny.name, file_of(tiny), every);

@@ -83,8 +83,8 @@ int main(int argc, char** argv) {
         same = compare_all(operation) && same;
     }
     if (any) return same ? 0 : 1;
-    std::fprintf(stderr, "fovea_exhaustive: OPERATION, want one of");
+    std::fprintf(stderr, "fovea_exhaustive: OPERATION: expected one of");
     for (const FloatOperation& operation : every_float::kOperations) std::fprintf(stderr, " '%s'", operation.name);
-    std::fprintf(stderr, ", had %s\n", argv[1]);
+    std::fprintf(stderr, ", got %s\n", argv[1]);
     return 2;
 }

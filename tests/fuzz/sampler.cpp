@@ -24,9 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!make_sampler(options, sampler).ok()) return 0;
     std::vector<Candidate> candidates(logits.size());
     Token first = 0, second = 0;
-    Sampler same = sampler;
-    const bool ok = sample(sampler, logits, recent, candidates, first).ok();
-    fuzz::promise(sample(same, logits, recent, candidates, second).ok() == ok, "the same seed, the same end");
+    std::vector<std::uint32_t> allowed(input.take<std::uint8_t>() % 2 * ((logits.size() + 31) / 32));
+    for (std::uint32_t& word : allowed) word = input.take<std::uint32_t>();
+    const auto pos = input.take<std::uint32_t>();
+    const bool ok = sample(sampler, pos, logits, recent, candidates, first, allowed).ok();
+    fuzz::promise(sample(sampler, pos, logits, recent, candidates, second, allowed).ok() == ok,
+                  "the same seed, the same end");
+    fuzz::promise(!ok || allowed.empty() || (allowed[first / 32] >> first % 32 & 1), "an allowed token");
     fuzz::promise(!ok || (first < logits.size() && first == second), "a token of the vocabulary, the same again");
     return 0;
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "temporary_directory.h"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -149,21 +150,6 @@ TEST_CASE("float_env: nearest and gradual inside, the caller's own after" * doct
 // ---- mapping -------------------------------------------------------------------------------------------------------
 
 /// A directory of this test's own, removed with all it holds.
-struct TemporaryDirectory {
-    std::filesystem::path path;
-    TemporaryDirectory() {
-        std::string name = (std::filesystem::temp_directory_path() / "fovea-test-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()));
-        path = name;
-    }
-    ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-
-    std::string file(const char* name, const std::string& content) const {
-        std::ofstream(path / name, std::ios::binary) << content;
-        return (path / name).string();
-    }
-};
-
 TEST_CASE("mapping: a file's bytes, for as long as the mapping lives") {
     const TemporaryDirectory directory;
     const std::string content("some bytes\0and more", 19);
@@ -289,9 +275,9 @@ TEST_CASE("team: after a barrier every member sees what all wrote before it") {
             Board& b = *static_cast<Board*>(context);
             for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
                 b.phase[member] = phase;
-                wait_team(*b.team);
+                barrier(*b.team);
                 for (std::uint32_t i = 0; i < team_size(*b.team); ++i) b.wrong += b.phase[i] != phase;
-                wait_team(*b.team);
+                barrier(*b.team);
             }
         };
         run_team(*board.team, work, &board);
@@ -315,9 +301,9 @@ TEST_CASE("team: a phase's pieces are taken once each, by whoever comes") {
         const auto work = [](void* context, std::uint32_t) {
             Work& w = *static_cast<Work*>(context);
             for (std::uint32_t phase = 0; phase < kPhases; ++phase) {
-                for (std::uint32_t piece = take_piece(*w.team); piece < kPieces; piece = take_piece(*w.team))
+                for (std::uint32_t piece = claim_work(*w.team); piece < kPieces; piece = claim_work(*w.team))
                     ++w.done[piece];
-                wait_team(*w.team);
+                barrier(*w.team);
             }
         };
         for (int run = 0; run < 2; ++run) run_team(*all.team, work, &all);
@@ -342,7 +328,7 @@ TEST_CASE("team: members that wait for long sleep, and so does a team without wo
         Late& l = *static_cast<Late*>(context);
         if (member == 0) usleep(400'000);
         const std::uint64_t before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-        wait_team(*l.team);
+        barrier(*l.team);
         if (member == 1) l.waited_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before;
     };
     run_team(*late.team, work, &late);
@@ -364,7 +350,7 @@ struct Sum {
     static void work(void* context, std::uint32_t member) {
         Sum& s = *static_cast<Sum*>(context);
         const std::uint32_t n = team_size(*s.team);
-        wait_team(*s.team);
+        barrier(*s.team);
         s.done += 100 * (member + 1) / n - 100 * member / n;
     }
 };
@@ -421,6 +407,7 @@ TEST_CASE("team: another thread runs it on what it has, and its threads end with
         CHECK(team_size(*sum.team) == 2);
         if (counts) CHECK(n_tasks() == n_before + 2);
     }).join();
+    for (int ms = 0; counts && ms < 2000 && n_tasks() != n_before; ++ms) usleep(1000);  // the kernel's list is late
     if (counts) CHECK(n_tasks() == n_before);
     CHECK(sum.done == 200);
 }
@@ -468,56 +455,6 @@ TEST_CASE("team: where the system gives no threads there are those of before, an
 
 TEST_CASE("team: without threads there is one member") { CHECK_FALSE(make_threads(2)); }
 
-#endif
-
-#if defined(__linux__)
-TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
-    cpu_set_t saved;
-    REQUIRE(sched_getaffinity(0, sizeof saved, &saved) == 0);
-    CHECK(fast_cores() >= 1);
-    CHECK(fast_cores() <= static_cast<std::uint32_t>(CPU_COUNT(&saved)));
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); ++cpu)
-        if (CPU_ISSET(cpu, &saved)) CPU_SET(cpu, &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    CHECK(fast_cores() == 1);
-    REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
-}
-
-TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each, within the quota") {
-    const TemporaryDirectory root;
-    const auto write = [&](const std::string& path, const std::string& text) {
-        const std::filesystem::path full = root.path / path;
-        std::filesystem::create_directories(full.parent_path());
-        std::ofstream(full) << text << "\n";
-    };
-    cpu_set_t mask;
-    REQUIRE(sched_getaffinity(0, sizeof mask, &mask) == 0);
-    std::vector<std::string> cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &mask)) cpus.push_back(std::to_string(cpu));
-    const auto n = static_cast<std::uint32_t>(cpus.size());
-    const std::string sys = root.path.string(), cpu = "sys/devices/system/cpu/cpu";
-    CHECK(fast_cores(sys.c_str()) == n);  // nothing to be read: all
-
-    for (std::size_t i = 0; i < n; ++i) write(cpu + cpus[i] + "/cpu_capacity", "1024");
-    CHECK(fast_cores(sys.c_str()) == n);
-    write("sys/fs/cgroup/cpu.max", "max 100000");
-    CHECK(fast_cores(sys.c_str()) == n);
-    write("sys/fs/cgroup/cpu.max", "50000 100000");
-    CHECK(fast_cores(sys.c_str()) == 1);
-    std::filesystem::remove(root.path / "sys/fs/cgroup/cpu.max");
-    if (n < 2) return;
-
-    write(cpu + cpus[0] + "/cpu_capacity", "446");  // a Cortex-A53 beside A73s
-    CHECK(fast_cores(sys.c_str()) == n - 1);
-    write(cpu + cpus[0] + "/cpu_capacity", "1024");
-    for (const int i : {0, 1}) write(cpu + cpus[i] + "/topology/thread_siblings_list", cpus[0] + "," + cpus[1]);
-    CHECK(fast_cores(sys.c_str()) == n - 1);
-    write("sys/devices/cpu_core/cpus", cpus[1]);  // x86: the performance cores
-    CHECK(fast_cores(sys.c_str()) == 1);
-}
 #endif
 
 }  // namespace

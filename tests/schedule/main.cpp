@@ -68,6 +68,7 @@ public:
     }
 
     [[nodiscard]] std::size_t n_passes() const { return n_passes_; }
+    [[nodiscard]] std::size_t n_tokens() const { return n_tokens_; }
     [[nodiscard]] std::size_t n_full() const { return n_full_; }
 
 private:
@@ -151,6 +152,7 @@ private:
         }
         require(status, "forward");
         ++n_passes_;
+        for (const Step& s : steps) n_tokens_ += s.tokens.size();
         for (std::size_t i = 0; i < steps.size(); ++i, ++n_done_) {
             std::vector<float> alone(logits[i].size());
             require(forward(texts[i]->alone->session, tokens[i], alone), "forward alone");
@@ -168,7 +170,7 @@ private:
     Workspace workspace_;
     std::uint32_t n_pages_ = 0, most_steps_ = 0;
     Type kv_type_ = Type::f32;
-    std::size_t n_done_ = 0, n_passes_ = 0, n_full_ = 0;
+    std::size_t n_done_ = 0, n_passes_ = 0, n_full_ = 0, n_tokens_ = 0;
 };
 
 struct Setting {
@@ -203,8 +205,10 @@ int main(int argc, char** argv) {
                 {.max_batch = s.max_batch, .n_threads = s.n_threads, .max_sequences = std::min(24u, s.max_batch)},
                 ++seed, isa);
             schedule.run(n_steps / std::size(settings));
-            std::printf("%s: %zu steps of %u sequences, pages of %u, %zu passes, %zu times without pages: equal\n", isa,
-                        n_steps / std::size(settings), n_sequences, s.page_len, schedule.n_passes(), schedule.n_full());
+            std::printf(
+                "%s: %zu steps of %u sequences, %zu tokens, pages of %u, %zu passes, %zu times without pages: equal\n",
+                isa, n_steps / std::size(settings), n_sequences, schedule.n_tokens(), s.page_len, schedule.n_passes(),
+                schedule.n_full());
             std::fflush(stdout);
         }
     }

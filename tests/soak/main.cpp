@@ -32,7 +32,7 @@ struct Talker {
     std::vector<float> logits;
     std::vector<Candidate> candidates;
     Token next;
-    std::uint32_t crc = 0;
+    std::uint32_t n_made = 0, crc = 0;
 
     Talker(const OpenedModel& opened, std::uint32_t number)
         : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8}, nullptr)),
@@ -45,7 +45,7 @@ struct Talker {
         Session& session = running.session;
         if (session.kv_len() == session.max_kv_len()) require(rewind(session, kKept), "rewind");
         require(forward(session, {&next, 1}, logits), "forward");
-        require(sample(sampler, logits, {}, candidates, next), "sample");
+        require(sample(sampler, n_made++, logits, {}, candidates, next), "sample");
         crc = crc32c(std::as_bytes(std::span(&next, 1)), crc32c(std::as_bytes(std::span(logits)), crc));
     }
 };
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     const std::uint64_t n_tokens = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
     const std::uint64_t n_sessions = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100;
     if (!n_tokens || !n_sessions || n_tokens % n_sessions || n_sessions > 10000) {
-        std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS, want a multiple and up to 10000\n");
+        std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS: expected a multiple and up to 10000\n");
         return 2;
     }
     const std::uint64_t n_steps = n_tokens / n_sessions, n_settled = n_steps / 10 + 1;

@@ -61,9 +61,9 @@ TEST_CASE("cli: attend --explain prints every step, and that the fused path agre
     CHECK(contains(words, "\n6. mask "));
     CHECK(contains(words, "\n9. merge heads  [2, 6, 12]  H = H\u2080 to H\u2082 side by side\n"));
     CHECK(words.ends_with("The fused path, which keeps no scores, gives the same bits.\n"));
-    check_refused({"attend", "--query", x, "--explain", "--json"}, 2, "--explain, want it without --json");
+    check_refused({"attend", "--query", x, "--explain", "--json"}, 2, "--explain or --json: expected one of them");
     const std::string large = files.array("large.npy", {1, 4200, 1});
-    check_refused({"attend", "--query", large, "--explain"}, 1, "--explain, want at most 16777216 scores");
+    check_refused({"attend", "--query", large, "--explain"}, 1, "--explain: expected at most 16777216 scores");
 }
 
 TEST_CASE("cli: attend reads rows of heads in both orders and gives the same bits") {
@@ -90,26 +90,26 @@ TEST_CASE("cli: attend refuses in one line") {
         check_refused(arguments, status, words);
         CHECK_FALSE(fs::exists(y));
     };
-    refuses({"-o", y}, 2, "--query, want an .npy file, had none");
-    refuses({"--query", x}, 2, "-o, want a file");
-    refuses({"--query", x, "-o", y, "--per-head"}, 2, "--per-head, want --weights");
-    refuses({"--query", x, "-o", y, "--n-heads", "5"}, 1, "a last dimension that 5 heads divide, had [2, 6, 12]");
-    refuses({"--query", x, "-o", y, "--key", four}, 1, "want 3 dimensions, as the query has, had [2, 3, 6, 4]");
-    refuses({"--query", x, "-o", y, "--key", wide}, 1, "width of a head, want 12, had 13");
+    refuses({"-o", y}, 2, "--query: expected an .npy file, got none");
+    refuses({"--query", x}, 2, "-o: expected a file");
+    refuses({"--query", x, "-o", y, "--per-head"}, 2, "--per-head: expected --weights");
+    refuses({"--query", x, "-o", y, "--n-heads", "5"}, 1, "a last dimension that 5 heads divide, got [2, 6, 12]");
+    refuses({"--query", x, "-o", y, "--key", four}, 1, "expected 3 dimensions, as the query has, got [2, 3, 6, 4]");
+    refuses({"--query", x, "-o", y, "--key", wide}, 1, "width of a head: expected 12, got 13");
     refuses({"--query", x, "-o", y, "--attn-mask", mask}, 1,
-            "want at most [2, 1, 6, 6] or dimensions of 1, had [3, 6]");
-    refuses({"--query", x, "-o", y, "--attn-mask", mask, "--keep-mask", mask}, 2, "want one of them, had both");
-    refuses({"--query", x, "-o", y, "--key-padding-mask", mask}, 1, "padding mask, want [2, 6], had [3, 6]");
-    refuses({"--query", x, "-o", y, "--past-key", four}, 2, "--past-key and --past-value, want both");
-    refuses({"--query", x, "-o", y, "--kv-lengths", files.array("one.npy", {1})}, 1, "want whole numbers");
-    refuses({"--query", empty, "-o", y}, 1, "elements, want 1 or more, had shape [0, 6]");
-    refuses({"--query", four, "-o", y, "--n-kv-heads", "2"}, 1, "want 2 heads, had [2, 3, 6, 4]");
-    refuses({"--query", x, "-o", y, "--scale", "0"}, 2, "--scale, want a number other than 0");
+            "expected at most [2, 1, 6, 6] or dimensions of 1, got [3, 6]");
+    refuses({"--query", x, "-o", y, "--attn-mask", mask, "--keep-mask", mask}, 2, "expected one of them, got both");
+    refuses({"--query", x, "-o", y, "--key-padding-mask", mask}, 1, "padding mask: expected [2, 6], got [3, 6]");
+    refuses({"--query", x, "-o", y, "--past-key", four}, 2, "--past-key and --past-value: expected both");
+    refuses({"--query", x, "-o", y, "--kv-lengths", files.array("one.npy", {1})}, 1, "expected whole numbers");
+    refuses({"--query", empty, "-o", y}, 1, "elements: expected 1 or more, got shape [0, 6]");
+    refuses({"--query", four, "-o", y, "--n-kv-heads", "2"}, 1, "expected 2 heads, got [2, 3, 6, 4]");
+    refuses({"--query", x, "-o", y, "--scale", "0"}, 2, "--scale: expected a number other than 0");
     const DemoFile demo;
-    refuses({demo.path, "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap, want it");
+    refuses({demo.path, "--query", x, "-o", y, "--scale", "2"}, 2, "--scale or --softcap: expected no MODEL");
     check_refused({"encode", demo.path, "-p", "x", "-o", y}, 1,
-                  "want an encoder or a decoder of vectors, had one for logits");
-    check_refused({"encode"}, 2, "MODEL, want a Fovea file");
+                  "expected an encoder or a decoder of vectors, got one for logits");
+    check_refused({"encode"}, 2, "MODEL: expected a Fovea file");
 }
 
 TEST_CASE("cli: a mask for each head is taken where every layer has as many") {
@@ -134,7 +134,7 @@ TEST_CASE("cli: a mask for each head is taken where every layer has as many") {
     output_of({"encode", m, "--source", x, "--source-mask", mask, "-o", y});
     s.blocks[1].n_heads = s.blocks[1].n_kv_heads = 16;
     write();
-    check_refused({"encode", m, "--source", x, "--source-mask", mask, "-o", y}, 1, "want at most [1, 1, 4, 4]");
+    check_refused({"encode", m, "--source", x, "--source-mask", mask, "-o", y}, 1, "expected at most [1, 1, 4, 4]");
     output_of({"encode", m, "--source", x, "--source-mask", one, "-o", y});
 }
 
@@ -179,8 +179,8 @@ TEST_CASE("cli: run writes the weights of prompt and answer, causal rows that su
         }
         CHECK(std::abs(sum - 1) < 1e-5);
     }
-    check_refused({"run", "-p", "x", "--layer", "1"}, 2, "want --weights");
-    check_refused({"run", "-p", "x", "--weights", w, "--layer", "99"}, 1, "--layer, want at most");
+    check_refused({"run", "-p", "x", "--layer", "1"}, 2, "expected --weights");
+    check_refused({"run", "-p", "x", "--weights", w, "--layer", "99"}, 1, "--layer: expected at most");
 }
 
 }  // namespace

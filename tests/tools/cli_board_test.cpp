@@ -74,16 +74,16 @@ TEST_CASE("cli: what embed refuses") {
         CHECK(ran.status == status);
         CHECK(ran.err.find(words) != std::string::npos);
     };
-    refused({"embed"}, 2, "MODEL, want a Fovea file");
-    refused({"embed", demo.path}, 2, "-o, want the file to write, had none");
-    refused({"embed", demo.path, "-o", out, "--symbol", "9a"}, 2, "--symbol, want a name as C has them, had 9a");
-    refused({"embed", demo.path, "-o", out + "/x"}, 1, "want a file that can be written");
-    refused({"plan", demo.path, "--ram", "12Q"}, 2, "--ram, want a whole number");
-    refused({"plan", "--preset", "gpt2", "--flash", "1M"}, 2, "--flash, want a MODEL");
+    refused({"embed"}, 2, "MODEL: expected a Fovea file");
+    refused({"embed", demo.path}, 2, "-o: expected the file to write, got none");
+    refused({"embed", demo.path, "-o", out, "--symbol", "9a"}, 2, "--symbol: expected a name as C has them, got 9a");
+    refused({"embed", demo.path, "-o", out + "/x"}, 1, "x: cannot be written: ");
+    refused({"plan", demo.path, "--ram", "12Q"}, 2, "--ram: expected a whole number");
+    refused({"plan", "--preset", "gpt2", "--flash", "1M"}, 2, "--flash: expected a MODEL");
     std::string damaged(reinterpret_cast<const char*>(demo_model_bytes().data()), demo_model_bytes().size());
     damaged.back() ^= 1;
     write_text(demo.path, damaged);
-    refused({"embed", demo.path, "-o", out}, 1, "checksum mismatch");
+    refused({"embed", demo.path, "-o", out}, 1, "weights: expected crc ");
     CHECK(!std::filesystem::exists(out));
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("cli: models of vectors are refused where logits are wanted") {
     write_text(folder / "text", "some words of a text");
     const std::string text = (folder / "text").string();
     const DemoFile demo;
-    const char* const words = "model, want one for logits, had one for vectors";
+    const char* const words = "model: expected one for logits, got one for vectors";
     for (const std::string& model : {bert, encoder}) {
         check_refused({"certify", model}, 1, words);
         check_refused({"run", model, "-p", "x"}, 1, words);
@@ -43,20 +43,21 @@ TEST_CASE("cli: ids of a tokenizer that the model has no logits for are refused"
     const TemporaryFolder folder;
     const std::string model = written(folder, "small.fovea", llama_config(), true);  // 71 ids, its tokenizer more
     write_text(folder / "text", "some words of a text");
-    check_refused({"eval", model, "--text", (folder / "text").string()}, 1, "want ids below its vocab_size 71");
+    check_refused({"eval", model, "--text", (folder / "text").string()}, 1, "expected ids below its vocab_size 71");
     Config one = llama_config();
     one.decoder.vocab_size = 40'000;
     one.decoder.max_positions = 1;
     const std::string short_one = written(folder, "one.fovea", one, true);
-    check_refused({"eval", short_one, "--text", (folder / "text").string()}, 1, "positions, want 2 or more, had 1");
+    check_refused({"eval", short_one, "--text", (folder / "text").string()}, 1, "positions: expected 2 or more, got 1");
 }
 
 TEST_CASE("cli: encode refuses what nothing reads") {
     const TemporaryFolder folder;
     const std::string bert = written(folder, "bert.fovea", bert_config(), true), y = (folder / "y.npy").string();
-    check_refused({"encode", bert, "-p", "hi", "--source", "none.npy", "-o", y}, 2, "--source, want none");
-    check_refused({"encode", bert, "-p", "hi", "--target-mask", "none.npy", "-o", y}, 2, "--target-mask, want none");
-    check_refused({"encode", bert, "-p", "hi", "--memory-padding-mask", "none.npy", "-o", y}, 2, "want none");
+    check_refused({"encode", bert, "-p", "hi", "--source", "none.npy", "-o", y}, 2, "--source: expected none");
+    check_refused({"encode", bert, "-p", "hi", "--target-mask", "none.npy", "-o", y}, 2,
+                  "--target-mask: expected none");
+    check_refused({"encode", bert, "-p", "hi", "--memory-padding-mask", "none.npy", "-o", y}, 2, "expected none");
     CHECK(!fs::exists(y));
 }
 
@@ -75,8 +76,9 @@ TEST_CASE("cli: a text beyond the model's positions keeps the tokens that close 
 }
 
 TEST_CASE("cli: one verb, and after it no name of another") {
-    check_refused({"run", "plan"}, 1, "plan: open, want a regular file");
-    check_refused({"tokenize", "none.fovea", "-p", "x", "run"}, 2, "argument, want one that `fovea tokenize --help`");
+    check_refused({"run", "plan"}, 1, "plan: no such file");
+    check_refused({"tokenize", "none.fovea", "-p", "x", "run"}, 2,
+                  "argument: expected one that `fovea tokenize --help`");
 }
 
 TEST_CASE("cli: what a shell made standard output keeps what it has") {
@@ -96,11 +98,11 @@ TEST_CASE("cli: what a shell made standard output keeps what it has") {
 TEST_CASE("cli: a result that cannot be had whole is not printed in part") {
     const DemoFile demo;
     check_refused({"logits", demo.path, "--tokens", "1", "--json", "--weights", "/nonexistent/w.npy"}, 1,
-                  "/nonexistent/w.npy: want a file that can be written");
+                  "/nonexistent/w.npy: cannot be written: no such file or directory");
     const RunSettings full{.out_path = "/dev/full"};
-    check_refused({"run", "-p", "hi", "-n", "2"}, 1, "standard output, want to write all of the result", full);
-    check_refused({"--help"}, 1, "standard output, want to write all of the help", full);
-    check_refused({"embed", demo.path, "-o", "/dev/null", "--isa", "none"}, 1, "--isa, want one of");
+    check_refused({"run", "-p", "hi", "-n", "2"}, 1, "standard output: cannot be written in full", full);
+    check_refused({"--help"}, 1, "standard output: cannot be written in full", full);
+    check_refused({"embed", demo.path, "-o", "/dev/null", "--isa", "none"}, 1, "--isa: expected one of");
 }
 
 }  // namespace

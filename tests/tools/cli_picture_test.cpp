@@ -116,17 +116,17 @@ TEST_CASE("cli: plan draws the arena") {
 TEST_CASE("cli: pictures that cannot be drawn are refused in one line") {
     const Files files;
     const std::string svg = files.path("a.svg");
-    check_refused({"run", "-p", "x", "--picture", "a.png"}, 2, "want a name that ends in .svg or .html, or -");
-    check_refused({"attend", "--query", "x.npy", "--picture", "svg"}, 2, "had svg");
-    check_refused({"plan", "--preset", "smollm2-135m", "--picture", "a.pdf"}, 2, "had a.pdf");
-    check_refused({"run", "-p", "x", "--picture", "-", "--json"}, 2, "want a file beside --json");
-    check_refused({"run", "-p", "x", "--picture", svg, "--layer", "99"}, 1, "--layer, want at most");
-    check_refused({"run", "-p", "x", "--picture", svg, "--per-head"}, 2, "--per-head, want --weights");
-    check_refused({"run", "-p", "x", "--layer", "1"}, 2, "want --weights or --picture");
-    check_refused({"run", "--picture", svg}, 2, "want -p TEXT with them");
+    check_refused({"run", "-p", "x", "--picture", "a.png"}, 2, "expected a name that ends in .svg or .html, or -");
+    check_refused({"attend", "--query", "x.npy", "--picture", "svg"}, 2, "got svg");
+    check_refused({"plan", "--preset", "smollm2-135m", "--picture", "a.pdf"}, 2, "got a.pdf");
+    check_refused({"run", "-p", "x", "--picture", "-", "--json"}, 2, "expected a file beside --json");
+    check_refused({"run", "-p", "x", "--picture", svg, "--layer", "99"}, 1, "--layer: expected at most");
+    check_refused({"run", "-p", "x", "--picture", svg, "--per-head"}, 2, "--per-head: expected --weights");
+    check_refused({"run", "-p", "x", "--layer", "1"}, 2, "expected --weights or --picture");
+    check_refused({"run", "--picture", svg}, 2, "expected -p TEXT with them");
     const Ran ran = run_fovea({"run", "-p", "x", "-n", "1", "--picture", files.path("none/a.svg")});
     CHECK(ran.status == 1);
-    CHECK(contains(ran.err, "want a file that can be written"));
+    CHECK(contains(ran.err, "cannot be written"));
 }
 
 }  // namespace

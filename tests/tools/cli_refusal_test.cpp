@@ -26,55 +26,75 @@ std::string written(const TemporaryFolder& folder, const char* name, const std::
 TEST_CASE("cli: usage errors") {
     check_refused(
         {}, 2,
-        "command, want one of run, convert, inspect, plan, logits, attend, encode, tokenize, bench, certify, eval, "
-        "embed, had none");
-    check_refused({"sing"}, 2, "had sing");
-    check_refused({"run", "--loud"}, 2, "had --loud");
-    check_refused({"run", "a", "b", "-p", "x"}, 2, "had b");
-    check_refused({"run", "-p"}, 2, "--prompt, want a value");
-    check_refused({"run", "-n", "-1", "-p", "x"}, 2, "-n, want a whole number from 0");
-    check_refused({"run", "-n", "12x", "-p", "x"}, 2, "had 12x");
-    check_refused({"run", "--temp", "-0.5", "-p", "x"}, 2, "--temp, want a number, 0 or more, had -0.5");
-    check_refused({"run", "--temp", "nan", "-p", "x"}, 2, "had nan");
-    check_refused({"run", "--top-p", "1.5", "-p", "x"}, 2, "--top-p, want a number, 0 to 1, had 1.5");
-    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv, want one of f32, f16, q8, had f8");
-    check_refused({"run", "--threads", "0", "-p", "x"}, 2, "--threads, want a whole number from 1 to 256, had 0");
-    check_refused({"run", "--cpus", "0,,1", "-p", "x"}, 2, "--cpus, want a whole number");
-    check_refused({"plan"}, 2, "MODEL or --preset NAME, want one of them, had neither");
-    check_refused({"plan", "a", "--preset", "gpt2"}, 2, "had both");
-    check_refused({"plan", "--preset", "gpt9"}, 2, "--preset, want one of gpt2, ");
-    check_refused({"inspect"}, 2, "MODEL, want a Fovea file, had none");
-    check_refused({"tokenize", "a"}, 2, "-p, want a text, had none");
-    check_refused({"logits", "a"}, 2, "--tokens or -p, want one of them, had neither");
-    check_refused({"logits", "a", "--tokens", "1", "-p", "x"}, 2, "had both");
-    check_refused({"convert", "a"}, 2, "-o, want the file to write, had none");
-    check_refused({"convert", "-o", "a"}, 2, "SOURCE, want a model to convert, had none");
+        "command: expected one of run, convert, inspect, plan, logits, attend, encode, tokenize, bench, certify, eval, "
+        "embed, got none");
+    check_refused({"sing"}, 2, "got sing");
+    check_refused({"run", "--loud"}, 2, "got --loud");
+    check_refused({"run", "a", "b", "-p", "x"}, 2, "got b");
+    check_refused({"run", "-p"}, 2, "--prompt: expected a value");
+    check_refused({"run", "-n", "-2", "-p", "x"}, 2, "-n: expected a whole number from 0");
+    check_refused({"run", "-n", "", "-p", "x"}, 2, "got nothing");
+    check_refused({"run", "-n", "12x", "-p", "x"}, 2, "got 12x");
+    check_refused({"run", "--temp", "-0.5", "-p", "x"}, 2, "--temp: expected a number, 0 or more, got -0.5");
+    check_refused({"run", "--temp", "nan", "-p", "x"}, 2, "got nan");
+    check_refused({"run", "--top-p", "1.5", "-p", "x"}, 2, "--top-p: expected a number, 0 to 1, got 1.5");
+    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv: expected one of f32, f16, q8, got f8");
+    check_refused({"run", "--threads", "0", "-p", "x"}, 2, "--threads: expected 1 to 256, got 0");
+    check_refused({"run", "--cpus", "0,,1", "-p", "x"}, 2, "--cpus: expected a whole number");
+    check_refused({"plan"}, 2, "MODEL or --preset NAME: expected one of them, got neither");
+    check_refused({"plan", "a", "--preset", "gpt2"}, 2, "got both");
+    check_refused({"plan", "--preset", "gpt9"}, 2, "--preset: expected one of gpt2, ");
+    check_refused({"inspect"}, 2, "MODEL: expected a Fovea file, got none");
+    check_refused({"tokenize", "a"}, 2, "-p: expected a text, got none");
+    check_refused({"logits", "a"}, 2, "--tokens or -p: expected one of them, got neither");
+    check_refused({"logits", "a", "--tokens", "1", "-p", "x"}, 2, "got both");
+    check_refused({"convert", "a"}, 2, "-o: expected the file to write, got none");
+    check_refused({"convert", "-o", "a"}, 2, "SOURCE: expected a model to convert, got none");
     check_refused({"bench"}, 2, "MODEL or --preset NAME");
     check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2,
-                  "--type, want one of f32, f16, bf16, q8, q4, had f31");
+                  "--type: expected one of f32, f16, bf16, q8, q4, got f31");
+}
+
+TEST_CASE("cli: what may have been meant") {
+    check_refused({"runn", "-p", "x"}, 2, "embed, got runn; did you mean run?\n");
+    check_refused({"covnert", "a b"}, 2, "got covnert; did you mean convert?\n");
+    check_refused({"pull", "m"}, 2, "got pull\n");
+    check_refused({"run", "--tempp", "1"}, 2,
+                  "argument: expected one that `fovea run --help` lists, got --tempp; did you mean --temp?\n");
+    check_refused({"run", "--max-tokens=5"}, 2, "got --max-tokens=5\n");
+    check_refused({"--verion"}, 2,
+                  "option: expected one that `fovea --help` lists, got --verion; did you mean --version?\n");
 }
 
 TEST_CASE("cli: what this machine does not have") {
-    check_refused({"run", "-p", "x", "--isa", "mmx"}, 1, "--isa, want one of ");
-    check_refused({"run", "-p", "x", "--isa", "mmx"}, 1, "scalar, had mmx");
-    check_refused({"run", "-p", "x", "--cpus", "1023"}, 1, "--cpus, want ");
+    check_refused({"run", "-p", "x", "--isa", "mmx"}, 1, "--isa: expected one of ");
+    check_refused({"run", "-p", "x", "--isa", "mmx"}, 1, "scalar, got mmx");
+    check_refused({"run", "-p", "x", "--cpus", "1023"}, 1, "--cpus: expected ");
 }
 
 TEST_CASE("cli: files that are no models") {
     const TemporaryFolder folder;
-    const std::string file = demo_file();
+    const std::string file = demo_file(), demo = written(folder, "demo.fovea", file);
     const std::string none = (folder / "none.fovea").string();
-    check_refused({"inspect", none}, 1, none + ": open, want a regular file that can be read, had No such file");
-    check_refused({"run", none, "-p", "x"}, 1, "No such file");
-    check_refused({"inspect", folder.path().string()}, 1, "had Is a directory");
+    check_refused({"inspect", none}, 1, none + ": no such file\n");
+    check_refused({"run", none, "-p", "x"}, 1, none + ": no such file\n");
+    check_refused({"logits", demo, "--tokens", "none.npy"}, 1, "none.npy: no such file\n");
+    check_refused({"eval", demo, "--text", none}, 1, none + ": no such file\n");
+    check_refused({"eval", demo, "--text", folder.path().string()}, 1, ": expected a file, got a folder\n");
+    check_refused({"convert", none, "-o", (folder / "m").string()}, 1, none + ": no such file\n");
+    check_refused({"inspect", "/dev/null"}, 1, "/dev/null: cannot be read: not a regular file\n");
+    check_refused({"inspect", folder.path().string()}, 1,
+                  ": expected a Fovea file, got a folder; fovea convert makes one of it\n");
+    check_refused({"run", FOVEA_GOLDEN_DIR "/gguf/gpt2.gguf", "-p", "x"}, 1,
+                  "gpt2.gguf: expected a Fovea file, got a GGUF file; fovea convert makes one of it\n");
     check_refused({"inspect", written(folder, "empty", "")}, 1, "empty: truncated");
     std::string magic = file;
     magic[3] ^= 1;
-    check_refused({"inspect", written(folder, "magic", magic)}, 1, "first bytes, want a Fovea file's");
+    check_refused({"inspect", written(folder, "magic", magic)}, 1, "magic: expected a Fovea file, got another kind\n");
     for (std::size_t i = 1; i <= 20; ++i) {
         const std::string part = file.substr(0, file.size() * i / 21);
-        check_refused({"inspect", written(folder, "part", part)}, 1, "part: truncated: want ");
-        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1, "part: truncated: want ");
+        check_refused({"inspect", written(folder, "part", part)}, 1, "part: truncated: bytes of the file: expected ");
+        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1, "part: truncated: bytes of the file: expected ");
     }
     std::string newer = file;
     FileHeader header;
@@ -82,7 +102,7 @@ TEST_CASE("cli: files that are no models") {
     ++header.major;
     header.header_crc = crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(FileHeader, header_crc)));
     std::memcpy(newer.data(), &header, sizeof header);
-    check_refused({"inspect", written(folder, "newer", newer)}, 1, "newer: version unsupported: want 1 ");
+    check_refused({"inspect", written(folder, "newer", newer)}, 1, "newer: version unsupported: the format's major version: expected 1");
 }
 
 TEST_CASE("cli: inspect finds a flipped bit wherever it is") {
@@ -96,34 +116,34 @@ TEST_CASE("cli: inspect finds a flipped bit wherever it is") {
     }
     std::string weight = file;
     weight.back() = static_cast<char>(weight.back() ^ 1);
-    check_refused({"inspect", written(folder, "weight", weight)}, 1, "weight: checksum mismatch");
+    check_refused({"inspect", written(folder, "weight", weight)}, 1, "weight: weights: expected crc 5b01ec33, got ");
 }
 
 TEST_CASE("cli: more tokens than the context holds") {
     std::string longest;
     for (int i = 0; i < 300; ++i) longest += "lamp ";
-    check_refused({"run", "-p", longest}, 1, "prompt and new tokens, want at most 256 positions, had ");
-    check_refused({"run", "-p", "lights", "-n", "256"}, 1, "want at most 256 positions, had ");
-    check_refused({"run", "-p", "lights off", "-n", "10", "--context", "8"}, 1, "want at most 8 positions, had ");
+    check_refused({"run", "-p", longest}, 1, "prompt: expected at most 255 tokens, ");
+    check_refused({"run", "-p", "lights in the kitchen off", "--context", "4"}, 1, "expected at most 3 tokens, ");
     check_refused({"run", "-p", "lights", "--context", "257"}, 1,
-                  "--context, want at most demo's 256 positions, had 257");
-    check_refused({"certify", "-p", longest}, 1, "prompt, want at most 256 positions");
-    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: want 256 positions");
+                  "--context: expected at most demo's 256 positions, got 257");
+    check_refused({"certify", "-p", longest}, 1, "prompt: expected at most 256 positions");
+    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: positions: expected at most 256");
     check_refused({"bench", "--preset", "stories260k", "-p", "500", "-n", "13"}, 1,
-                  "want at most 512 positions, had 513");
+                  "expected at most 512 positions, got 513");
 }
 
 TEST_CASE("cli: tokens that are out of range") {
     const TemporaryFolder folder;
     const std::string model = written(folder, "demo.fovea", demo_file());
-    check_refused({"logits", model, "--tokens", "1,512"}, 1, "token out of range: want ");
-    check_refused({"logits", model, "--tokens", "1,-2"}, 2, "--tokens, want a whole number");
-    check_refused({"logits", model, "--tokens", ""}, 2, "--tokens, want a whole number");
-    check_refused({"logits", model, "--tokens", "0-256"}, 1, "tokens, want 1 to 256 of them in a sequence, had 257");
+    check_refused({"logits", model, "--tokens", "1,512"}, 1, "token out of range: token: expected at most ");
+    check_refused({"logits", model, "--tokens", "1,-2"}, 2, "--tokens: expected a whole number");
+    check_refused({"logits", model, "--tokens", ""}, 2, "--tokens: expected a whole number");
+    check_refused({"logits", model, "--tokens", "0-256"}, 1,
+                  "tokens: expected 1 to 256 of them in a sequence, got 257");
     check_refused({"logits", model, "--tokens", written(folder, "a.npy", "\x93NUMPX")}, 1,
-                  "first bytes, want an .npy file's");
+                  "expected an .npy file, got another kind");
     check_refused({"logits", model, "--tokens", "1", "-o", (folder / "no/such/folder.npy").string()}, 1,
-                  "No such file");
+                  "folder.npy: cannot be written: no such file or directory\n");
 }
 
 TEST_CASE("cli: memory that is not there") {
@@ -138,7 +158,8 @@ TEST_CASE("cli: memory that is not there") {
     write_file(random_model(config, 1), model, {});
     RunSettings settings;
     settings.memory_bytes = 256u << 20;
-    check_refused({"logits", model.string(), "--tokens", "1", "--context", "1048576"}, 1, "memory, want 1,2", settings);
+    check_refused({"logits", model.string(), "--tokens", "1", "--context", "1048576"}, 1, "memory: expected 1,2",
+                  settings);
 #endif
 }
 
@@ -169,8 +190,8 @@ TEST_CASE("cli: nothing waits for input that no one types, and a full disk is an
     RunSettings silent, full;
     silent.open_input = true;
     full.out_path = "/dev/full";
-    check_refused({"run", model}, 2, "prompt, want -p TEXT", silent);
-    check_refused({"run", "--json"}, 2, "prompt, want -p TEXT with --json", silent);
+    check_refused({"run", model}, 2, "prompt: expected -p TEXT", silent);
+    check_refused({"run", "--json"}, 2, "prompt: expected -p TEXT with --json", silent);
     if (fs::exists(full.out_path)) check_refused({"run", "-p", "lights off", "--json"}, 1, "standard output", full);
 }
 

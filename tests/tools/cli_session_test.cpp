@@ -55,16 +55,16 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
         check_refused(arguments(other, more), 1, words);
         CHECK(read_text(other) == bytes);
     };
-    refused(good, "session mismatch: want 1 as the number of its cache's type, have 0", {"--kv", "f16"});
+    refused(good, "session mismatch: number of a saved session's cache type: expected 1, got 0", {"--kv", "f16"});
     refused(good, "context full", {"--context", "9", "-n", "1"});
-    refused("", "want a saved session");
-    refused("some other file of a few bytes", "want a saved session");
+    refused("", "expected a saved session");
+    refused("some other file of a few bytes", "expected a saved session");
     for (const std::size_t at : {std::size_t{0}, std::size_t{16}, good.size() / 2, good.size() - 12, good.size() - 6}) {
         std::string damaged = good;
         damaged[at] = static_cast<char>(damaged[at] ^ 4);
         refused(damaged, other + ": ");
     }
-    refused(good.substr(0, good.size() - 1), "want a saved session");
+    refused(good.substr(0, good.size() - 1), "expected a saved session");
     refused(good.substr(1), other + ": session mismatch");
 
     // A file whose parts are whole, but of different runs.
@@ -73,9 +73,9 @@ TEST_CASE("cli: run --session refuses what is not its own, and leaves it as it i
     const Token tokens[] = {1, 2, 3};
     require(forward(running.session, tokens, {}));
     write_session_file(other, running.session, std::span(tokens).first(2));
-    refused(read_text(other), "tokens, want 3, had 2");
+    refused(read_text(other), "tokens: expected 3, got 2");
 
-    check_refused({"run", "--session", file}, 2, "--session, want -p TEXT");
+    check_refused({"run", "--session", file}, 2, "--session: expected -p TEXT");
     check_refused(arguments((folder / "").string()), 1, ": ");
     CHECK(run_fovea(arguments((folder / "no" / "such").string())).status == 1);
 }

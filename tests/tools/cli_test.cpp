@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "available_memory.h"
 #include "command_line.h"
 #include "fovea/session.h"
 #include "npy.h"
@@ -77,6 +78,20 @@ TEST_CASE("cli: run prints the continuation and nothing else on standard output"
     for (const char* field :
          {"n_tokens", "n_prompt_tokens", "tokens_per_second", "prefill_tokens_per_second", "arena_bytes"})
         CHECK(object[field] > 0);
+}
+
+TEST_CASE("cli: run stops where its context ends") {
+    const std::string text = output_of({"run", "-p", "lights off"});
+    for (const char* most : {"-1", "256", "4294967294"})
+        CHECK(output_of({"run", "-p", "lights off", "-n", most}) == text);
+    const json all = json::parse(output_of({"run", "-p", "lights off", "-n", "-1", "--context", "9", "--json"}));
+    CHECK(all["n_prompt_tokens"].get<int>() + all["n_tokens"].get<int>() == 9);
+    const std::string fill = "lights off in the kitchen and in the hall";
+    const json none = json::parse(output_of({"run", "-p", fill, "-n", "0", "--json"}));
+    const std::string context = std::to_string(none["n_prompt_tokens"].get<int>());
+    CHECK(json::parse(output_of({"run", "-p", fill, "-n", "0", "--context", context, "--json"}))["n_tokens"] == 0);
+    check_refused({"run", "-p", fill, "-n", "1", "--context", context}, 1,
+                  "which a context of " + context + " has room");
 }
 
 TEST_CASE("cli: run samples the same text from the same seed") {
@@ -166,7 +181,7 @@ TEST_CASE("cli: certify says equal, and holds the hash against the one expected"
     CHECK(run_fovea({"certify", "-p", "lights off", "--threads", "1", "--expect", hash}).status == 0);
     const Ran other = run_fovea({"certify", "-p", "lights on", "--threads", "1", "--expect", hash});
     CHECK(other.status == 1);
-    CHECK(contains(other.err, "fovea: logits' hash, want " + hash + ", had "));
+    CHECK(contains(other.err, "fovea: logits' hash: expected " + hash + ", got "));
     const json object = json::parse(output_of({"certify", "-p", "lights off", "--threads", "1", "--json"}));
     CHECK(object["hash"] == hash);
     CHECK(object["equal"] == true);
@@ -178,6 +193,20 @@ TEST_CASE("cli: bench measures speeds and ceilings") {
     for (const char* field :
          {"prefill_tokens_per_second", "tokens_per_second", "fma_peak", "read_peak", "prefill_share", "decode_share"})
         CHECK(object[field] > 0);
+}
+
+TEST_CASE("cli: bench refuses a model that neither memory nor the disk holds before it writes any of it") {
+    const TemporaryFolder folder;
+    RunSettings settings;
+    settings.file_bytes = 1 << 20;  // in case that this machine holds it
+    settings.environment = {"TMPDIR=" + folder.path().string()};
+    constexpr std::uint64_t kBytes = std::uint64_t{700} << 30;
+    if (available_memory() < kBytes)
+        check_refused({"bench", "--preset", "gpt3"}, 1, "gpt3: memory: expected ", settings);
+    else
+        check_refused({"bench", "--preset", "gpt3"}, 1,
+                      fs::space(folder.path()).available < kBytes ? "expected room for " : "", settings);
+    CHECK(folder.n_files() == 0);
 }
 
 TEST_CASE("cli: bench of quantized weights sets prefill beside the peak of products of bytes") {
@@ -210,11 +239,11 @@ TEST_CASE("cli: eval prints perplexity, and the distance from another model") {
     CHECK(object["against"]["kl_divergence"] > 0);
     CHECK(contains(output_of({"eval", demo, "--text", text, "--kv", "f16", "--context", "8"}), "perplexity"));
     CHECK(contains(output_of({"eval", demo, "--text", text, "--against", demo}), "(+0.000 %), KL divergence 0.000000"));
-    CHECK(contains(run_fovea({"eval", demo}).err, "fovea: --text, want a file, had none"));
+    CHECK(contains(run_fovea({"eval", demo}).err, "fovea: --text: expected a file, got none"));
     write_text(text, "");
     const Ran empty = run_fovea({"eval", demo, "--text", text});
     CHECK(empty.status == 1);
-    CHECK(contains(empty.err, "tokens, want at least 2, had "));
+    CHECK(contains(empty.err, "tokens: expected at least 2, got "));
 }
 
 TEST_CASE("cli: stories260K's text, on every instruction set, from both versions of its file") {

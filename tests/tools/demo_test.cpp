@@ -24,7 +24,7 @@ int n_wrong(const OpenedModel& opened) {
     std::ifstream file(FOVEA_GOLDEN_DIR "/demo_commands.txt");
     REQUIRE(file.good());
     Running running = start_session(opened, {.n_threads = 1}, nullptr);
-    Generator generator(opened, running.session);
+    Writer writer(opened, running.session);
     int n_commands = 0, n = 0;
     std::string answer;
     for (std::string line; n_commands < kCommands && std::getline(file, line); ++n_commands) {
@@ -32,8 +32,8 @@ int n_wrong(const OpenedModel& opened) {
         REQUIRE(tab != line.npos);
         const std::string command = line.substr(0, tab) + std::string(opened.model.info().prompt_suffix);
         answer.clear();
-        (void)generator.generate(encode_text(opened, command, false), {.n_new = 100},
-                                 [&](std::string_view piece) { answer += piece; });
+        (void)writer.generate(encode_text(opened, command, false), {.n_new = 100},
+                              [&](std::string_view piece) { answer += piece; });
         n += answer != line.substr(tab + 1);
     }
     CHECK(n_commands == kCommands);

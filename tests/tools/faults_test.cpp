@@ -137,7 +137,7 @@ TEST_CASE("faults: where no more threads can be made, a session says so") {
         CAPTURE(fault);
         CHECK(f.reached);
         CHECK(f.ran.status == 1);
-        CHECK(f.ran.err == "fovea: demo: threads unavailable: want 3 threads, have 1\n");
+        CHECK(f.ran.err == "fovea: demo: threads unavailable: threads: expected 3, got 1\n");
     }
 }
 
@@ -177,11 +177,12 @@ TEST_CASE("faults: signals during convert leave the old file whole, and those th
 TEST_CASE("faults: a disk that is full in the middle of a file") {
     const TemporaryFolder folder;
     const auto model = (golden_models() / "llama_tied").string();
-    const auto refused = [&](const fs::path& place, const RunSettings& settings, const std::string& words) {
+    const auto refused = [&](const fs::path& place, const RunSettings& settings, const std::string& converting,
+                             const std::string& embedding) {
         const fs::path out = place / "out";
         write_text(out, "old\n");
-        check_refused({"convert", model, "-o", out.string()}, 1, words, settings);
-        check_refused({"embed", (folder / "m.fovea").string(), "-o", out.string()}, 1, words, settings);
+        check_refused({"convert", model, "-o", out.string()}, 1, converting, settings);
+        check_refused({"embed", (folder / "m.fovea").string(), "-o", out.string()}, 1, embedding, settings);
         CHECK(read_text(out) == "old\n");
         CHECK(std::distance(fs::directory_iterator(place), fs::directory_iterator()) == 1);
     };
@@ -189,12 +190,12 @@ TEST_CASE("faults: a disk that is full in the middle of a file") {
     fs::create_directory(folder / "full");
     RunSettings settings;
     settings.file_bytes = 70000;
-    refused(folder / "full", settings, "File too large");
+    refused(folder / "full", settings, "file too large", "file too large");
     if (mount("tmpfs", (folder / "full").c_str(), "tmpfs", 0, "size=64k") != 0) {
         MESSAGE("skipped: a small file system of our own wants rights that this user has not");
         return;
     }
-    refused(folder / "full", {}, "No space left on device");
+    refused(folder / "full", {}, "out: expected room for ", "no space left on device");
     CHECK(umount((folder / "full").c_str()) == 0);
 }
 

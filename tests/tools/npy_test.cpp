@@ -78,20 +78,20 @@ TEST_CASE("npy: files that are not what they should be") {
     const std::string good = npy(header("'|u1'", "False", "(2,)"), "ab");
     CHECK(refused(folder, good) == "");
     for (std::size_t n = 0; n < good.size(); ++n) CHECK(refused(folder, good.substr(0, n)) != "");
-    CHECK(contains(refused(folder, "GIF89a......"), "first bytes, want an .npy file's"));
+    CHECK(contains(refused(folder, "GIF89a......"), "expected an .npy file, got another kind"));
     CHECK(contains(refused(folder, npy(header("'|u1'", "False", "(3,)"), "ab")), "no more elements"));
-    CHECK(contains(refused(folder, npy(header("'|u1'", "False", "(1,)"), "ab")), "data bytes, want 1, had 2"));
+    CHECK(contains(refused(folder, npy(header("'|u1'", "False", "(1,)"), "ab")), "data bytes: expected 1, got 2"));
     CHECK(contains(refused(folder, npy(header("'|u1'", "True", "(2,)"), "ab")), "row-major"));
     CHECK(contains(refused(folder, npy(header("'>i2'", "False", "(1,)"), "ab")), "little-endian"));
     CHECK(contains(refused(folder, npy(header("'<c8'", "False", "(1,)"), "abcdefgh")), "integers, floats or booleans"));
     CHECK(contains(refused(folder, npy(header("[('a', '<i4')]", "False", "(1,)"), "abcd")), "one type"));
-    CHECK(contains(refused(folder, npy(header("'<f4'", "False", "(1,)"), "\0\0\0?"s)), "had 0.5"));
-    CHECK(contains(refused(folder, npy(header("'<f4'", "False", "(1,)"), "\0\0\xc0\x7f"s)), "had nan"));
-    CHECK(contains(refused(folder, npy(header("'<f2'", "False", "(1,)"), "ab")), "want whole numbers, had f2"));
+    CHECK(contains(refused(folder, npy(header("'<f4'", "False", "(1,)"), "\0\0\0?"s)), "got 0.5"));
+    CHECK(contains(refused(folder, npy(header("'<f4'", "False", "(1,)"), "\0\0\xc0\x7f"s)), "got nan"));
+    CHECK(contains(refused(folder, npy(header("'<f2'", "False", "(1,)"), "ab")), "expected whole numbers, got f2"));
     CHECK(contains(refused(folder, npy(header("'|i1'", "False", "(-1,)"), "")), "whole numbers"));
-    CHECK(contains(refused(folder, npy(header("'<i2'", "False", "(1,)"), "\xff\xff")), "had -1"));
+    CHECK(contains(refused(folder, npy(header("'<i2'", "False", "(1,)"), "\xff\xff")), "got -1"));
     CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1,)"), "\1\1\1\1\1\1\1\1")),
-                   "token ids, want whole numbers from 0 to"));
+                   "token ids: expected whole numbers from 0 to"));
     const std::string huge = "(18446744073709551615, 18446744073709551615)";
     CHECK(contains(refused(folder, npy(header("'|u1'", "False", huge.c_str()), "ab")), "smaller 'shape'"));
     CHECK(contains(refused(folder, npy(header("'<u8'", "False", "(1125899906842624, 1125899906842624)"), "ab")),

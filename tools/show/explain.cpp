@@ -85,7 +85,7 @@ private:
                            .bias = bias,
                            .out = out.data(),
                            .out_stride = matrix.n_rows,
-                           .finish = Finish::store,
+                           .epilogue = Epilogue::store,
                            .activation = Activation::none,
                            .canonical = canonical});
         return out;
@@ -393,7 +393,7 @@ private:
 }  // namespace
 
 std::vector<ExplainedStep> explain(const Model& model, const AttendInput& input, Type kv_type, const char* isa,
-                          std::vector<float>& out) {
+                                   std::vector<float>& out) {
     return Explainer(model, input, kv_type, isa).run(out);
 }
 

@@ -161,7 +161,7 @@ PictureKind picture_kind(const std::string& path) {
     if (path == "-") return PictureKind::text;
     if (path.ends_with(".svg")) return PictureKind::svg;
     if (path.ends_with(".html")) return PictureKind::html;
-    throw Refusal("--picture, want a name that ends in .svg or .html, or - for the terminal, had " + path, 2);
+    throw Refusal("--picture: expected a name that ends in .svg or .html, or - for the terminal, got " + path, 2);
 }
 
 void write_picture(const std::string& path, std::string_view picture) {

@@ -76,8 +76,9 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
     for (const Part& part : parts)
         n_weights += matrices(part.attended, part.layer, true) * part.attended.n_queries() * part.attended.n_keys();
     if (n_weights > kMostWeights)
-        throw Refusal("--picture, want at most " + with_separators(kMostWeights) + " attention weights in one, had " +
-                      with_separators(n_weights) + (parts.size() > 1 ? " (.svg draws one layer)" : ""));
+        throw Refusal("--picture: expected at most " + with_separators(kMostWeights) +
+                      " attention weights in one, got " + with_separators(n_weights) +
+                      (parts.size() > 1 ? " (.svg draws one layer)" : ""));
     std::vector<Pattern> patterns;
     for (const Part& part : parts) add_patterns(part.attended, part.layer, pass, patterns);
     write_picture(view.picture, kind == PictureKind::svg    ? draw_svg(patterns)
@@ -103,15 +104,16 @@ void add_view(CLI::App& verb, ViewOptions& view, bool has_layers) {
 }
 
 void check_view(const ViewOptions& view, const CommonOptions& common) {
-    if (view.per_head && view.weights.empty()) throw Refusal("--per-head, want --weights with it, had none", 2);
-    if (view.has_layer && !view.wanted()) throw Refusal("--layer, want --weights or --picture with it, had none", 2);
+    if (view.per_head && view.weights.empty()) throw Refusal("--per-head: expected --weights with it, got none", 2);
+    if (view.has_layer && !view.wanted())
+        throw Refusal("--layer: expected --weights or --picture with it, got none", 2);
     if (!view.picture.empty() && picture_kind(view.picture) == PictureKind::text && common.json)
-        throw Refusal("--picture, want a file beside --json, had -", 2);
+        throw Refusal("--picture: expected a file beside --json, got -", 2);
 }
 
 void check_layer(const ViewOptions& view, const Stack& stack) {
     if (view.wanted() && view.layer >= stack.n_layers)
-        throw Refusal("--layer, want at most " + std::to_string(stack.n_layers - 1) + ", had " +
+        throw Refusal("--layer: expected at most " + std::to_string(stack.n_layers - 1) + ", got " +
                       std::to_string(view.layer));
 }
 
@@ -147,7 +149,7 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
     const Attended& a = all[chosen];
     check_layer(view, *a.stack);
     if (view.wanted() && !has_attention(a, view.layer))
-        throw Refusal("--layer, want one with that attention, had " + std::to_string(view.layer));
+        throw Refusal("--layer: expected one with that attention, got " + std::to_string(view.layer));
     if (!view.weights.empty())
         write_npy(view.weights, a.weights_shape(view), weights_of(a, view.layer, view.per_head, pass));
     if (!view.picture.empty()) draw(view, all, chosen, pass);

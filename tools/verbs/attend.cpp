@@ -41,7 +41,7 @@ struct Layout {
     Layout(const FloatArray& array, std::uint64_t heads, bool seq_first) {
         const Shape& s = array.shape;
         const auto refuse = [&](const std::string& wanted) {
-            throw Refusal(array.path + ": shape, want " + wanted + ", had " + in_words(s));
+            throw Refusal(array.path + ": shape: expected " + wanted + ", got " + in_words(s));
         };
         if (s.size() < 2 || s.size() > 4)
             refuse("[batch, heads, seq, dim], [batch, seq, heads times dim] or [seq, heads times dim]");
@@ -74,7 +74,7 @@ struct Job {
 };
 
 void refuse_shape(const FloatArray& array, const std::string& wanted) {
-    throw Refusal(array.path + ": shape, want " + wanted + ", had " + in_words(array.shape));
+    throw Refusal(array.path + ": shape: expected " + wanted + ", got " + in_words(array.shape));
 }
 
 void read_inputs(const AttendOptions& options, Job& job) {
@@ -89,7 +89,7 @@ void read_inputs(const AttendOptions& options, Job& job) {
 /// Masks and lengths, once the sizes are known.
 void read_masks(const AttendOptions& options, Job& job) {
     if (!options.attn_mask.empty() && !options.keep_mask.empty())
-        throw Refusal("--attn-mask or --keep-mask, want one of them, had both", 2);
+        throw Refusal("--attn-mask or --keep-mask: expected one of them, got both", 2);
     const bool keep = !options.keep_mask.empty();
     job.mask = read_mask(keep ? options.keep_mask : options.attn_mask, keep, job.size);
     job.padding = read_padding(options.key_padding_mask, job.size);
@@ -107,7 +107,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
     const Layout key(job.key, kv_heads, options.seq_first), value(job.value, key.n_heads, options.seq_first);
     const auto same = [](const FloatArray& array, const char* what, std::uint64_t wanted, std::uint64_t had) {
         if (wanted != had)
-            throw Refusal(array.path + ": " + what + ", want " + std::to_string(wanted) + ", had " +
+            throw Refusal(array.path + ": " + what + ": expected " + std::to_string(wanted) + ", got " +
                           std::to_string(had) + " in shape " + in_words(array.shape));
     };
     const auto matches = [&](const FloatArray& array, const Layout& of, std::uint64_t n_rows, std::uint64_t dim) {
@@ -123,7 +123,7 @@ Block bare_block(const AttendOptions& options, Job& job) {
     in.key = {job.key.data, key.strides};
     in.value = {job.value.data, value.strides};
     if (options.past_key.empty() != options.past_value.empty())
-        throw Refusal("--past-key and --past-value, want both, had one of them", 2);
+        throw Refusal("--past-key and --past-value: expected both, got one of them", 2);
     if (!options.past_key.empty()) {
         job.past_key = read_floats(options.past_key);
         job.past_value = read_floats(options.past_value);
@@ -197,7 +197,7 @@ void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& j
 }
 
 void refuse_given(const std::string& option, bool given) {
-    if (given) throw Refusal(option + ", want it without MODEL alone, had one", 2);
+    if (given) throw Refusal(option + ": expected no MODEL beside it, got one", 2);
 }
 
 /// Keys that the module appends come last.
@@ -217,11 +217,12 @@ void print_steps(const AttendOptions& options, const Model& model, const Job& jo
     const Config& config = model.config();
     const Block& block = (config.decoder.n_layers ? config.decoder : config.encoder).blocks[0];
     if (block.window || block.query_key_norm != Norm::none)
-        throw Refusal("--explain, want attention without a window and norms of queries and keys, had one with them");
+        throw Refusal(
+            "--explain: expected attention without a window and norms of queries and keys, got one with them");
     const AttentionSize& size = job.size;
     const std::uint64_t most = kMostExplained / (size.n_sequences * size.n_heads);
     if (size.n_keys + 2 > most / std::max<std::uint64_t>(size.n_queries, 1))
-        throw Refusal("--explain, want at most " + std::to_string(kMostExplained) + " scores, had " +
+        throw Refusal("--explain: expected at most " + std::to_string(kMostExplained) + " scores, got " +
                       std::to_string(size.n_sequences * size.n_heads) + " matrices of " +
                       in_words(std::vector{size.n_queries, size.n_keys}));
     std::vector<float> out;
@@ -236,11 +237,11 @@ void print_steps(const AttendOptions& options, const Model& model, const Job& jo
 }
 
 void attend_arrays(AttendOptions& options) {
-    if (options.query.empty()) throw Refusal("--query, want an .npy file, had none", 2);
+    if (options.query.empty()) throw Refusal("--query: expected an .npy file, got none", 2);
     if (options.output.empty() && !options.view.wanted() && !options.explain)
-        throw Refusal("-o, want a file for the result, had none", 2);
+        throw Refusal("-o: expected a file for the result, got none", 2);
     check_view(options.view, options.common);
-    if (options.explain && options.common.json) throw Refusal("--explain, want it without --json, had both", 2);
+    if (options.explain && options.common.json) throw Refusal("--explain or --json: expected one of them, got both", 2);
     settle(options.common);
     Job job;
     OpenedModel opened;
@@ -319,7 +320,7 @@ void add_attend(CLI::App& app) {
     add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
     add_common(verb, options->common);
     verb.callback([options, scale] {
-        if (scale->count() && options->scale == 0) throw Refusal("--scale, want a number other than 0, had 0", 2);
+        if (scale->count() && options->scale == 0) throw Refusal("--scale: expected a number other than 0, got 0", 2);
         attend_arrays(*options);
     });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "available_memory.h"
 #include "ceilings.h"
 #include "convert/listing.h"
 #include "convert/random_model.h"
@@ -17,6 +18,7 @@
 #include "opened.h"
 #include "options.h"
 #include "presets.h"
+#include "progress.h"
 #include "report.h"
 #include "verbs/bench.h"
 #include "verbs/verbs.h"
@@ -39,8 +41,33 @@ double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// Positions that a session is to hold: what -p and -n take, which the context has room for.
+std::uint32_t positions_of(const BenchOptions& options, const Config& config) {
+    const std::uint64_t n_positions = std::uint64_t{options.n_prompt} + options.n_new;
+    const std::uint64_t context = options.context ? options.context : config.decoder.max_positions;
+    if (n_positions > context)
+        throw Refusal("-p and -n: expected at most " + std::to_string(context) + " positions, got " +
+                      std::to_string(n_positions));
+    return options.context ? options.context : static_cast<std::uint32_t>(n_positions);
+}
+
+Limits limits_of(const BenchOptions& options, const Config& config) {
+    return {
+        .max_kv_len = positions_of(options, config), .n_threads = options.common.n_threads, .kv_type = options.kv_type};
+}
+
+/// A model that memory does not hold would be read from the disk again for every token: no figure worth having.
+void need_memory(const BenchOptions& options, const ModelSource& source, const WriteOptions& write) {
+    Plan plan;
+    require(make_plan(source.config, limits_of(options, source.config), plan), options.preset);
+    const std::uint64_t wanted = file_bytes(source, write) + plan.arena_bytes, available = available_memory();
+    if (wanted > available)
+        throw Refusal(options.preset + ": memory: expected " + with_separators(wanted) +
+                      " bytes for weights and arena, got " + with_separators(available) + "");
+}
+
 /// Random weights in a file that is mapped and then forgotten, so that they are read as a real model's are.
-OpenedModel open_random(const std::string& preset, Type type) {
+OpenedModel open_random(const BenchOptions& bench) {
     const std::filesystem::path path =
         std::filesystem::temp_directory_path() / ("fovea-bench-" + std::to_string(getpid()) + ".fovea");
     struct Remover {
@@ -51,15 +78,13 @@ OpenedModel open_random(const std::string& preset, Type type) {
         }
     } remover{path};
     WriteOptions options;
-    options.type = type;
-    if (isatty(STDERR_FILENO))
-        options.progress = [](std::uint64_t done, std::uint64_t all) {
-            std::fprintf(stderr, "\rrandom weights: %3.0f %%%s",
-                         100.0 * static_cast<double>(done) / static_cast<double>(all), done == all ? "\n" : "");
-        };
-    write_file(random_model(preset_config(preset), 1), path, options);
+    options.type = bench.type;
+    options.progress = progress_line("random weights");
+    const ModelSource source = random_model(preset_config(bench.preset), 1);
+    need_memory(bench, source, options);
+    write_file(source, path, options);
     OpenedModel opened = open_path(path.string());
-    opened.name = preset;
+    opened.name = bench.preset;
     return opened;
 }
 
@@ -128,6 +153,7 @@ public:
     /// The ceilings stand on both sides of what is compared with them: a shared machine's speed wanders.
     [[nodiscard]] std::vector<Sample> measure() {
         std::vector<Sample> samples;
+        const Progress progress = progress_line("measuring");
         (void)measure_once();  // pages, caches and clocks warm up
         Sample before = measure_ceilings();
         for (std::uint32_t i = 0; i < options_.n_repeats; ++i) {
@@ -139,6 +165,7 @@ public:
             sample.decode_share = work_.decode_bytes * sample.decode / sample.read_peak;
             samples.push_back(sample);
             before = after;
+            if (progress) progress(i + 1, options_.n_repeats);
         }
         return samples;
     }
@@ -227,18 +254,13 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
 
 void bench(BenchOptions& options) {
     if (options.model.empty() == options.preset.empty())
-        throw Refusal(std::string("MODEL or --preset NAME, want one of them, had ") +
+        throw Refusal(std::string("MODEL or --preset NAME: expected one of them, got ") +
                           (options.model.empty() ? "neither" : "both"),
                       2);
     settle(options.common);
-    const OpenedModel opened =
-        options.preset.empty() ? open_path(options.model) : open_random(options.preset, options.type);
+    const OpenedModel opened = options.preset.empty() ? open_path(options.model) : open_random(options);
     need_logits(opened);
-    const std::uint64_t n_positions = std::uint64_t{options.n_prompt} + options.n_new;
-    const std::uint64_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
-    if (n_positions > context)
-        throw Refusal("-p and -n, want at most " + std::to_string(context) + " positions, had " +
-                      std::to_string(n_positions));
+    const Limits limits = limits_of(options, opened.model.config());
     if (!options.sequences.empty())
         return bench_sequences(opened, {.counts = options.sequences,
                                         .n_prompt = options.n_prompt,
@@ -248,10 +270,6 @@ void bench(BenchOptions& options) {
                                         .kv_type = options.kv_type,
                                         .isa = options.common.isa_or_best(),
                                         .json = options.common.json});
-    Limits limits;
-    limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(n_positions);
-    limits.n_threads = options.common.n_threads;
-    limits.kv_type = options.kv_type;
     Running running = start_session(opened, limits, options.common.isa_or_best());
     Bench bench(opened, running, options);
     const std::vector<Sample> samples = bench.measure();
@@ -280,9 +298,9 @@ void add_bench(CLI::App& app) {
     verb.callback([options, sequences] {
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
         for (const std::uint32_t n : options->sequences)
-            if (n == 0) throw Refusal("--sequences, want 1 or more, had 0", 2);
+            if (n == 0) throw Refusal("--sequences: expected 1 or more, got 0", 2);
         if (!options->sequences.empty() && options->n_new == 0)
-            throw Refusal("--sequences, want -n 1 or more with it, had 0", 2);
+            throw Refusal("--sequences: expected -n 1 or more with it, got 0", 2);
         bench(*options);
     });
 }

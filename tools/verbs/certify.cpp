@@ -175,10 +175,10 @@ void certify(CertifyOptions& options) {
     const OpenedModel opened = open_path_or_demo(options.model);
     need_logits(opened);
     const std::vector<Token> tokens = certify_tokens(options, opened);
-    if (tokens.empty()) throw Refusal("-p, want a text of 1 token or more, had none", 2);
+    if (tokens.empty()) throw Refusal("-p: expected a text of 1 token or more, got none", 2);
     const std::uint32_t context = opened.model.config().decoder.max_positions;
     if (tokens.size() > context)
-        throw Refusal("prompt, want at most " + std::to_string(context) + " positions, had " +
+        throw Refusal("prompt: expected at most " + std::to_string(context) + " positions, got " +
                       std::to_string(tokens.size()));
 
     Certifier certifier(opened, tokens);
@@ -200,11 +200,11 @@ void certify(CertifyOptions& options) {
     else
         std::printf("%s\n", parted.empty() ? "equal" : ("differs first at " + parted).c_str());
     if (other)
-        throw Refusal("logits, want the bits of (" + all.front().name() + "), had others with (" + other->name() +
+        throw Refusal("logits: expected the bits of (" + all.front().name() + "), got others with (" + other->name() +
                       "), first at " + parted);
     const std::string hash = hex(all.front().hash);
     if (!options.expected.empty() && options.expected != hash)
-        throw Refusal("logits' hash, want " + options.expected + ", had " + hash);
+        throw Refusal("logits' hash: expected " + options.expected + ", got " + hash);
 }
 
 }  // namespace

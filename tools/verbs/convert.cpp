@@ -1,5 +1,4 @@
 // fovea convert: a model in another format becomes one flat file.
-#include <unistd.h>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +8,7 @@
 #include "convert/convert.h"
 #include "convert/refusal.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "verbs/verbs.h"
 
@@ -45,8 +45,8 @@ struct Losses {
 };
 
 void convert_as_asked(Arguments& arguments) {
-    if (arguments.source.empty()) throw Refusal("SOURCE, want a model to convert, had none", 2);
-    if (arguments.output.empty()) throw Refusal("-o, want the file to write, had none", 2);
+    if (arguments.source.empty()) throw Refusal("SOURCE: expected a model to convert, got none", 2);
+    if (arguments.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
     settle(arguments.common);
     ConvertOptions options;
     options.source = arguments.source;
@@ -56,7 +56,7 @@ void convert_as_asked(Arguments& arguments) {
     if (arguments.has_type) options.type = arguments.type;
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
-    options.show_progress = isatty(STDERR_FILENO);
+    options.progress = progress_line("writing " + arguments.output);
     convert(options);
     if (arguments.common.json)
         std::printf("%s\n", nlohmann::ordered_json{{"file", arguments.output},

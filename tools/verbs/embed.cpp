@@ -25,7 +25,8 @@ void check_symbol(const std::string& symbol) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
     bool good = !symbol.empty() && is_letter(symbol[0]);
     for (const char c : symbol) good = good && (is_letter(c) || (c >= '0' && c <= '9'));
-    if (!good) throw Refusal("--symbol, want a name as C has them, had " + (symbol.empty() ? "nothing" : symbol), 2);
+    if (!good)
+        throw Refusal("--symbol: expected a name as C has them, got " + (symbol.empty() ? "nothing" : symbol), 2);
 }
 
 /// The file as words, which both assembler and engine read as little-endian, and its last odd bytes.
@@ -49,7 +50,7 @@ void write_bytes(std::ofstream& out, std::span<const std::byte> bytes) {
 
 void embed(EmbedOptions& options) {
     need_model(options.model);
-    if (options.output.empty()) throw Refusal("-o, want the file to write, had none", 2);
+    if (options.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
     check_symbol(options.symbol);
     settle(options.common);
     const OpenedModel opened = open_path(options.model, {.verify_checksums = true});

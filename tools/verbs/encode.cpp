@@ -49,8 +49,8 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     side.array = read_floats(path);
     const Shape& s = side.array.shape;
     if ((s.size() != 2 && s.size() != 3) || s.back() != d_model)
-        throw Refusal(path + ": shape, want [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
-                      std::to_string(d_model) + "], had " + in_words(s));
+        throw Refusal(path + ": shape: expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
+                      std::to_string(d_model) + "], got " + in_words(s));
     side.batched = s.size() == 3;
     if (seq_first && side.batched) side.array = swap_first_two(side.array);
     const auto n_rows = static_cast<std::uint32_t>(side.array.shape[side.array.shape.size() - 2]);
@@ -77,13 +77,13 @@ Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::ui
     if (!options.texts.empty()) {
         std::istringstream file(read_text_file(options.texts));
         for (std::string line; std::getline(file, line);) texts.push_back(line);
-        if (texts.empty()) throw Refusal(options.texts + ": lines, want 1 or more, had none");
+        if (texts.empty()) throw Refusal(options.texts + ": lines: expected 1 or more, got none");
     }
     const std::vector<Token> of_no_text = encode_text(opened, "", false);
     for (const std::string& text : texts) {
         std::vector<Token> ids = encode_text(opened, text, false);
         cut(of_no_text, max_positions, ids);
-        if (ids.empty()) throw Refusal("text, want 1 token or more, had none");
+        if (ids.empty()) throw Refusal("text: expected 1 token or more, got none");
         side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
         side.ids.insert(side.ids.end(), ids.begin(), ids.end());
     }
@@ -99,7 +99,7 @@ MaskPair read_masks(const std::string& mask, const std::string& padding, const A
 }
 
 void refuse_given(const char* option, const std::string& path, const char* why) {
-    if (!path.empty()) throw Refusal(std::string(option) + ", want none with " + why + ", had " + path, 2);
+    if (!path.empty()) throw Refusal(std::string(option) + ": expected none with " + why + ", got " + path, 2);
 }
 
 /// Everything a call needs, and what its arrays are.
@@ -129,16 +129,17 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
         job.reads_memory |= job.decodes && block.cross_attention;
     if (job.last->has_output_head)
-        throw Refusal(opened.name + ": model, want an encoder or a decoder of vectors, had one for logits");
+        throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one for logits");
     const Stack& first = job.encodes ? config.encoder : config.decoder;
     const bool reads_ids = first.vocab_size != 0;
     if (reads_ids && options.has_text == !options.texts.empty())
-        throw Refusal("-p or --texts, want one of them, had " + std::string(options.has_text ? "both" : "neither"), 2);
+        throw Refusal("-p or --texts: expected one of them, got " + std::string(options.has_text ? "both" : "neither"),
+                      2);
     if (!reads_ids && (options.has_text || !options.texts.empty()))
-        throw Refusal(opened.name + ": text, want a model with a vocabulary, had one without");
+        throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
     if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
     const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
-        if (path.empty()) throw Refusal(std::string(option) + ", want an .npy file, had none", 2);
+        if (path.empty()) throw Refusal(std::string(option) + ": expected an .npy file, got none", 2);
         return read_side(path, stack.d_model, options.seq_first);
     };
     if (job.encodes)
@@ -191,9 +192,9 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     const Side& memory = job.encodes ? job.source : job.memory;
     if (!job.reads_memory) return;
     if (memory.lengths.size() != job.target.lengths.size())
-        throw Refusal(options.target + ": sequences, want " + std::to_string(memory.lengths.size()) +
+        throw Refusal(options.target + ": sequences: expected " + std::to_string(memory.lengths.size()) +
                       " as there are of "
-                      "the memory, had " +
+                      "the memory, got " +
                       std::to_string(job.target.lengths.size()));
     job.memory_masks =
         read_masks(options.memory_mask, options.memory_padding, size(job.target, memory, config.decoder));
@@ -252,10 +253,11 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
 
 void encode_arrays(VectorOptions& options) {
     need_model(options.model);
-    if (options.output.empty() && !options.view.wanted()) throw Refusal("-o, want a file for the result, had none", 2);
+    if (options.output.empty() && !options.view.wanted())
+        throw Refusal("-o: expected a file for the result, got none", 2);
     check_view(options.view, options.common);
     if ((options.cross || options.of_encoder) && !options.view.wanted())
-        throw Refusal("--cross and --encoder, want --weights or --picture with them, had none", 2);
+        throw Refusal("--cross and --encoder: expected --weights or --picture with them, got none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     Job job;
@@ -267,7 +269,7 @@ void encode_arrays(VectorOptions& options) {
     const std::uint64_t n = rows.lengths.size(), d_model = job.last->d_model;
     if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
         throw Refusal(
-            "--texts, want a model that pools, or -p, for vectors of every token, had texts of several lengths");
+            "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
     Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
     if (!rows.batched) shape.erase(shape.begin());
     FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
@@ -281,7 +283,7 @@ void encode_arrays(VectorOptions& options) {
         return a.cross == options.cross && a.in_encoder == (!job.decodes || options.of_encoder);
     });
     if (options.view.wanted() && chosen == all.end())
-        throw Refusal("--cross or --encoder, want an attention that the model has, had another", 2);
+        throw Refusal("--cross or --encoder: expected an attention that the model has, got another", 2);
     if (options.view.wanted())
         show_attention(options.view, all, static_cast<std::size_t>(chosen - all.begin()), pass);
     else

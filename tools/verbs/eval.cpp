@@ -9,6 +9,7 @@
 #include "convert/refusal.h"
 #include "evaluate.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "verbs/verbs.h"
 
@@ -48,18 +49,18 @@ void print(const EvalOptions& options, const OpenedModel& opened, const Evaluati
 
 void eval(EvalOptions& options) {
     need_model(options.model);
-    if (options.text.empty()) throw Refusal("--text, want a file, had none", 2);
+    if (options.text.empty()) throw Refusal("--text: expected a file, got none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     need_logits(opened);
     const std::vector<Token> tokens = encode_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
-        throw Refusal(options.text + ": tokens, want at least 2, had " + std::to_string(tokens.size()));
+        throw Refusal(options.text + ": tokens: expected at least 2, got " + std::to_string(tokens.size()));
     const Stack& stack = opened.model.config().decoder;
     for (const Token id : tokens)
         if (id >= stack.vocab_size)
-            throw Refusal(opened.name + ": tokens, want ids below its vocab_size " + std::to_string(stack.vocab_size) +
-                          ", had " + std::to_string(id));
+            throw Refusal(opened.name + ": tokens: expected ids below its vocab_size " +
+                          std::to_string(stack.vocab_size) + ", got " + std::to_string(id));
     const auto start = [&](const OpenedModel& of, std::uint32_t context) {
         const Limits limits{.max_kv_len = context, .n_threads = options.common.n_threads, .kv_type = options.kv_type};
         return start_session(of, limits, options.common.isa_or_best());
@@ -72,17 +73,22 @@ void eval(EvalOptions& options) {
         need_logits(*against);
         const Stack& other = against->model.config().decoder;
         if (other.vocab_size != stack.vocab_size)
-            throw Refusal(options.against + ": tokens in its vocabulary, want " + std::to_string(stack.vocab_size) +
-                          ", had " + std::to_string(other.vocab_size));
+            throw Refusal(options.against + ": tokens in its vocabulary: expected " + std::to_string(stack.vocab_size) +
+                          ", got " + std::to_string(other.vocab_size));
         if (!options.context) context = std::min(context, other.max_positions);
         against_running = start(*against, context);
     }
-    if (context < 2) throw Refusal(opened.name + ": positions, want 2 or more, had " + std::to_string(context));
+    if (context < 2) throw Refusal(opened.name + ": positions: expected 2 or more, got " + std::to_string(context));
     Running running = start(opened, context);
     Evaluation sum;
-    for (std::size_t begin = 0; begin < tokens.size(); begin += context)
-        evaluate(opened, running, against ? &*against_running : nullptr,
-                 std::span(tokens).subspan(begin, std::min<std::size_t>(context, tokens.size() - begin)), sum);
+    const std::uint64_t n_predicted = tokens.size() - (tokens.size() + context - 1) / context;  // but each one's first
+    const Progress progress = progress_line(options.text);
+    for (std::size_t begin = 0; begin < tokens.size(); begin += context) {
+        const std::size_t n = std::min<std::size_t>(context, tokens.size() - begin);
+        evaluate(opened, running, against ? &*against_running : nullptr, std::span(tokens).subspan(begin, n), sum, [&] {
+            if (progress) progress(sum.n_predicted, n_predicted);
+        });
+    }
     print(options, opened, sum);
 }
 

@@ -44,7 +44,7 @@ Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
     } else if (options.tokens.ends_with(".npy")) {
         const NpyArray array = read_npy(options.tokens);
         if (array.shape.empty() || array.shape.size() > 2)
-            throw Refusal(array.path + ": dimensions, want 1 or 2, had " + std::to_string(array.shape.size()));
+            throw Refusal(array.path + ": dimensions: expected 1 or 2, got " + std::to_string(array.shape.size()));
         input.tokens = read_ids(array);
         input.shape = array.shape;
     } else {
@@ -53,7 +53,7 @@ Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
     }
     const std::uint32_t context = options.context ? options.context : opened.model.config().decoder.max_positions;
     if (input.tokens.empty() || input.seq_len() > context)
-        throw Refusal("tokens, want 1 to " + std::to_string(context) + " of them in a sequence, had " +
+        throw Refusal("tokens: expected 1 to " + std::to_string(context) + " of them in a sequence, got " +
                       std::to_string(input.tokens.empty() ? 0 : input.seq_len()));
     return input;
 }
@@ -130,8 +130,8 @@ void print_text(const OpenedModel& opened, const LogitsOptions& options, const S
 void logits(LogitsOptions& options) {
     need_model(options.model);
     if (options.has_text == options.has_tokens)
-        throw Refusal(std::string("--tokens or -p, want one of them, had ") + (options.has_text ? "both" : "neither"),
-                      2);
+        throw Refusal(
+            std::string("--tokens or -p: expected one of them, got ") + (options.has_text ? "both" : "neither"), 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     need_logits(opened);

@@ -73,7 +73,7 @@ private:
     }
 
     void misses(const char* what, std::uint64_t wanted, std::uint64_t had) {
-        misses_ = std::string(what) + ", want " + with_separators(wanted) + " bytes, had " + with_separators(had);
+        misses_ = std::string(what) + ": expected " + with_separators(wanted) + " bytes, got " + with_separators(had);
     }
 
     /// Looks for the most positions that would do, with at most as many tokens together as asked for.
@@ -157,12 +157,13 @@ void print_plan(const std::string& name, const Config& config, std::uint64_t fil
 
 void make_and_print(PlanOptions& options) {
     if (options.model.empty() == options.preset.empty())
-        throw Refusal(std::string("MODEL or --preset NAME, want one of them, had ") +
+        throw Refusal(std::string("MODEL or --preset NAME: expected one of them, got ") +
                           (options.model.empty() ? "neither" : "both"),
                       2);
     if (!options.picture.empty() && picture_kind(options.picture) == PictureKind::text && options.common.json)
-        throw Refusal("--picture, want a file beside --json, had -", 2);
-    if (options.flash && options.model.empty()) throw Refusal("--flash, want a MODEL whose bytes count, had none", 2);
+        throw Refusal("--picture: expected a file beside --json, got -", 2);
+    if (options.flash && options.model.empty())
+        throw Refusal("--flash: expected a MODEL whose bytes count, got none", 2);
     if (!options.common.n_threads && (options.flash || options.ram)) options.common.n_threads = 1;  // a board, not this
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;

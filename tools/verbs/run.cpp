@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "convert/refusal.h"
 #include "generate.h"
@@ -21,27 +23,49 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kUnlimited = 0xffffffffu;
+constexpr std::uint32_t kUnlimited = 0xffffffffu, kMostNew = kUnlimited - 1;
+constexpr std::uint32_t kDrafted = 8;  // tokens that --draft proposes in each pass
 
 struct RunOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, prompt, session;
-    bool has_prompt = false, has_n = false, echo = false, special = false;
-    std::uint32_t n_new = 128, context = 0, top_k = 0;
+    std::string model, prompt, session, draft;
+    std::vector<std::string> stop;
+    std::vector<std::string_view> stop_views;  // of the above
+    bool has_prompt = false, echo = false, special = false;
+    std::uint32_t n_new = 128, context = 0, top_k = 0, n_proposed = 0;
     float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
     std::uint64_t seed = 0;
     Type kv_type = Type::f32;
 
     [[nodiscard]] GenerateOptions generate() const {
-        return {.n_new = n_new,
-                .sampler = {.temperature = temperature,
+        return {.sampler = {.temperature = temperature,
                             .top_k = top_k,
                             .top_p = top_p,
                             .min_p = min_p,
                             .repeat_penalty = repeat_penalty,
                             .seed = seed},
-                .show_special = special};
+                .n_new = n_new,
+                .stop = stop_views,
+                .show_special = special,
+                .speculation = {.n_proposed = n_proposed}};
+    }
+    [[nodiscard]] GeneratorLimits limits() const {
+        std::size_t n_stop_bytes = 0;
+        for (const std::string& text : stop) n_stop_bytes += text.size();
+        return {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited)),
+                .max_proposed = n_proposed};
+    }
+};
+
+/// The model of --draft with a session of its own, or nothing.
+struct Draft {
+    OpenedModel opened;
+    Running running;
+
+    [[nodiscard]] DraftModel model() const {
+        return running.session.valid() ? DraftModel{running.session.workspace(), running.session.cache()}
+                                       : DraftModel{};
     }
 };
 
@@ -54,18 +78,18 @@ void write_piece(std::string_view piece) {
 std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t most = opened.model.config().decoder.max_positions;
     if (options.context > most)
-        throw Refusal("--context, want at most " + opened.name + "'s " + std::to_string(most) + " positions, had " +
+        throw Refusal("--context: expected at most " + opened.name + "'s " + std::to_string(most) + " positions, got " +
                       std::to_string(options.context));
     return options.context ? options.context : most;
 }
 
-/// How many new tokens fit: -n, which is refused where it doesn't, or as many of the default as do.
+/// How many new tokens there can be: -n, or as many as the context has room for behind the prompt.
 std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std::uint64_t context) {
-    const std::uint64_t wanted = n_prompt + (options.has_n ? options.n_new : 1);
-    if (n_prompt == 0) throw Refusal("prompt, want 1 token or more, had none", 2);
-    if (wanted > context)
-        throw Refusal("prompt and new tokens, want at most " + std::to_string(context) + " positions, had " +
-                      std::to_string(n_prompt) + " and " + std::to_string(options.has_n ? options.n_new : 1));
+    if (n_prompt == 0) throw Refusal("prompt: expected 1 token or more, got none", 2);
+    const std::uint64_t most = context - (options.n_new ? 1 : 0);  // one at least
+    if (n_prompt > most)
+        throw Refusal("prompt: expected at most " + std::to_string(most) + " tokens, which a context of " +
+                      std::to_string(context) + " has room for, got " + std::to_string(n_prompt));
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
 }
 
@@ -78,24 +102,57 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
     return start_session(opened, limits, options.common.isa_or_best());
 }
 
+/// A draft proposes ids, so each must mean to it what it means to the model.
+void check_same_tokens(const OpenedModel& opened, const OpenedModel& draft) {
+    const std::uint32_t want = opened.model.config().decoder.vocab_size, had = draft.model.config().decoder.vocab_size;
+    if (want != had)
+        throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
+                      " tokens, got " + with_separators(had));
+    for (Token id = 0; id < want && draft.tokenizer.valid(); ++id)
+        if (token_bytes(opened.tokenizer, id) != token_bytes(draft.tokenizer, id))
+            throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
+                          std::to_string(id));
+}
+
+void open_draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions, Draft& draft) {
+    if (options.draft.empty()) return;
+    draft.opened = open_path(options.draft);
+    need_logits(draft.opened);
+    check_same_tokens(opened, draft.opened);
+    Limits limits;
+    limits.max_kv_len = std::min(n_positions, draft.opened.model.config().decoder.max_positions);
+    limits.n_threads = options.common.n_threads;
+    draft.running = start_session(draft.opened, limits, options.common.isa_or_best());
+}
+
 std::string closed_prompt(const OpenedModel& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
 }
 
 void print_figures(std::FILE* out, const Generated& made, const Running& running, const OpenedModel& opened) {
-    std::fprintf(out, "%.0f tokens per second (prompt %.0f), %s arena bytes, %s, %u %s, %s file bytes\n",
+    std::fprintf(out, "%.0f tokens per second (prompt %.0f), %s arena bytes, %s, %u %s, %s file bytes",
                  made.tokens_per_second(), made.prefill_tokens_per_second(),
                  with_separators(running.plan.arena_bytes).c_str(), running.session.isa(),
                  running.plan.limits.n_threads, running.plan.limits.n_threads == 1 ? "thread" : "threads",
                  with_separators(opened.model.bytes().size()).c_str());
+    const GenerateFigures& f = made.figures;
+    if (f.n_proposed)
+        std::fprintf(out, ", %u tokens in %u passes, %u of %u proposed ones right", made.n_decoded, f.n_passes,
+                     f.n_accepted, f.n_proposed);
+    std::fprintf(out, "\n");
 }
 
 void print_json(const std::string& text, const Generated& made, const Running& running, const OpenedModel& opened) {
     nlohmann::ordered_json object;
     object["text"] = text;
-    object["n_tokens"] = made.n_tokens;
-    object["n_prompt_tokens"] = made.n_prompt_tokens;
-    object["n_kept_tokens"] = made.n_kept;
+    object["finish"] = name(made.finish);
+    object["n_tokens"] = made.figures.n_tokens;
+    object["n_prompt_tokens"] = made.figures.n_prompt;
+    object["n_kept_tokens"] = made.figures.n_kept;
+    object["n_passes"] = made.figures.n_passes;
+    object["n_proposed_tokens"] = made.figures.n_proposed;
+    object["n_accepted_tokens"] = made.figures.n_accepted;
+    object["n_draft_passes"] = made.figures.n_draft_passes;
     object["tokens_per_second"] = made.tokens_per_second();
     object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
     object["arena_bytes"] = running.plan.arena_bytes;
@@ -118,32 +175,34 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
     const std::vector<Token> tokens = encode_text(opened, prompt, options.special);
-    options.n_new = new_tokens(options, tokens.size(), context_of(options, opened));
+    const std::uint32_t n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     Mapping mapping;
     const std::optional<SessionFile> before = read_session(options, mapping);
     const std::uint64_t n_positions = std::max<std::uint64_t>(
-        tokens.size() + options.n_new,
+        tokens.size() + n_new,
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
     Running running = start(options, opened, static_cast<std::uint32_t>(n_positions));
     if (before) restore(*before, running.session, options.session);
-    Generator generator(opened, running.session);
-    if (before) generator.resume(before->tokens);
+    Draft draft;
+    open_draft(options, opened, static_cast<std::uint32_t>(n_positions), draft);
+    GenerateOptions generate = options.generate();
+    generate.speculation.draft = draft.model();
+    Writer writer(opened, running.session, options.limits());
+    if (before) writer.resume(before->tokens);
     // Before the figures, so that where this fails its refusal is all there is on standard error.
     const auto write_files = [&] {
-        const std::span<const Token> all = generator.tokens();
+        const std::span<const Token> all = writer.tokens();
         if (!options.session.empty()) write_session_file(options.session, running.session, all);
         show_attention(options.view, opened, running.session, all, all.size(), false);
     };
     if (options.common.json) {
         std::string text;
-        text.reserve(std::size_t{options.n_new} * max_piece_bytes(opened.tokenizer));
-        const Generated made =
-            generator.generate(tokens, options.generate(), [&](std::string_view piece) { text += piece; });
+        const Generated made = writer.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
         write_files();
         print_json(text, made, running, opened);
     } else {
         if (options.echo) write_piece(prompt);
-        const Generated made = generator.generate(tokens, options.generate(), write_piece);
+        const Generated made = writer.generate(tokens, generate, write_piece);
         write_piece("\n");
         write_files();
         flush_output();
@@ -155,18 +214,21 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
 void run_interactively(RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t context = context_of(options, opened);
     Running running = start(options, opened, context);
-    Generator generator(opened, running.session);
+    Draft draft;
+    open_draft(options, opened, context, draft);
+    Writer writer(opened, running.session, options.limits());
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
         const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, line), options.special);
         GenerateOptions generate = options.generate();
+        generate.speculation.draft = draft.model();
         try {
             generate.n_new = new_tokens(options, tokens.size(), context);
         } catch (const Refusal& refusal) {  // this line was too long; the next may not be
             std::fprintf(stderr, "%s\n", refusal.what());
             continue;
         }
-        const Generated made = generator.generate(tokens, generate, write_piece);
+        const Generated made = writer.generate(tokens, generate, write_piece);
         write_piece("\n");
         print_figures(stderr, made, running, opened);
     }
@@ -184,17 +246,23 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
                                                 "wake me up at 7 am",
                                                 "play jazz in the kitchen"};
     Running running = start(options, opened, context_of(options, opened));
-    Generator generator(opened, running.session);
+    Draft draft;
+    open_draft(options, opened, running.plan.limits.max_kv_len, draft);
+    Writer writer(opened, running.session, options.limits());
     Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
         const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, command), false);
         GenerateOptions generate = options.generate();
         generate.n_new = new_tokens(options, tokens.size(), running.plan.limits.max_kv_len);
+        generate.speculation.draft = draft.model();
         std::printf("  %s\n    ", command);
-        const Generated made = generator.generate(tokens, generate, write_piece);
+        const Generated made = writer.generate(tokens, generate, write_piece);
         std::printf("\n");
-        all.n_prompt_tokens += made.n_prompt_tokens;
+        all.figures.n_prompt += made.figures.n_prompt;
+        all.figures.n_passes += made.figures.n_passes;
+        all.figures.n_proposed += made.figures.n_proposed;
+        all.figures.n_accepted += made.figures.n_accepted;
         all.prefill_seconds += made.prefill_seconds;
         all.n_decoded += made.n_decoded;
         all.decode_seconds += made.decode_seconds;
@@ -212,10 +280,10 @@ void run(RunOptions& options) {
     need_logits(opened);
     (void)need_tokenizer(opened);
     if (options.has_prompt) return run_once(options, opened);
-    if (options.common.json) throw Refusal("prompt, want -p TEXT with --json, had none", 2);
+    if (options.common.json) throw Refusal("prompt: expected -p TEXT with --json, got none", 2);
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
-    throw Refusal("prompt, want -p TEXT where standard input is no terminal, had none", 2);
+    throw Refusal("prompt: expected -p TEXT where standard input is no terminal, got none", 2);
 }
 
 }  // namespace
@@ -225,7 +293,15 @@ void add_run(CLI::App& app) {
     CLI::App& verb = *app.add_subcommand("run", "Continue a prompt, or show the built-in model");
     add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
     CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "the text to continue");
-    CLI::Option* n_new = add_count(verb, "-n", options->n_new, 0, kUnlimited - 1, "new tokens at most (default 128)");
+    verb.add_option_function<std::string>(
+            "-n",
+            [options](const std::string& text) {
+                options->n_new =
+                    text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
+            },
+            "new tokens at most (default 128); -1: as many as the context has room for")
+        ->type_name("N")
+        ->take_last();
     verb.add_flag("--echo", options->echo, "print the prompt first");
     add_real(verb, "--temp", options->temperature, 0, 1e30f, "temperature; 0, the default, takes the likeliest");
     add_count(verb, "--top-k", options->top_k, 0, kUnlimited, "sample among the K likeliest (0: all)");
@@ -240,6 +316,15 @@ void add_run(CLI::App& app) {
         ->take_last();
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: what the prompt and -n need)");
+    verb.add_option("--stop", options->stop, "a text that ends the answer, which has all before it; may be repeated")
+        ->type_name("TEXT")
+        ->take_all()
+        ->allow_extra_args(false);
+    CLI::Option* speculate =
+        add_count(verb, "--speculate", options->n_proposed, 0, 256,
+                  "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
+    add_text(verb, "--draft", options->draft,
+             "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)");
     add_text(
         verb, "--session", options->session,
         "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again");
@@ -247,14 +332,17 @@ void add_run(CLI::App& app) {
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     add_common(verb, options->common);
-    verb.callback([options, prompt, n_new] {
+    verb.callback([options, prompt, speculate] {
+        if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
+        for (const std::string& text : options->stop)
+            if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
+        options->stop_views.assign(options->stop.begin(), options->stop.end());
         check_view(options->view, options->common);
         if (options->view.wanted() && prompt->count() == 0)
-            throw Refusal("--weights and --picture, want -p TEXT with them, had none", 2);
+            throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
         if (!options->session.empty() && prompt->count() == 0)
-            throw Refusal("--session, want -p TEXT with it, had none", 2);
+            throw Refusal("--session: expected -p TEXT with it, got none", 2);
         options->has_prompt = prompt->count() > 0;
-        options->has_n = n_new->count() > 0;
         run(*options);
     });
 }

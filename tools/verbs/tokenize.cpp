@@ -41,7 +41,7 @@ void add_tokenize(CLI::App& app) {
     verb.add_flag("--special", options->special, "read <|name|> in the text as that special token");
     add_common(verb, options->common);
     verb.callback([options, text] {
-        if (text->count() == 0) throw Refusal("-p, want a text, had none", 2);
+        if (text->count() == 0) throw Refusal("-p: expected a text, got none", 2);
         tokenize(*options);
     });
 }

@@ -67,14 +67,14 @@ FOVEA_LANES Seen seen(const Attend& a, std::uint32_t r, std::uint32_t base) {
 /// Dot products of kRows rows from row `row` on with the tile's keys, which are panels of W like a matrix's.
 template<std::uint32_t kRows, class W>
 void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
-    constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kTilePanels);
-    const std::uint32_t n = (a.head_dim + Unit<W>::kCols - 1) / Unit<W>::kCols;
-    const std::size_t panel_size = n * Unit<W>::kWeights;
+    constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kTilePanels);
+    const std::uint32_t n = (a.head_dim + ColumnGroup<W>::kCols - 1) / ColumnGroup<W>::kCols;
+    const std::size_t panel_size = n * ColumnGroup<W>::kWeights;
     const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
             Block<W, kPanels> b{.weight = {},
-                                .operand = a.query + std::size_t{unit} * Unit<W>::kWords * a.n_rows + row,
+                                .operand = a.query + std::size_t{unit} * ColumnGroup<W>::kWords * a.n_rows + row,
                                 .operand_stride = a.n_rows,
                                 .n_cols = smaller(kBlockUnits<W>, n - unit),
                                 .first = unit == 0,
@@ -85,13 +85,13 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
                                 .ahead_jump = (kPanels - 1) * panel_size * sizeof(W)};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
-                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + unit * Unit<W>::kWeights;
+                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + unit * ColumnGroup<W>::kWeights;
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
             }
             if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
-                block_product<kRows, Fetch::nothing>(b);
+                microkernel<kRows, Fetch::nothing>(b);
             else
-                block_product<kRows, Fetch::first>(b);
+                microkernel<kRows, Fetch::first>(b);
         }
 }
 
@@ -146,7 +146,7 @@ FOVEA_LANES F32x16 score_of(const Attend& a, const float* dot, Add add, Mask mas
 
 /// The rows' new maxima, of which `tops` are the tile's, and what they change. Rows that see nothing, where `saw` is 0,
 /// stay as they are.
-FOVEA_LANES void raise(Tile& t, F32x16 tops, F32x16 saw) {
+FOVEA_LANES void update_running_max(Tile& t, F32x16 tops, F32x16 saw) {
     const F32x16 one = splat(1.0f), unseen = floats(splat_bits(kMinusInfinity)), m = load(t.m);
     const Mask16 sees = saw > splat(0.0f);
     const F32x16 m_new = select(sees, max(m, tops), m);
@@ -173,7 +173,7 @@ FOVEA_LANES void raise(Tile& t, F32x16 tops, F32x16 saw) {
         tops = select(lane, splat(fold_max(top)), tops);
         saw = select(lane, splat(1.0f), saw);
     }
-    raise(t, tops, saw);
+    update_running_max(t, tops, saw);
 }
 
 /// The same for a plain tile.
@@ -191,7 +191,7 @@ inline void scale_scores(const Attend& a, Tile& t) {
         }
         tops = select(lanes_between(static_cast<int>(r), static_cast<int>(r) + 1), splat(fold_max(top)), tops);
     }
-    raise(t, tops, splat(1.0f));
+    update_running_max(t, tops, splat(1.0f));
 }
 
 /// Turns scores into weights exp(score − m), zero where unseen, and adds them to l.
@@ -291,7 +291,7 @@ template<std::uint32_t kRows, class W>
 void add_values_of(std::uint32_t n_rows, const Attend& a, const Tile& t, std::uint32_t row) {
     constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
     if (n_rows == kRows) {
-        if constexpr (Unit<W>::kCols > 1) return add_quants<kRows>(a, t, row);
+        if constexpr (ColumnGroup<W>::kCols > 1) return add_quants<kRows>(a, t, row);
         // Narrow heads of tiny models: what is repeated would take longer than the chain it hides.
         else if (a.value_stride == kLanes)
             return add_values<kRows, 1, W>(a, t, row);

@@ -10,9 +10,9 @@ namespace {
 /// Tile shapes, by measurement: 16 registers hold 6 x 1 sums of two registers each, a column and the operand.
 struct Tiling {
     static constexpr std::uint32_t kRows = 6;                // rows of an operand at once
-    static constexpr std::uint32_t kSums = 6;                // rows·panels at once
-    static constexpr std::uint32_t kStreams = 4;             // panels at once with a single row
-    static constexpr std::uint32_t kHeld = 7;                // sums and columns that are kept in registers together
+    static constexpr std::uint32_t kLiveSums = 6;            // rows·panels at once
+    static constexpr std::uint32_t kMostPanels = 4;          // panels at once with a single row
+    static constexpr std::uint32_t kLiveVectors = 7;         // sums and columns that are kept in registers together
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together, in the L2
 };
 

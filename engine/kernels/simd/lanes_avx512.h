@@ -11,9 +11,9 @@ namespace {
 /// Tile shapes, by measurement: 32 registers hold 12 x 2 sums, two columns of weights and the operand.
 struct Tiling {
     static constexpr std::uint32_t kRows = 12;               // rows of an operand at once
-    static constexpr std::uint32_t kSums = 24;               // rows·panels at once
-    static constexpr std::uint32_t kStreams = 8;             // panels at once with a single row
-    static constexpr std::uint32_t kHeld = 32;               // sums and columns that are kept in registers together
+    static constexpr std::uint32_t kLiveSums = 24;           // rows·panels at once
+    static constexpr std::uint32_t kMostPanels = 8;          // panels at once with a single row
+    static constexpr std::uint32_t kLiveVectors = 32;        // sums and columns that are kept in registers together
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together, in the L2
 };
 

@@ -54,8 +54,8 @@ FOVEA_LANES F32x16 sine(F32x16 x, std::uint32_t quarter_turns) {
     const F32x16 c = fma(z * z, polynomial(z, kCos), fma(z, splat(-0.5f), splat(1.0f)));
     const U32x16 q = bits(t) + splat_bits(quarter_turns);
     const F32x16 y = select(nonzero(q & splat_bits(1)), c, s);
-    const F32x16 turned = floats(bits(y) ^ shift_left<30>(q & splat_bits(2)));
-    return select(magnitude(x) > splat(kSinMax), floats(splat_bits(0x7fc00000u)), turned);
+    const F32x16 apply_sign = floats(bits(y) ^ shift_left<30>(q & splat_bits(2)));
+    return select(magnitude(x) > splat(kSinMax), floats(splat_bits(0x7fc00000u)), apply_sign);
 }
 FOVEA_LANES F32x16 sin(F32x16 x) { return sine(x, 0); }
 FOVEA_LANES F32x16 cos(F32x16 x) { return sine(x, 1); }

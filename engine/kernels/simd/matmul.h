@@ -1,4 +1,4 @@
-// Matrix products with the epilogues of Matmul. What one block of columns comes to is block_product's affair: that of
+// Matrix products with the epilogues of Matmul. What one block of columns comes to is microkernel's affair: that of
 // product.h for f32, f16 and bf16 panels, that of matmul_q.h for q8 and q4.
 #pragma once
 #include "math.h"
@@ -19,7 +19,7 @@ inline constexpr std::size_t kAheadTogether = 8 << 10;
 
 /// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
-struct Unit {
+struct ColumnGroup {
     using Shape = Tiling;
     using Wide = float;  // to what weights are widened for many rows
     static constexpr std::uint32_t kCols = 1;
@@ -30,9 +30,9 @@ struct Unit {
     }
 };
 template<class W>
-inline constexpr std::uint32_t kBlockUnits = kColumnBlock / Unit<W>::kCols;
+inline constexpr std::uint32_t kBlockUnits = kColumnBlock / ColumnGroup<W>::kCols;
 template<class W>
-inline constexpr std::size_t kUnitBytes = Unit<W>::kWeights * sizeof(W);
+inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kWeights * sizeof(W);
 /// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
 template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
@@ -43,7 +43,7 @@ inline constexpr std::uint32_t kAheadOfStream = (kAheadTogether / kPanels + kUni
 /// Units of the matrix's panels.
 template<class W>
 FOVEA_LANES std::uint32_t n_units(const Matmul& m) {
-    return m.n_cols / Unit<W>::kCols + (m.n_cols % Unit<W>::kCols != 0);
+    return m.n_cols / ColumnGroup<W>::kCols + (m.n_cols % ColumnGroup<W>::kCols != 0);
 }
 
 /// The operand's block of `packed` rows that starts with row `row`, from a unit on. What it holds is the unit's affair:
@@ -51,7 +51,7 @@ FOVEA_LANES std::uint32_t n_units(const Matmul& m) {
 template<class W>
 FOVEA_LANES const float* operand_at(const Matmul& m, std::uint32_t row, std::uint32_t packed, std::uint32_t unit) {
     return static_cast<const float*>(m.operand) +
-           (std::size_t{row} * n_units<W>(m) + std::size_t{packed} * unit) * Unit<W>::kWords;
+           (std::size_t{row} * n_units<W>(m) + std::size_t{packed} * unit) * ColumnGroup<W>::kWords;
 }
 
 /// Totals of n_panels panels from `panel` on for n_rows rows from `row` on: [row][stride], 16 per panel.
@@ -64,7 +64,7 @@ struct Totals {
 /// Takes totals to `out`. The activation is a template's argument so that the rows' loop does not ask for it.
 template<Activation kActivation>
 void finish_as(const Matmul& m, const Totals& t) {
-    const bool gated = m.finish == Finish::gate, add = m.finish == Finish::add;
+    const bool gated = m.epilogue == Epilogue::gate, add = m.epilogue == Epilogue::add;
     for (std::uint32_t p = 0; p < t.n_panels; p += gated ? 2 : 1) {
         const std::uint32_t col = (gated ? (t.panel + p) / 2 : t.panel + p) * kLanes;
         if (col >= m.n_rows) return;
@@ -101,14 +101,14 @@ template<class W, std::uint32_t kPanels>
 FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32_t panel, std::uint32_t unit) {
     for (std::uint32_t p = 0; p < kPanels; ++p) {
         const std::byte* start = m.panels + smaller(panel + p, m.panel_end - 1) * m.panel_stride;
-        weight[p] = reinterpret_cast<const W*>(start) + unit * Unit<W>::kWeights;
+        weight[p] = reinterpret_cast<const W*>(start) + unit * ColumnGroup<W>::kWeights;
     }
 }
 
 /// Tiles of sums that a block of so many rows is cut into, and the rows of the largest.
 template<class W>
 FOVEA_LANES std::uint32_t n_tiles(std::uint32_t block) {
-    return (block + Unit<W>::Shape::kRows - 1) / Unit<W>::Shape::kRows;
+    return (block + ColumnGroup<W>::Shape::kRows - 1) / ColumnGroup<W>::Shape::kRows;
 }
 template<class W>
 FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
@@ -119,9 +119,9 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
 /// for small matrices the latency of one chain of fma; both want many panels at once. Of kRows rows there is one tile,
 /// else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the first-level cache.
 template<std::uint32_t kRows, Fetch kFetch, bool kTiled, class W>
-void few_rows(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
+void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kMost = kFetch == Fetch::nothing ? kCachedStreams : kLanes;
-    constexpr std::uint32_t kPanels = smaller(panels_for<typename Unit<W>::Shape>(kRows), kMost);
+    constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kMost);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     constexpr std::uint32_t kAhead = kAheadOfStream<W, kPanels>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
@@ -144,20 +144,20 @@ void few_rows(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAhead * kUnitBytes<W>;
                 if constexpr (kTiled)
-                    tiles_product<kRows>(b, tiles, n_tiles, std::size_t{unit} * Unit<W>::kWords);
+                    tiles_product<kRows>(b, tiles, n_tiles, std::size_t{unit} * ColumnGroup<W>::kWords);
                 else
-                    block_product<kRows, kFetch>(b);
+                    microkernel<kRows, kFetch>(b);
             }
         }
         finish(m, {total, kTogether * kLanes, 0, m.seq_len, panel, smaller(kTogether, m.panel_end - panel)});
     }
 }
 
-/// few_rows of more rows than a tile has, all blocks of which are cut into as many tiles.
+/// gemv of more rows than a tile has, all blocks of which are cut into as many tiles.
 template<std::uint32_t kRows, class W>
 void few_tiles(const Matmul& m) {
-    static_assert(kRowBlock % Unit<W>::Shape::kRows == 0 && kFewRows % kRowBlock == 0);
-    RowTile tiles[kFewRows / Unit<W>::Shape::kRows];
+    static_assert(kRowBlock % ColumnGroup<W>::Shape::kRows == 0 && kFewRows % kRowBlock == 0);
+    RowTile tiles[kFewRows / ColumnGroup<W>::Shape::kRows];
     const std::uint32_t block = row_block(m.seq_len), n = n_tiles<W>(block);
     std::uint32_t n_all = 0;
     for (std::uint32_t start = 0; start < m.seq_len; start += block) {
@@ -167,25 +167,25 @@ void few_tiles(const Matmul& m) {
             tiles[n_all++] = {operand_at<W>(m, start, packed, 0) + row, packed, packed * (i + 1) / n - row};
         }
     }
-    few_rows<kRows, Fetch::first, true, W>(m, tiles, n_all);
+    gemv<kRows, Fetch::first, true, W>(m, tiles, n_all);
 }
 
-/// few_rows for a number of rows that is only known now, in tiles of kRows at most. Where one tile does not do, the
+/// gemv for a number of rows that is only known now, in tiles of kRows at most. Where one tile does not do, the
 /// larger ones have more than half of its rows.
 template<std::uint32_t kRows, class W>
-void few_rows_of(const Matmul& m) {
-    constexpr std::uint32_t kMost = Unit<W>::Shape::kRows;
-    if (m.seq_len == kRows) return few_rows<kRows, Fetch::first, false, W>(m, nullptr, 0);
+void gemv_of(const Matmul& m) {
+    constexpr std::uint32_t kMost = ColumnGroup<W>::Shape::kRows;
+    if (m.seq_len == kRows) return gemv<kRows, Fetch::first, false, W>(m, nullptr, 0);
     if constexpr (2 * kRows > kMost)
         if (m.seq_len > kMost && tile_rows<W>(row_block(m.seq_len)) == kRows) return few_tiles<kRows, W>(m);
-    if constexpr (kRows > 1) few_rows_of<kRows - 1, W>(m);
+    if constexpr (kRows > 1) gemv_of<kRows - 1, W>(m);
 }
 
-/// block_product for a number of rows that is only known now, 1 to kRows.
+/// microkernel for a number of rows that is only known now, 1 to kRows.
 template<std::uint32_t kRows, class W, std::uint32_t kPanels>
-FOVEA_LANES void block_product_of(std::uint32_t n_rows, const Block<W, kPanels>& b) {
-    if (n_rows == kRows) return block_product<kRows, Fetch::second>(b);
-    if constexpr (kRows > 1) block_product_of<kRows - 1>(n_rows, b);
+FOVEA_LANES void microkernel_of(std::uint32_t n_rows, const Block<W, kPanels>& b) {
+    if (n_rows == kRows) return microkernel<kRows, Fetch::second>(b);
+    if constexpr (kRows > 1) microkernel_of<kRows - 1>(n_rows, b);
 }
 
 /// Two panels and one block of their columns.
@@ -202,7 +202,7 @@ struct Pair {
 /// rows is finished at once, so that its stores drain behind the next block's product.
 template<class W>
 void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total) {
-    using Shape = typename Unit<W>::Shape;
+    using Shape = typename ColumnGroup<W>::Shape;
     constexpr std::uint32_t kRows = Shape::kRows, kPanels = smaller(panels_for<Shape>(kRows), 2);
     const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
     const std::size_t step = pair.ahead_bytes / (passes * pair.n_units) + 1;
@@ -226,7 +226,7 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
                 }
-                block_product_of<kRows>(smaller(kRows, packed - r), b);
+                microkernel_of<kRows>(smaller(kRows, packed - r), b);
             }
         if (pair.unit + pair.n_units == n_units<W>(m))
             finish(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
@@ -241,15 +241,15 @@ FOVEA_LANES const W* widened(const W* weight, std::uint32_t, W*) {
 }
 template<class W, class Wide>
 FOVEA_LANES const Wide* widened(const W* weight, std::uint32_t n_units, Wide* wide) {
-    Unit<W>::widen(weight, n_units, wide);
+    ColumnGroup<W>::widen(weight, n_units, wide);
     return wide;
 }
 
 /// Rows of the operand to keep in the cache together: whole blocks, and evenly shared out.
 template<class W>
 std::uint32_t rows_together(const Matmul& m) {
-    const std::size_t row_bytes = n_units<W>(m) * Unit<W>::kWords * sizeof(float);
-    const std::size_t fitting = Unit<W>::Shape::kOperandBytes / (row_bytes * kRowBlock);
+    const std::size_t row_bytes = n_units<W>(m) * ColumnGroup<W>::kWords * sizeof(float);
+    const std::size_t fitting = ColumnGroup<W>::Shape::kOperandBytes / (row_bytes * kRowBlock);
     const std::uint32_t most = fitting < 1 ? 1 : smaller(static_cast<std::uint32_t>(fitting), kMostRows / kRowBlock);
     const std::uint32_t blocks = (m.seq_len + kRowBlock - 1) / kRowBlock, groups = (blocks + most - 1) / most;
     return (blocks + groups - 1) / groups * row_block(m.seq_len);
@@ -258,11 +258,11 @@ std::uint32_t rows_together(const Matmul& m) {
 /// Many rows: as many as fit the cache stay there while the panels pass by two at a time. A block of narrow weights is
 /// widened once for all of them.
 template<class W>
-void many_rows(const Matmul& m) {
-    using Wide = typename Unit<W>::Wide;
+void gemm(const Matmul& m) {
+    using Wide = typename ColumnGroup<W>::Wide;
     constexpr std::uint32_t kBlock = kBlockUnits<W>;
     alignas(64) float total[kMostRows * 2 * kLanes];
-    alignas(64) Wide wide[2][kBlock * Unit<Wide>::kWeights];
+    alignas(64) Wide wide[2][kBlock * ColumnGroup<Wide>::kWeights];
     const std::uint32_t n_rows = rows_together<W>(m), n = n_units<W>(m);
     for (std::uint32_t row = 0; row < m.seq_len; row += n_rows) {
         const std::uint32_t row_end = smaller(m.seq_len, row + n_rows);
@@ -291,12 +291,12 @@ void many_rows(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len > kFewRows) return many_rows<W>(m);
+    if (m.seq_len > kFewRows) return gemm<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
-        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return few_rows<1, Fetch::nothing, false, W>(m, nullptr, 0);
+        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return gemv<1, Fetch::nothing, false, W>(m, nullptr, 0);
     }
-    few_rows_of<Unit<W>::Shape::kRows, W>(m);
+    gemv_of<ColumnGroup<W>::Shape::kRows, W>(m);
 }
 
 }  // namespace

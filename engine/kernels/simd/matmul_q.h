@@ -40,7 +40,7 @@ struct WideSuperblock {
 };
 
 template<class Q>
-struct QuantUnit {
+struct QuantColumnGroup {
     using Shape = QuantTiling;
     using Wide = WideSuperblock<Q::kType>;
     static constexpr std::uint32_t kCols = kSuperblock;
@@ -58,9 +58,9 @@ struct QuantUnit {
     }
 };
 template<Type kType>
-struct Unit<Superblock<kType>> : QuantUnit<Superblock<kType>> {};
+struct ColumnGroup<Superblock<kType>> : QuantColumnGroup<Superblock<kType>> {};
 template<Type kType>
-struct Unit<WideSuperblock<kType>> : QuantUnit<WideSuperblock<kType>> {};
+struct ColumnGroup<WideSuperblock<kType>> : QuantColumnGroup<WideSuperblock<kType>> {};
 
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]). x is the group of n_packed rows from the
 /// first of kRows on, see Kernels::pack_q8. each_pair(pair) is called before every eight columns, to fetch what comes next.
@@ -119,7 +119,7 @@ FOVEA_LANES std::size_t ahead_of(const Block<Q, kPanels>& b, std::size_t i) {
 /// Registers are for the integer sums: the more there are, the less the adders wait. A float sum is touched once for
 /// eight integer products and stays in memory.
 template<std::uint32_t kRows, Fetch kFetch, class Q, std::uint32_t kPanels>
-requires(is_quantized(Q::kType)) void block_product(const Block<Q, kPanels>& b) {
+requires(is_quantized(Q::kType)) void microkernel(const Block<Q, kPanels>& b) {
     alignas(64) float sums[kRows * kPanels * kLanes];
     float* sum = sums;
     for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sum + i * kLanes);

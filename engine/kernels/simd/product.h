@@ -15,8 +15,8 @@ namespace {
 /// Panels to take at once with so many rows: as many as leave every sum in a register.
 template<class Shape = Tiling>
 [[nodiscard]] constexpr std::uint32_t panels_for(std::uint32_t n_rows) {
-    std::uint32_t n = Shape::kStreams;
-    while (n > 1 && n * n_rows > Shape::kSums) n /= 2;
+    std::uint32_t n = Shape::kMostPanels;
+    while (n > 1 && n * n_rows > Shape::kLiveSums) n /= 2;
     return n;
 }
 
@@ -33,7 +33,7 @@ FOVEA_LANES void accumulate(F32x16 (&sum)[kRows][kPanels], const W* const (&weig
         F32x16 column[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             column[p] = load(weight[p] + col * weight_stride);
-            if (kRows > 1 && (kRows + 1) * kPanels <= Tiling::kHeld) keep(column[p]);
+            if (kRows > 1 && (kRows + 1) * kPanels <= Tiling::kLiveVectors) keep(column[p]);
         }
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             const float x = operand[col * operand_stride + r * kRowStride];
@@ -101,7 +101,7 @@ FOVEA_LANES void store_totals(const float* sum, const RowTile* tiles, std::uint3
 }
 
 template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
-void block_product(const Block<W, kPanels>& b) {
+void microkernel(const Block<W, kPanels>& b) {
     F32x16 sum[kRows][kPanels];
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) sum[r][p] = splat(0.0f);

@@ -34,8 +34,8 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
 
 struct QuantTiling {
     static constexpr std::uint32_t kRows = 6;
-    static constexpr std::uint32_t kSums = 6;
-    static constexpr std::uint32_t kStreams = 4;
+    static constexpr std::uint32_t kLiveSums = 6;
+    static constexpr std::uint32_t kMostPanels = 4;
     static constexpr std::size_t kOperandBytes = 256 << 10;
 #if defined(__ARM_FEATURE_MATMUL_INT8)
     static constexpr bool kPairs = true;
@@ -109,8 +109,8 @@ FOVEA_LANES void part(Dot& a, Dot& b) {
 
 struct QuantTiling {
     static constexpr std::uint32_t kRows = 2;
-    static constexpr std::uint32_t kSums = 2;
-    static constexpr std::uint32_t kStreams = 2;
+    static constexpr std::uint32_t kLiveSums = 2;
+    static constexpr std::uint32_t kMostPanels = 2;
     static constexpr std::size_t kOperandBytes = 256 << 10;
     static constexpr bool kPairs = false;
 };

@@ -6,7 +6,7 @@
 //   pairs(u, x)            the same products by twos, as int16, saturated
 //   widened(p)             sums of int16 by twos
 //   add16, add32(a, b)     by int16, int32
-//   magnitudes(w), turned(x, w)   |w|; x·sign(w), where w is not 0
+//   magnitudes(w), apply_sign(x, w)   |w|; x·sign(w), where w is not 0
 //   to_float(sum)          sixteen int32 as floats
 #pragma once
 #include "lanes.h"
@@ -18,9 +18,9 @@ namespace {
 
 /// Tile shapes, by measurement.
 struct QuantTiling {
-    static constexpr std::uint32_t kRows = 12;    // rows of an operand at once
-    static constexpr std::uint32_t kSums = 24;    // rows·panels at once: as many integer sums are in registers
-    static constexpr std::uint32_t kStreams = 8;  // panels at once with a single row
+    static constexpr std::uint32_t kRows = 12;       // rows of an operand at once
+    static constexpr std::uint32_t kLiveSums = 24;   // rows·panels at once: as many integer sums are in registers
+    static constexpr std::uint32_t kMostPanels = 8;  // panels at once with a single row
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together
     static constexpr bool kPairs = false;
 };
@@ -37,7 +37,7 @@ FOVEA_LANES Bytes widened(Bytes p) { return _mm512_madd_epi16(p, _mm512_set1_epi
 FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return _mm512_add_epi16(a, b); }
 FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return _mm512_add_epi32(a, b); }
 FOVEA_LANES Bytes magnitudes(Bytes w) { return _mm512_abs_epi8(w); }
-FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
+FOVEA_LANES Bytes apply_sign(Bytes x, Bytes w) {
     return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
 }
 FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm512_cvtepi32_ps(sum)}; }
@@ -52,8 +52,8 @@ FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32
 
 struct QuantTiling {
     static constexpr std::uint32_t kRows = 6;
-    static constexpr std::uint32_t kSums = 6;
-    static constexpr std::uint32_t kStreams = 4;
+    static constexpr std::uint32_t kLiveSums = 6;
+    static constexpr std::uint32_t kMostPanels = 4;
     static constexpr std::size_t kOperandBytes = 256 << 10;
     static constexpr bool kPairs = false;
 };
@@ -90,7 +90,7 @@ FOVEA_LANES Bytes widened(Bytes p) {
 FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return {_mm256_add_epi16(a.low, b.low), _mm256_add_epi16(a.high, b.high)}; }
 FOVEA_LANES Bytes add32(Bytes a, Bytes b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
 FOVEA_LANES Bytes magnitudes(Bytes w) { return {_mm256_abs_epi8(w.low), _mm256_abs_epi8(w.high)}; }
-FOVEA_LANES Bytes turned(Bytes x, Bytes w) {
+FOVEA_LANES Bytes apply_sign(Bytes x, Bytes w) {
     return {_mm256_sign_epi8(x.low, w.low), _mm256_sign_epi8(x.high, w.high)};
 }
 FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm256_cvtepi32_ps(sum.low), _mm256_cvtepi32_ps(sum.high)}; }
@@ -134,7 +134,7 @@ FOVEA_LANES Bytes begin_sum(const std::byte*) { return Bytes{}; }
 template<Type kType>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
     if constexpr (kType == Type::q4) return add16(sum, pairs(cell, four(x)));
-    return add32(sum, widened(pairs(magnitudes(cell), turned(four(x), cell))));
+    return add32(sum, widened(pairs(magnitudes(cell), apply_sign(four(x), cell))));
 }
 template<Type kType>
 FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {

@@ -84,7 +84,7 @@ TEST_CASE("every half is the same float on every instruction set") {
                                .bias = nullptr,
                                .out = out,
                                .out_stride = kHalves,
-                               .finish = Finish::store,
+                               .epilogue = Epilogue::store,
                                .activation = Activation::none,
                                .canonical = true});
         };
@@ -112,10 +112,10 @@ TEST_CASE("fused multiply-add, gates and residual sums over a grid of three floa
     }
     for (std::size_t k = 0; k < b.size(); ++k) rows[k * kLanes] = 1.0f, rows[k * kLanes + 1] = b[k];
     std::size_t n = 0;
-    for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+    for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
         for (const Activation activation : {Activation::none, Activation::relu, Activation::silu}) {
-            if (finish == Finish::add && activation != Activation::none) continue;
-            const std::size_t n_out = finish == Finish::gate ? n_rows / 2 : n_rows;
+            if (epilogue == Epilogue::add && activation != Activation::none) continue;
+            const std::size_t n_out = epilogue == Epilogue::gate ? n_rows / 2 : n_rows;
             n += compare(n_out * b.size(), false, [&](const Kernels& k, float* out) {
                 for (std::size_t i = 0; i < n_out * b.size(); ++i) out[i] = b[i % b.size()];
                 for (std::uint32_t row = 0; row < b.size(); row += kRowBlock)
@@ -131,7 +131,7 @@ TEST_CASE("fused multiply-add, gates and residual sums over a grid of three floa
                                         .bias = nullptr,
                                         .out = out,
                                         .out_stride = n_out,
-                                        .finish = finish,
+                                        .epilogue = epilogue,
                                         .activation = activation,
                                         .canonical = true});
             });
@@ -169,7 +169,7 @@ TEST_CASE("divisions, merges, rotations, soft caps and norms over a grid of floa
                 std::copy(l_now.begin(), l_now.end(), out + o.size() + kRowBlock);
             });
         }
-    // Pairs turned by any "sine" and "cosine".
+    // Pairs apply_sign by any "sine" and "cosine".
     Floats pairs, cosines(2 * few.size() * few.size()), sines(cosines.size());
     for (const float x0 : few)
         for (const float x1 : few) pairs.insert(pairs.end(), {x0, x1});

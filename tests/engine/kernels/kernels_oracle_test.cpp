@@ -46,7 +46,7 @@ Bounded activate(Activation f, Bounded x) {
 
 /// One output of a matmul, or what was there before where the call does not compute it.
 Bounded expected(const MatmulCase& c, const MatmulRun& run, std::uint32_t row, std::uint32_t i) {
-    const std::uint32_t step = c.finish == Finish::gate ? 2 : 1;
+    const std::uint32_t step = c.epilogue == Epilogue::gate ? 2 : 1;
     const std::uint32_t panel = i / kLanes * step;
     const double before = run.before()[row * run.out_stride() + i];
     if (panel < run.panel_begin() || panel >= run.panel_end()) return {before, 0};
@@ -60,12 +60,12 @@ Bounded expected(const MatmulCase& c, const MatmulRun& run, std::uint32_t row, s
         return Bounded{y.value, y.error + roundings(1) * (std::abs(y.value) + y.error)};
     };
     const Bounded y = product(panel);
-    if (c.finish == Finish::add) {
+    if (c.epilogue == Epilogue::add) {
         const double sum = before + y.value;
         return {sum, y.error + roundings(1) * (std::abs(sum) + y.error)};
     }
     const Bounded a = activate(c.activation, y);
-    if (c.finish == Finish::store) return a;
+    if (c.epilogue == Epilogue::store) return a;
     const Bounded up = product(panel + 1);
     const double value = a.value * up.value;
     const double error = a.error * std::abs(up.value) + up.error * std::abs(a.value) + a.error * up.error;
@@ -95,15 +95,15 @@ TEST_CASE("scalar matmul: within the bound of its roundings") {
     for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
         for (const std::uint32_t n_cols : {1u, 2u, 100u, 512u, 513u, 1300u})
             check({.n_rows = 35, .n_cols = n_cols, .seq_len = 3}, type, ++seed);
-        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+        for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
             for (const Activation f :
                  {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
                 for (const bool bias : {false, true})
                     check({.n_rows = 50,
                            .n_cols = 30,
                            .seq_len = 14,
-                           .finish = finish,
-                           .activation = finish == Finish::add ? Activation::none : f,
+                           .epilogue = epilogue,
+                           .activation = epilogue == Epilogue::add ? Activation::none : f,
                            .bias = bias,
                            .skip_front = 1,
                            .skip_back = 1,
@@ -130,7 +130,7 @@ TEST_CASE("scalar matmul: columns are summed in blocks of 512") {
                                                    .bias = nullptr,
                                                    .out = out.data(),
                                                    .out_stride = 1,
-                                                   .finish = Finish::store,
+                                                   .epilogue = Epilogue::store,
                                                    .activation = Activation::none,
                                                    .canonical = true});
         return out[0];
@@ -142,7 +142,7 @@ TEST_CASE("scalar matmul: columns are summed in blocks of 512") {
 }
 
 TEST_CASE("scalar matmul: NaN is stored as 0x7fc00000 where that is asked for") {
-    const MatmulCase c{.n_rows = 33, .n_cols = 5, .seq_len = 13, .finish = Finish::add, .fill = Fill::hostile};
+    const MatmulCase c{.n_rows = 33, .n_cols = 5, .seq_len = 13, .epilogue = Epilogue::add, .fill = Fill::hostile};
     const Guarded<float> out = MatmulRun(c, Type::f32).run(kernels_scalar);
     int n_nan = 0;
     for (const float y : out) {

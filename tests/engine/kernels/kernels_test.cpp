@@ -55,7 +55,7 @@ Guarded<float> copy_of(const Guarded<float>& x, Flush flush) {
 std::string words(const MatmulCase& c, Type type) {
     const auto n = [](auto x) { return std::to_string(static_cast<unsigned>(x)); };
     return "type " + n(type) + ", " + n(c.n_rows) + " rows, " + n(c.n_cols) + " cols, seq_len " + n(c.seq_len) +
-           ", finish " + n(c.finish) + ", activation " + n(c.activation) + ", bias " + n(c.bias) + ", canonical " +
+           ", finish " + n(c.epilogue) + ", activation " + n(c.activation) + ", bias " + n(c.bias) + ", canonical " +
            n(c.canonical) + ", skip " + n(c.skip_front) + " and " + n(c.skip_back) + ", fill " + n(c.fill);
 }
 
@@ -89,18 +89,18 @@ void check_matmul(const Kernels& k) {
             check_matmul(k, {.n_rows = 72, .n_cols = 601 + seq_len, .seq_len = seq_len, .bias = true}, type, ++seed);
         check_matmul(k, {.n_rows = 40, .n_cols = 150, .seq_len = 205, .extra_stride = 1}, type, ++seed);
         // Every way to finish.
-        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+        for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
             for (const Activation activation : kActivations)
                 for (const bool bias : {false, true})
                     for (const Fill fill : kFills) {
-                        if (finish == Finish::add && activation != Activation::none) continue;
+                        if (epilogue == Epilogue::add && activation != Activation::none) continue;
                         for (const std::uint32_t seq_len : {1u, 14u})
                             for (const bool canonical : {false, true})
                                 check_matmul(k,
                                              {.n_rows = 77,
                                               .n_cols = 50,
                                               .seq_len = seq_len,
-                                              .finish = finish,
+                                              .epilogue = epilogue,
                                               .activation = activation,
                                               .bias = bias,
                                               .canonical = canonical,
@@ -109,14 +109,14 @@ void check_matmul(const Kernels& k) {
                                              type, ++seed);
                     }
         // What several threads, each with panels of its own, are given.
-        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+        for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
             for (std::uint32_t front = 0; front <= 9; ++front)
                 for (std::uint32_t back = 0; back <= 9 - front; ++back)
                     check_matmul(k,
                                  {.n_rows = 16 * 10 - 3,
                                   .n_cols = 20,
                                   .seq_len = 1 + 5 * (front % 3),
-                                  .finish = finish,
+                                  .epilogue = epilogue,
                                   .bias = true,
                                   .skip_front = front,
                                   .skip_back = back},

@@ -36,14 +36,14 @@ Guarded<float> random_floats(std::size_t n, std::uint32_t seed) {
 
 void hash_types(Hash& h, std::initializer_list<Type> types) {
     for (const Type type : types)
-        for (const Finish finish : {Finish::store, Finish::add, Finish::gate})
+        for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
             for (const Activation f :
                  {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
                 const MatmulCase c{.n_rows = 40,
                                    .n_cols = 1100,
                                    .seq_len = 14,
-                                   .finish = finish,
-                                   .activation = finish == Finish::add ? Activation::none : f,
+                                   .epilogue = epilogue,
+                                   .activation = epilogue == Epilogue::add ? Activation::none : f,
                                    .bias = true,
                                    .fill = Fill::wide};
                 h.add(MatmulRun(c, type).run(kernels_scalar));

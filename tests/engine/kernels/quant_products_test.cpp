@@ -55,7 +55,7 @@ TEST_CASE("matmul_q8, matmul_q4: the bits of exact arithmetic in the promised or
                                      .bias = nullptr,
                                      .out = got.data(),
                                      .out_stride = out.shape[1],
-                                     .finish = Finish::store,
+                                     .epilogue = Epilogue::store,
                                      .activation = Activation::none,
                                      .canonical = true});
             CHECK(same_bits(want, got));

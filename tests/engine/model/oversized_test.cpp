@@ -31,16 +31,18 @@ bool has_addresses(std::uint64_t bytes) {
 
 TEST_CASE("oversized: numbers") {
     check_refused({"run", "-p", "x", "--context", "4294967295"}, 1,
-                  "want at most demo's 256 positions, had 4294967295");
-    check_refused({"run", "-p", "x", "--context", "4294967296"}, 2, "from 1 to 4294967295, had 4294967296");
-    check_refused({"run", "-p", "x", "--context", std::string(3000, '9')}, 2, "--context, want a whole number");
-    check_refused({"run", "-p", "x", "-n", "4294967295"}, 2, "-n, want a whole number from 0 to 4294967294");
-    check_refused({"run", "-p", "x", "-n", "4294967294"}, 1, "prompt and new tokens, want at most 256 positions");
-    check_refused({"run", "-p", "x", "--threads", "4294967295"}, 2, "from 1 to 256, had 4294967295");
-    check_refused({"plan", "--preset", "demo", "--batch", "4294967295"}, 1, "want 256 tokens together at most");
-    check_refused({"plan", "--preset", "demo", "--batch", "99999999999999999999"}, 2, "--batch, want a whole number");
+                  "expected at most demo's 256 positions, got 4294967295");
+    check_refused({"run", "-p", "x", "--context", "4294967296"}, 2,
+                  "--context: expected 1 to 4294967295, got 4294967296");
+    check_refused({"run", "-p", "x", "--context", std::string(3000, '9')}, 2,
+                  "--context: expected 1 to 4294967295, got 9999");
+    check_refused({"run", "-p", "x", "-n", "4294967295"}, 2, "-n: expected 0 to 4294967294, got 429496729");
+    check_refused({"run", "-p", "x", "-n", "4294967296"}, 2, "-n: expected 0 to 4294967294, got 429496729");
+    check_refused({"run", "-p", "x", "--threads", "4294967295"}, 2, "--threads: expected 1 to 256, got 4294967295");
+    check_refused({"plan", "--preset", "demo", "--batch", "4294967295"}, 1, "tokens together: expected at most 256");
+    check_refused({"plan", "--preset", "demo", "--batch", "99999999999999999999"}, 2, "--batch: expected 1 to ");
     check_refused({"bench", "--preset", "demo", "-p", "4294967295", "-n", "4294967295"}, 1,
-                  "want at most 256 positions");
+                  "expected at most 256 positions");
 }
 
 TEST_CASE("oversized: a text of 10 MB") {
@@ -57,7 +59,7 @@ TEST_CASE("oversized: a text of 10 MB") {
     const Status full = forward(running.session, tokens, {});
     CHECK(full.code == Code::context_full);
     CHECK(running.session.kv_len() == 0);
-    check_refused({"run", "-p", text.substr(0, 100'000)}, 1, "prompt and new tokens, want at most 256 positions, had ");
+    check_refused({"run", "-p", text.substr(0, 100'000)}, 1, "prompt: expected at most 255 tokens, ");
 }
 
 TEST_CASE("oversized: files of 3 TB") {
@@ -75,17 +77,18 @@ TEST_CASE("oversized: files of 3 TB") {
         return;
     }
     for (const char* verb : {"inspect", "plan", "certify"})
-        check_refused({verb, in("huge")}, 1, "huge: first bytes, want a Fovea file's, had another file's");
-    check_refused({"run", in("huge"), "-p", "x"}, 1, "huge: first bytes, want a Fovea file's");
-    check_refused({"run", "-p", "x", "--session", in("huge")}, 1, "huge: want a saved session");
-    check_refused({"attend", "--query", in("huge"), "-o", out}, 1, "huge: first bytes, want an .npy file's");
-    check_refused({"logits", demo.path, "--tokens", in("huge")}, 2, "--tokens, want a whole number");
-    check_refused({"eval", demo.path, "--text", in("huge")}, 1, "huge: text, want at most 67,108,864 bytes, had more");
+        check_refused({verb, in("huge")}, 1, "huge: expected a Fovea file, got another kind");
+    check_refused({"run", in("huge"), "-p", "x"}, 1, "huge: expected a Fovea file");
+    check_refused({"run", "-p", "x", "--session", in("huge")}, 1, "huge: expected a saved session");
+    check_refused({"attend", "--query", in("huge"), "-o", out}, 1, "huge: expected an .npy file, got another kind");
+    check_refused({"logits", demo.path, "--tokens", in("huge")}, 2, "--tokens: expected a whole number");
+    check_refused({"eval", demo.path, "--text", in("huge")}, 1,
+                  "huge: text: expected at most 67,108,864 bytes, got more");
     const auto converts = [&](const std::string& source, const std::string& words) {
         check_refused({"convert", source, "-o", out}, 1, words);
         CHECK_FALSE(fs::exists(out));
     };
-    converts(in("huge"), "huge: header, read as a llama2.c checkpoint: dim: want a number from 1");
+    converts(in("huge"), "huge: header, read as a llama2.c checkpoint: dim: expected a number from 1");
     REQUIRE(make_huge(folder / "m.gguf", std::string("GGUF\3\0\0\0", 8).append(16, '\xff')));
     converts(in("m.gguf"), "m.gguf: ");
     fs::create_directory(folder / "m");
@@ -94,7 +97,7 @@ TEST_CASE("oversized: files of 3 TB") {
     REQUIRE(make_huge(folder / "m/model.safetensors", std::string("\0\0\0\0\0\0\0\1", 8) + "{}"));
     converts(in("m"), "model.safetensors: ");
     REQUIRE(make_huge(folder / "m/config.json", "{}"));
-    converts(in("m"), "config.json: want at most 4194304 bytes, have 3298534883328");
+    converts(in("m"), "config.json: expected at most 4194304 bytes, got 3298534883328");
     REQUIRE(make_huge(folder / "tokenizer.json", "{}"));
     check_refused({"convert", model.string(), "--tokenizer", in("tokenizer.json"), "-o", out}, 1, "tokenizer.json: ");
 
@@ -106,7 +109,7 @@ TEST_CASE("oversized: files of 3 TB") {
     const std::string path = in("large.fovea");
     write_text(path, {reinterpret_cast<const char*>(head.bytes.data()), head.bytes.size()});
     fs::resize_file(path, head.bytes.size() + head.weights_bytes - 1);
-    check_refused({"plan", path}, 1, "large.fovea: truncated: want ");
+    check_refused({"plan", path}, 1, "large.fovea: truncated: bytes of the file: expected ");
     fs::resize_file(path, head.bytes.size() + head.weights_bytes);
     CHECK(contains(output_of({"plan", path, "--context", "16"}), "arena"));
 }

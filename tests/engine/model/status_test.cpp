@@ -23,16 +23,16 @@ std::string line(const Status& status) {
 
 TEST_CASE("status: what was wanted and what was had") {
     CHECK(line({Code::arena_too_small, "arena bytes", 1843200, 1048576}) ==
-          "arena too small: want 1843200 arena bytes, have 1048576");
+          "arena too small: arena bytes: expected 1843200, got 1048576");
     CHECK(line({Code::section_missing, "tokenizer", 0, 0}) == "section missing: tokenizer");
     CHECK(line({Code::io_error, "open", 0, 2}) == "input or output failed: open, system error 2");
     CHECK(line({Code::bad_magic, "", 0, 0}) == "not a Fovea file");
-    CHECK(line({Code::truncated, "", 64, 0}) == "truncated: want 64, have 0");
-    CHECK(line({Code::truncated, nullptr, 64, 0}) == "truncated: want 64, have 0");
+    CHECK(line({Code::truncated, "", 64, 0}) == "truncated: expected 64, got 0");
+    CHECK(line({Code::truncated, nullptr, 64, 0}) == "truncated: expected 64, got 0");
     CHECK(line({}) == "ok");
     constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
     CHECK(line({Code::bad_shape, "logits", kMax, kMax}) ==
-          "bad shape: want 18446744073709551615 logits, have 18446744073709551615");
+          "bad shape: logits: expected 18446744073709551615, got 18446744073709551615");
 }
 
 TEST_CASE("status: every code has a name of its own, and numbers that are no code have one too") {

@@ -231,19 +231,20 @@ TEST_CASE("attend: sequences in another order give their results in that order")
         const Arrays a(c, ++seed);
         CAPTURE(seed);
         const Ran want = run(a, a.input());
-        Arrays turned = a;  // each sequence becomes the next, the last the first
+        Arrays apply_sign = a;  // each sequence becomes the next, the last the first
         const auto turn = [&](auto& x) {
             if (!x.empty())
                 std::rotate(x.begin(), x.end() - static_cast<std::ptrdiff_t>(x.size() / c.n_sequences), x.end());
         };
-        for (auto* x : {&turned.query, &turned.key, &turned.value, &turned.past_key, &turned.past_value, &turned.added})
+        for (auto* x : {&apply_sign.query, &apply_sign.key, &apply_sign.value, &apply_sign.past_key,
+                        &apply_sign.past_value, &apply_sign.added})
             turn(*x);
-        turn(turned.padding);
-        turn(turned.lengths);
+        turn(apply_sign.padding);
+        turn(apply_sign.lengths);
         Ran expected = want;
         turn(expected.out);
         turn(expected.weights);
-        const Ran got = run(turned, turned.input(), 2);
+        const Ran got = run(apply_sign, apply_sign.input(), 2);
         CHECK(same(expected.out, got.out));
         CHECK(same(expected.weights, got.weights));
     }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -26,19 +27,20 @@ Sampler sampler_with(const SamplerOptions& options) {
     return sampler;
 }
 
-Token draw(Sampler& sampler, const std::vector<float>& logits, const std::vector<Token>& recent = {}) {
+Token draw(const Sampler& sampler, const std::vector<float>& logits, const std::vector<Token>& recent = {},
+           std::uint32_t pos = 0) {
     std::vector<Candidate> scratch(logits.size());
     Token token = Token(-1);
-    REQUIRE(sample(sampler, logits, recent, scratch, token).ok());
+    REQUIRE(sample(sampler, pos, logits, recent, scratch, token).ok());
     return token;
 }
 
 /// How often each id comes in n draws.
 std::vector<int> count(const SamplerOptions& options, const std::vector<float>& logits, int n,
                        const std::vector<Token>& recent = {}) {
-    Sampler sampler = sampler_with(options);
+    const Sampler sampler = sampler_with(options);
     std::vector<int> counts(logits.size());
-    for (int i = 0; i < n; ++i) ++counts[draw(sampler, logits, recent)];
+    for (int i = 0; i < n; ++i) ++counts[draw(sampler, logits, recent, static_cast<std::uint32_t>(i))];
     return counts;
 }
 
@@ -52,14 +54,13 @@ bool fits(const std::vector<int>& counts, const std::vector<double>& probability
 }
 
 TEST_CASE("sampler: greedy takes the highest, the lowest id of equals") {
-    Sampler greedy = sampler_with({});
+    const Sampler greedy = sampler_with({});
     CHECK(draw(greedy, {1, 3, 2}) == 1);
     CHECK(draw(greedy, {1, 3, 3}) == 1);
     CHECK(draw(greedy, {-kInf, -5}) == 1);
     CHECK(draw(greedy, {0, kInf, kInf}) == 1);
     CHECK(draw(greedy, {-0.0f, 0.0f}) == 0);
     CHECK(draw(greedy, {7}) == 0);
-    CHECK(greedy.random_state == sampler_with({}).random_state);
 }
 
 TEST_CASE("sampler: probabilities are those of softmax at the temperature") {
@@ -92,7 +93,7 @@ TEST_CASE("sampler: top-k, then top-p, then min-p") {
 }
 
 TEST_CASE("sampler: repeated tokens lose, once each, whatever their sign") {
-    Sampler greedy = sampler_with({.repeat_penalty = 2});
+    const Sampler greedy = sampler_with({.repeat_penalty = 2});
     CHECK(draw(greedy, {4, 3, 1}) == 0);
     CHECK(draw(greedy, {4, 3, 1}, {0}) == 1);
     CHECK(draw(greedy, {4, 1.5f, 1}, {0, 0, 0}) == 0);  // halved once: 2
@@ -128,11 +129,9 @@ TEST_CASE("sampler: bad logits are refused and choose nothing") {
             Sampler sampler = sampler_with({.temperature = temperature, .repeat_penalty = penalty});
             const auto code = [&](std::vector<float> logits, std::size_t n_scratch) {
                 std::vector<Candidate> scratch(n_scratch);
-                const std::uint64_t state = sampler.random_state;
                 Token token = 77;
-                const Code result = sample(sampler, logits, {}, scratch, token).code;
+                const Code result = sample(sampler, 0, logits, {}, scratch, token).code;
                 CHECK(token == 77);
-                CHECK(sampler.random_state == state);
                 return result;
             };
             CHECK(code({}, 0) == Code::bad_shape);
@@ -143,6 +142,28 @@ TEST_CASE("sampler: bad logits are refused and choose nothing") {
             sampler.options.min_p = 2;  // past make_sampler
             CHECK(code({1, 2}, 2) == Code::bad_argument);
         }
+}
+
+TEST_CASE("sampler: what a mask forbids is not chosen, and a mask that forbids all is refused") {
+    const std::vector<float> logits{4, 3, 2, kNaN};
+    std::vector<Candidate> scratch(4);
+    for (const float temperature : {0.0f, 1.0f}) {
+        const Sampler sampler = sampler_with({.temperature = temperature});
+        const auto with = [&](std::vector<std::uint32_t> allowed, Token& token) {
+            return sample(sampler, 0, logits, {}, scratch, token, allowed);
+        };
+        Token token = 77;
+        for (const Token only : {0u, 1u, 2u}) {
+            CHECK(with({1u << only}, token).ok());
+            CHECK(token == only);
+        }
+        token = 77;
+        CHECK(with({0xfffffff0u}, token).code == Code::bad_argument);  // bits past the vocabulary allow nothing
+        CHECK(std::string(with({0}, token).what) == "allowed tokens at least");
+        CHECK(with({1, 1}, token).code == Code::bad_shape);
+        CHECK(with({8}, token).code == Code::bad_argument);  // the NaN
+        CHECK(token == 77);
+    }
 }
 
 // ---- the same as sorting everything --------------------------------------------------------------------------------
@@ -207,20 +228,34 @@ TEST_CASE("sampler: the same token as from a full sort, ties included") {
                                      .min_p = pick(0.0f, 0.0f, 0.05f, 0.5f),
                                      .seed = random()};
         CAPTURE(round);
-        Sampler sampler = sampler_with(options);
-        // PCG32's output function (O'Neill 2014, section 6.3), 24 bits of it.
-        const std::uint64_t s = sampler.random_state;
+        const Sampler sampler = sampler_with(options);
+        const std::uint32_t pos = random() % 3000;
+        // PCG32 step by step up to the position, and its output function (O'Neill 2014, section 6.3), 24 bits of it.
+        std::uint64_t s = sampler.random_state;
+        for (std::uint32_t i = 0; i < pos; ++i) s = s * 6364136223846793005u + 1442695040888963407u;
         const auto mixed = static_cast<std::uint32_t>((s ^ (s >> 18)) >> 27);
         const float uniform = static_cast<float>(std::rotr(mixed, static_cast<int>(s >> 59)) >> 8) / 16777216.0f;
-        REQUIRE(draw(sampler, logits) == sort_and_draw(options, candidates, uniform));
-        CHECK(sampler.random_state == s * 6364136223846793005u + 1442695040888963407u);
+        REQUIRE(draw(sampler, logits, {}, pos) == sort_and_draw(options, candidates, uniform));
+        // A mask is as logits of -inf, whatever the order of the checks.
+        std::vector<std::uint32_t> allowed((logits.size() + 31) / 32);
+        for (std::uint32_t& word : allowed) word = random() | random();
+        allowed[0] |= 1;
+        std::vector<float> masked = logits;
+        for (std::size_t i = 0; i < masked.size(); ++i)
+            if (!(allowed[i / 32] >> i % 32 & 1)) masked[i] = -kInf;
+        std::vector<Candidate> scratch(logits.size());
+        const std::vector<Token> recent{0, static_cast<Token>(random() % logits.size())};
+        Token token = Token(-1);
+        REQUIRE(sample(sampler, pos, logits, recent, scratch, token, allowed).ok());
+        CHECK(token == draw(sampler, masked, recent, pos));
     }
 }
 
 TEST_CASE("sampler: one seed gives one text, on every machine and in any host's rounding mode") {
     const auto hash = [] {
         std::uint32_t h = 2166136261u, noise = 1;  // FNV-1a; logits from a linear congruence, exact everywhere
-        Sampler sampler = sampler_with({.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 2024});
+        const Sampler sampler =
+            sampler_with({.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 2024});
         std::vector<float> logits(1000);
         std::vector<Token> recent;
         for (int i = 0; i < 200; ++i) {
@@ -228,7 +263,7 @@ TEST_CASE("sampler: one seed gives one text, on every machine and in any host's 
                 noise = noise * 1664525u + 1013904223u;
                 logit = static_cast<float>(static_cast<std::int32_t>(noise) >> 8) * 0x1p-20f;  // 24 bits, from -8 to 8
             }
-            recent.push_back(draw(sampler, logits, recent));
+            recent.push_back(draw(sampler, logits, recent, static_cast<std::uint32_t>(i)));
             h = (h ^ recent.back()) * 16777619u;
         }
         return h;
@@ -247,10 +282,10 @@ TEST_CASE("sampler: logits are read only, and nothing past scratch is touched") 
     std::vector<float> logits{3, 1, 2, 5};
     const std::vector<float> before = logits;
     std::vector<Candidate> scratch(5, Candidate{-123.0f, 99});
-    Sampler sampler = sampler_with({.temperature = 1, .top_k = 2, .repeat_penalty = 1.5f});
+    const Sampler sampler = sampler_with({.temperature = 1, .top_k = 2, .repeat_penalty = 1.5f});
     const std::vector<Token> recent{3};
     Token token = 0;
-    REQUIRE(sample(sampler, logits, recent, std::span(scratch).first(4), token).ok());
+    REQUIRE(sample(sampler, 0, logits, recent, std::span(scratch).first(4), token).ok());
     CHECK(logits == before);
     CHECK(scratch[4].logit == -123.0f);
     CHECK(scratch[4].id == 99);

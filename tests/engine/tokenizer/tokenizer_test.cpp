@@ -253,10 +253,10 @@ TEST_CASE("a vocab.txt gives the section of the tokenizer.json that says the sam
                         Refusal);
     }
     CHECK_THROWS_WITH(tokenizer_section_from_vocab_txt(std::string_view("[UNK]\na\n"), "vocab.txt", "", {}),
-                      "vocab.txt: want the token [CLS], have none");
+                      "vocab.txt: expected the token [CLS], got none");
     CHECK_THROWS_WITH(
         tokenizer_section_from_vocab_txt(std::string_view("[UNK]\n[CLS]\n[SEP]\n\xff"), "vocab.txt", "", {}),
-        "vocab.txt: want UTF-8, have other bytes");
+        "vocab.txt: expected UTF-8, got other bytes");
     std::filesystem::remove(config);
 }
 

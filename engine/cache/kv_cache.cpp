@@ -154,7 +154,7 @@ void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept
 Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept {
     want_pages(pool, slot, n);
     if (pool.n_wanted > pool.n_free) {
-        const Status full{Code::pool_full, "free pages", pool.n_wanted, pool.n_free};
+        const Status full{Code::pool_full, "free pages at least", pool.n_wanted, pool.n_free};
         forget_want(pool, slot);
         return full;
     }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "fovea/checksum.h"
-#include "fovea/session.h"
-#include "workspace.h"
+#include "fovea/workspace.h"
+#include "kv_cache.h"
 
 namespace fovea {
 namespace {
@@ -79,15 +79,15 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
 [[nodiscard]] Status check_header(const PoolState& pool, const SavedHeader& had) noexcept {
     const SavedHeader want(pool, 0);
     const Status differences[] = {
-        {Code::session_mismatch, "as a saved session's first eight bytes", want.magic, had.magic},
-        {Code::version_unsupported, "as a saved session's version", want.version, had.version},
-        {Code::session_mismatch, "as its numerics version", want.numerics_version, had.numerics_version},
-        {Code::session_mismatch, "as its model's fingerprint", want.fingerprint, had.fingerprint},
-        {Code::session_mismatch, "as the number of its cache's type", want.kv_type, had.kv_type}};
+        {Code::session_mismatch, "first eight bytes of a saved session", want.magic, had.magic},
+        {Code::version_unsupported, "version of a saved session", want.version, had.version},
+        {Code::session_mismatch, "numerics version of a saved session", want.numerics_version, had.numerics_version},
+        {Code::session_mismatch, "fingerprint of a saved session's model", want.fingerprint, had.fingerprint},
+        {Code::session_mismatch, "number of a saved session's cache type", want.kv_type, had.kv_type}};
     for (const Status& d : differences)
         if (d.had != d.wanted) return d;
     if (had.kv_len > pool.limits.max_kv_len)
-        return {Code::context_full, "positions", had.kv_len, pool.limits.max_kv_len};
+        return {Code::context_full, "room for positions at least", had.kv_len, pool.limits.max_kv_len};
     return {};
 }
 
@@ -98,7 +98,7 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
     std::uint32_t n_free = pool.n_free;
     for (std::uint32_t i = 0; i < pool.slots[slot].n_pages; ++i) n_free += pool.n_users[pool.table(slot)[i]] == 1;
     const std::uint32_t n_wanted = (kv_len + pool.limits.page_len - 1) / pool.limits.page_len;
-    if (n_wanted > n_free) return {Code::pool_full, "free pages", n_wanted, n_free};
+    if (n_wanted > n_free) return {Code::pool_full, "free pages at least", n_wanted, n_free};
     shorten(pool, slot, 0);
     return grow(pool, slot, kv_len);
 }

@@ -3,8 +3,9 @@
 
 #include <new>
 
+#include "../model/arena.h"
+#include "../model/model.h"
 #include "kv_cache.h"
-#include "workspace.h"
 
 namespace fovea {
 namespace {

@@ -1,0 +1,188 @@
+// Generators: their memory, and how a text begins.
+#include <cstring>
+#include <new>
+
+#include "../cache/kv_cache.h"
+#include "../model/arena.h"
+#include "../run/workspace.h"
+#include "generator_state.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
+
+[[nodiscard]] Status not_made() noexcept { return {Code::bad_argument, "generator: not made", 0, 0}; }
+
+[[nodiscard]] Status lay_out_generator(const Model& model, const Tokenizer& tokenizer, const GeneratorLimits& asked,
+                                       GeneratorMap& map, GeneratorPlan& plan) noexcept {
+    const Stack& stack = model.config().decoder;
+    if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
+    GeneratorLimits limits = asked;
+    if (limits.max_tokens == 0) limits.max_tokens = stack.max_positions;
+    if (limits.max_tokens > stack.max_positions)
+        return {Code::bad_limits, "tokens of a text at most", stack.max_positions, limits.max_tokens};
+    if (limits.max_proposed > kMostProposed)
+        return {Code::bad_limits, "proposed tokens at most", kMostProposed, limits.max_proposed};
+    if (limits.max_stop_bytes > kMostStopBytes)
+        return {Code::bad_limits, "bytes of stop strings at most", kMostStopBytes, limits.max_stop_bytes};
+    plan = {.limits = limits};
+    const auto take = [&](const char* name, std::uint64_t bytes) {
+        const std::uint64_t at = plan.arena_bytes;
+        if (bytes) plan.parts[plan.n_parts++] = {name, at, bytes};
+        plan.arena_bytes += round_up(bytes, kArenaAlignment);
+        return at;
+    };
+    const std::uint64_t vocab_size = stack.vocab_size, n_rows = std::uint64_t{1} + limits.max_proposed;
+    // What is held back, then what each token of a pass adds, and the end of an unfinished character.
+    map.text_bytes = limits.max_stop_bytes + (n_rows + 1) * max_piece_bytes(tokenizer);
+    (void)take("generator", kGeneratorStateBytes);
+    map.tokens = take("tokens", limits.max_tokens * sizeof(Token));
+    map.logits = take("logits", n_rows * vocab_size * sizeof(float));
+    map.candidates = take("candidates", vocab_size * sizeof(Candidate));
+    map.mask = take("mask", (vocab_size + 31) / 32 * sizeof(std::uint32_t));
+    map.text = take("text", map.text_bytes);
+    map.stop = take("stop strings", limits.max_stop_bytes * sizeof(StopByte));
+    return {};
+}
+
+/// What start refuses.
+[[nodiscard]] Status check_start(const GeneratorState& s, std::span<const Token> prompt,
+                                 const GenerateOptions& options) noexcept {
+    const std::uint32_t room = s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens;
+    if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    if (prompt.empty()) return {Code::bad_shape, "tokens of a prompt at least", 1, 0};
+    if (prompt.size() > room) return {Code::context_full, "positions", prompt.size(), room};
+    for (const Token token : prompt)
+        if (token >= s.vocab_size)
+            return {Code::token_out_of_range, "as the largest token", s.vocab_size - std::uint64_t{1}, token};
+    if (!options.stop.empty() && !s.tokenizer.valid()) return {Code::section_missing, "tokenizer", 1, 0};
+    if (Status status = StopText::check(options.stop, s.limits.max_stop_bytes); !status.ok()) return status;
+    const Speculation& speculation = options.speculation;
+    if (speculation.n_proposed > s.limits.max_proposed)
+        return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
+    if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
+        return {Code::bad_argument, "row_cost: 0 to 100", 0, 0};
+    return check_draft(s, speculation.draft);
+}
+
+[[nodiscard]] std::uint32_t n_same(std::span<const Token> a, std::span<const Token> b) noexcept {
+    std::uint32_t n = 0;
+    while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+    return n;
+}
+
+[[nodiscard]] bool same_cache(const Cache& a, const Cache& b) noexcept {
+    return a.valid() && b.valid() && CacheAccess::pool(a) == CacheAccess::pool(b) &&
+           CacheAccess::slot(a) == CacheAccess::slot(b);
+}
+
+}  // namespace
+
+Status make_generator_plan(const Model& model, const Tokenizer& tokenizer, const GeneratorLimits& limits,
+                           GeneratorPlan& plan) noexcept {
+    GeneratorMap map;
+    return lay_out_generator(model, tokenizer, limits, map, plan);
+}
+
+Status make_generator(const Model& model, const Tokenizer& tokenizer, const Cache& cache, const GeneratorLimits& limits,
+                      std::span<std::byte> arena, Generator& generator) noexcept {
+    GeneratorMap map;
+    GeneratorPlan plan;
+    if (Status status = lay_out_generator(model, tokenizer, limits, map, plan); !status.ok()) return status;
+    if (!cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    if (CacheAccess::pool(cache)->model->bytes().data() != model.bytes().data())
+        return {Code::session_mismatch, "a cache of the generator's model", 0, 0};
+    if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;
+    const Tokenizer own_tokenizer = tokenizer;  // these may lie in the arena
+    const Cache own_cache = cache;
+    const std::size_t vocab_size = model.config().decoder.vocab_size;
+    std::byte* const base = arena.data();
+    auto* s = new (base) GeneratorState;
+    s->tokenizer = own_tokenizer;
+    s->cache = own_cache;
+    s->limits = plan.limits;
+    s->vocab_size = static_cast<std::uint32_t>(vocab_size);
+    s->text = reinterpret_cast<Token*>(base + map.tokens);
+    s->logits = {reinterpret_cast<float*>(base + map.logits), (std::size_t{1} + plan.limits.max_proposed) * vocab_size};
+    s->candidates = {reinterpret_cast<Candidate*>(base + map.candidates), vocab_size};
+    s->mask = {reinterpret_cast<std::uint32_t*>(base + map.mask), (vocab_size + 31) / 32};
+    s->bytes = {reinterpret_cast<char*>(base + map.text), static_cast<std::size_t>(map.text_bytes)};
+    s->stop = StopText({reinterpret_cast<StopByte*>(base + map.stop), plan.limits.max_stop_bytes});
+    GeneratorAccess::set(generator, s);
+    return {};
+}
+
+Status resume(Generator& generator, std::span<const Token> tokens) noexcept {
+    if (!generator.valid()) return not_made();
+    GeneratorState& s = *GeneratorAccess::state(generator);
+    if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    if (tokens.size() != s.cache.kv_len()) return {Code::bad_shape, "tokens", s.cache.kv_len(), tokens.size()};
+    if (tokens.size() > s.limits.max_tokens)
+        return {Code::context_full, "positions", tokens.size(), s.limits.max_tokens};
+    if (!tokens.empty()) std::memmove(s.text, tokens.data(), tokens.size_bytes());
+    s.n_text = s.n_cached = static_cast<std::uint32_t>(tokens.size());
+    s.n_drafted = 0;
+    s.figures = {};
+    s.finish = FinishReason::none;
+    s.running = s.stepped = false;
+    return {};
+}
+
+Status start(Generator& generator, std::span<const Token> prompt, const GenerateOptions& options) noexcept {
+    if (!generator.valid()) return not_made();
+    GeneratorState& s = *GeneratorAccess::state(generator);
+    if (Status status = check_start(s, prompt, options); !status.ok()) return status;
+    Sampler sampler;
+    if (Status status = make_sampler(options.sampler, sampler); !status.ok()) return status;
+
+    const auto n_prompt = static_cast<std::uint32_t>(prompt.size());
+    const std::uint32_t same = n_same(s.tokens(), prompt);
+    const bool same_draft = same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
+    s.n_drafted = !same_draft ? 0 : s.n_drafted < same ? s.n_drafted : same;
+    std::uint32_t n_kept = same < s.n_cached ? same : s.n_cached;
+    if (n_kept > s.cache.kv_len()) n_kept = s.cache.kv_len();
+    if (n_kept == n_prompt) --n_kept;  // logits follow a token that is computed
+    (void)rewind(s.cache, n_kept);
+    std::memmove(s.text, prompt.data(), prompt.size_bytes());
+    s.n_text = n_prompt;
+    s.n_cached = n_kept;
+    s.n_proposed = 0;
+    s.figures = {.n_prompt = n_prompt, .n_kept = n_kept};
+
+    const std::uint32_t room =
+        (s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens) - n_prompt;
+    s.ends_by_length = options.n_new <= room;
+    s.n_left = s.ends_by_length ? options.n_new : room;
+    s.sampler = sampler;
+    s.filter = options.filter;
+    s.speculation = options.speculation;
+    s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
+    s.n_recent = options.n_recent;
+    s.show_special = options.show_special;
+    s.stop.set(options.stop);
+    s.n_bytes = s.n_shown = 0;
+    // Over the prompt too: whether a space is dropped depends on what came before.
+    s.decoder = {};
+    if (s.tokenizer.valid())
+        for (const Token token : s.tokens()) (void)decode(s.tokenizer, s.decoder, token, s.show_special, s.bytes);
+    s.finish = FinishReason::none;
+    s.running = true;
+    s.stepped = false;
+    return {};
+}
+
+Status generate(Generator& generator, Workspace& workspace, Piece& piece) noexcept {
+    Step step;
+    if (Status status = next_step(generator, step); !status.ok()) return status;
+    if (Status status = forward(workspace, {&step, 1}); !status.ok()) return status;
+    return take(generator, piece);
+}
+
+std::span<const Token> Generator::tokens() const noexcept {
+    return state_ ? state_->tokens() : std::span<const Token>{};
+}
+GenerateFigures Generator::figures() const noexcept { return state_ ? state_->figures : GenerateFigures{}; }
+FinishReason Generator::finish() const noexcept { return state_ ? state_->finish : FinishReason::none; }
+
+}  // namespace fovea

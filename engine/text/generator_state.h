@@ -1,0 +1,77 @@
+// What lies at the start of a generator's arena.
+#pragma once
+#include "economy.h"
+#include "fovea/generator.h"
+#include "stop_text.h"
+
+namespace fovea {
+
+/// The arena's parts, in bytes from its start.
+struct GeneratorMap {
+    std::uint64_t tokens = 0, logits = 0, candidates = 0, mask = 0, text = 0, stop = 0;
+    std::uint64_t text_bytes = 0;
+};
+
+struct GeneratorState {
+    Tokenizer tokenizer;
+    Cache cache;
+    GeneratorLimits limits;
+    std::uint32_t vocab_size = 0;
+
+    // Parts of the arena.
+    Token* text = nullptr;  // [limits.max_tokens] the text, then what is proposed
+    std::span<float> logits;
+    std::span<Candidate> candidates;
+    std::span<std::uint32_t> mask;
+    std::span<char> bytes;  // of the text: handed out, then held back
+
+    // Of the present text.
+    Sampler sampler;
+    TokenFilter filter;
+    Speculation speculation;
+    Decoder decoder;
+    StopText stop;
+    GenerateFigures figures;
+    std::uint32_t n_text = 0;      // tokens
+    std::uint32_t n_left = 0;      // new ones still to come at most
+    std::uint32_t n_recent = 0;    // for the repeat penalty
+    std::uint32_t n_cached = 0;    // of the tokens, in the cache before the present step
+    std::uint32_t n_drafted = 0;   // of the tokens, and those proposed, in the draft's cache
+    std::uint32_t n_proposed = 0;  // in the present step
+    std::uint32_t n_bytes = 0;     // in `bytes`, of which the first n_shown were handed out
+    std::uint32_t n_shown = 0;
+    Match match;  // of the present step
+    Economy economy;
+    FinishReason finish = FinishReason::none;
+    bool running = false;         // there is a text, which has not ended
+    bool stepped = false;         // next_step was called since take
+    bool ends_by_length = false;  // when n_left is 0
+    bool show_special = false;
+
+    [[nodiscard]] std::span<const Token> tokens() const noexcept { return {text, n_text}; }
+    [[nodiscard]] Step step() const noexcept {
+        const std::uint32_t n = n_text + n_proposed - n_cached;
+        const std::size_t n_rows = n_left ? std::size_t{1} + n_proposed : 0;
+        return {cache, {text + n_cached, n}, logits.first(n_rows * vocab_size)};
+    }
+};
+inline constexpr std::uint64_t kGeneratorStateBytes = 704;
+static_assert(sizeof(GeneratorState) <= kGeneratorStateBytes);
+
+struct GeneratorAccess {
+    [[nodiscard]] static GeneratorState* state(const Generator& generator) noexcept { return generator.state_; }
+    static void set(Generator& generator, GeneratorState* state) noexcept { generator.state_ = state; }
+};
+
+/// The longest match of the text's last tokens, counted up to 16, the latest of equals. Looks back 8192 positions.
+[[nodiscard]] Match find_match(std::span<const Token> text) noexcept;
+
+/// A draft's part of start. Errors: bad_argument.
+[[nodiscard]] Status check_draft(const GeneratorState& s, const DraftModel& draft) noexcept;
+/// A draft's pass beside one of the model, by their files' bytes; 0 without a draft.
+[[nodiscard]] float draft_cost(const GeneratorState& s, const DraftModel& draft) noexcept;
+
+/// Writes n_proposed tokens behind the text. Errors: cancelled, by the draft's flag.
+[[nodiscard]] Status propose(GeneratorState& s) noexcept;
+
+}  // namespace fovea

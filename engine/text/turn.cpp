@@ -1,0 +1,137 @@
+// A generator's turn: the step to compute, and what its logits say.
+#include <cstring>
+
+#include "generator_state.h"
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] Status no_text(const Generator& generator) noexcept {
+    return {Code::bad_argument, generator.valid() ? "generator: no text that goes on" : "generator: not made", 0, 0};
+}
+
+/// The token after the text, from a row of logits.
+[[nodiscard]] Status choose(GeneratorState& s, std::span<const float> logits, Token& token) noexcept {
+    const std::span<const Token> text = s.tokens();
+    std::span<const std::uint32_t> allowed;
+    if (s.filter.allow) {
+        std::memset(s.mask.data(), 0xff, s.mask.size_bytes());
+        s.filter.allow(s.filter.context, text, s.mask);
+        allowed = s.mask;
+    }
+    const std::size_t n_recent = text.size() < s.n_recent ? text.size() : s.n_recent;
+    return sample(s.sampler, s.n_text, logits, text.last(n_recent), s.candidates, token, allowed);
+}
+
+/// Where the text ended, if it did, after its next bytes, which are at the end of s.bytes already.
+[[nodiscard]] bool finds_stop(GeneratorState& s, std::size_t n_new) noexcept {
+    for (const std::uint32_t end = s.n_bytes + static_cast<std::uint32_t>(n_new); s.n_bytes < end;) {
+        const std::uint32_t n_stop = s.stop.push(s.bytes[s.n_bytes++]);
+        if (n_stop == 0) continue;
+        s.n_bytes -= n_stop;
+        return true;
+    }
+    return false;
+}
+
+/// A chosen token joins the text, or ends it.
+void accept(GeneratorState& s, Token token) noexcept {
+    if (s.filter.accept) s.filter.accept(s.filter.context, token);
+    if (s.tokenizer.ends_text(token)) {
+        s.finish = FinishReason::end_token;
+        return;
+    }
+    s.text[s.n_text++] = token;
+    ++s.figures.n_tokens;
+    --s.n_left;
+    if (s.tokenizer.valid() &&
+        finds_stop(s, decode(s.tokenizer, s.decoder, token, s.show_special, s.bytes.subspan(s.n_bytes)).size()))
+        s.finish = FinishReason::stop_text;
+    else if (s.n_left == 0)
+        s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
+}
+
+/// Chooses the step's tokens until one is not what was proposed. Where a later row fails the next turn meets it again.
+[[nodiscard]] Status choose_all(GeneratorState& s) noexcept {
+    const std::uint32_t n_before = s.n_text, n_rows = 1 + s.n_proposed;
+    std::uint32_t n_right = 0;
+    bool refused = false;
+    for (std::uint32_t i = 0; i < n_rows && s.finish == FinishReason::none && n_right == i; ++i) {
+        const Token proposed = s.text[n_before + i];  // read before it is replaced; none in the last row
+        Token token = 0;
+        if (Status status = choose(s, s.logits.subspan(std::size_t{i} * s.vocab_size, s.vocab_size), token);
+            !status.ok()) {
+            if (i == 0) return status;
+            break;
+        }
+        accept(s, token);
+        if (i == s.n_proposed) break;
+        refused = token != proposed;
+        n_right += !refused;
+    }
+    if (s.n_proposed == 0 && s.match.length && s.n_text > n_before)
+        s.economy.learn(s.match, s.text[s.match.next] == s.text[n_before]);
+    if (n_before > s.figures.n_prompt) s.economy.settle(s.match, s.n_proposed, n_right, refused);
+    s.figures.n_proposed += s.n_proposed;
+    s.figures.n_accepted += n_right;
+    if (s.n_drafted > n_before + n_right) s.n_drafted = n_before + n_right;
+    return {};
+}
+
+/// The text's bytes that can be handed out now.
+[[nodiscard]] std::string_view show(GeneratorState& s) noexcept {
+    if (s.finish != FinishReason::none && s.finish != FinishReason::stop_text &&
+        finds_stop(s, finish(s.decoder, s.bytes.subspan(s.n_bytes)).size()))
+        s.finish = FinishReason::stop_text;
+    s.n_shown = s.finish == FinishReason::none ? s.n_bytes - s.stop.held() : s.n_bytes;
+    return {s.bytes.data(), s.n_shown};
+}
+
+}  // namespace
+
+Status next_step(Generator& generator, Step& step) noexcept {
+    if (!generator.valid() || !GeneratorAccess::state(generator)->running) return no_text(generator);
+    GeneratorState& s = *GeneratorAccess::state(generator);
+    if (s.cache.kv_len() != s.n_cached)
+        return {Code::bad_argument, "positions in the generator's cache", s.n_cached, s.cache.kv_len()};
+    if (!s.stepped) {
+        s.economy.begin_pass();
+        if (Status status = propose(s); !status.ok()) return status;
+        s.stepped = true;
+    }
+    step = s.step();
+    return {};
+}
+
+Status take(Generator& generator, Piece& piece) noexcept {
+    if (!generator.valid() || !GeneratorAccess::state(generator)->running) return no_text(generator);
+    GeneratorState& s = *GeneratorAccess::state(generator);
+    const std::uint32_t n_computed = s.n_text + s.n_proposed;
+    if (!s.stepped || s.cache.kv_len() != n_computed)
+        return {Code::bad_argument, "positions in the generator's cache, the step's too", n_computed, s.cache.kv_len()};
+    const std::uint32_t n_before = s.n_text;
+    if (n_before > s.figures.n_prompt) s.economy.end_pass(s.n_proposed);
+    if (s.n_left == 0) s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
+    // What was handed out makes room.
+    const std::uint32_t n_held = s.n_bytes - s.n_shown;
+    std::memmove(s.bytes.data(), s.bytes.data() + s.n_shown, n_held);
+    s.n_bytes = n_held;
+    s.n_shown = 0;
+    if (s.finish == FinishReason::none)
+        if (Status status = choose_all(s); !status.ok()) return status;
+    if (n_before > s.figures.n_prompt) ++s.figures.n_passes;
+    // No token has followed the last one, so it is not cached; but where the model ended the text it has.
+    const std::uint32_t n_new = s.n_text - n_before;
+    s.n_cached = s.finish == FinishReason::end_token || n_new == 0 ? s.n_text : s.n_text - 1;
+    (void)rewind(s.cache, s.n_cached);
+    s.stepped = false;
+    s.n_proposed = 0;
+    piece.text = show(s);
+    piece.tokens = s.tokens().last(n_new);
+    piece.logits = s.logits.first(std::size_t{n_new} * s.vocab_size);
+    piece.finish = s.finish;
+    s.running = s.finish == FinishReason::none;
+    return {};
+}
+
+}  // namespace fovea

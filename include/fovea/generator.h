@@ -1,0 +1,160 @@
+// A prompt's continuation, pass by pass: what is computed, chosen, proposed and handed out as text.
+//
+//     GeneratorPlan plan;                                // 1. the size, before any memory is taken
+//     make_generator_plan(model, tokenizer, {.max_proposed = 8}, plan);
+//     Generator generator;                               // 2. the caller's bytes, at least plan.arena_bytes of them
+//     make_generator(model, tokenizer, cache, plan.limits, arena, generator);
+//     start(generator, prompt, {.n_new = 100});          // 3. a text; allocates nothing from here on
+//     for (Piece piece; piece.finish == FinishReason::none; show(piece.text)) generate(generator, workspace, piece);
+//
+// generate is next_step, forward and take. Many generators share one pass when a caller does the three itself: next_step of
+// each, one forward with all the steps, take of each.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "fovea/cache.h"
+#include "fovea/export.h"
+#include "fovea/plan.h"
+#include "fovea/sampler.h"
+#include "fovea/tokenizer.h"
+#include "fovea/workspace.h"
+
+namespace fovea FOVEA_API {
+
+/// What a generator must be able to hold. The defaults work for every model.
+struct GeneratorLimits {
+    std::uint32_t max_tokens = 0;        ///< of a text with its prompt. 0: the model's max_positions. 4 bytes each
+    std::uint32_t max_stop_bytes = 256;  ///< of all stop strings together, at most 65535. 9 bytes each
+    std::uint32_t max_proposed = 0;      ///< tokens speculated in one pass. Each costs a row of logits
+};
+using GeneratorPlan = PlanOf<GeneratorLimits>;
+
+/// Exact memory of a generator. A pure function of the model's vocabulary and length, the tokenizer and the limits.
+/// Errors, `plan` unchanged: unsupported (not a model for logits), bad_limits.
+[[nodiscard]] Status make_generator_plan(const Model& model, const Tokenizer& tokenizer, const GeneratorLimits& limits,
+                                         GeneratorPlan& plan) noexcept;
+
+/// Forbids tokens, by a grammar or a list: one call of `allow` before each token is chosen, one of `accept` after it. Both
+/// see the text's tokens in order, each once and none that is refused later, with speculation too.
+struct TokenFilter {
+    /// Clears the bits of forbidden tokens in `mask`, [(vocab_size + 31) / 32], bit id % 32 of word id / 32. All are set
+    /// before the call. `text` is the prompt and every token since.
+    void (*allow)(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) = nullptr;
+    void (*accept)(void* context, Token token) = nullptr;  ///< joins the text, or ends it; nullptr: not wanted
+    void* context = nullptr;
+};
+
+/// A smaller model with the same vocabulary that proposes tokens. Its cache is the generator's while a text goes on, and
+/// belongs to the same calling thread as its workspace.
+struct DraftModel {
+    Workspace workspace;
+    Cache cache;
+};
+
+/// Tokens proposed in advance and verified in one pass, which reads the weights once for all of them. A token is chosen at
+/// each position as without speculation; proposals only save passes where they are what is chosen. Text and logits are
+/// those without, in every bit.
+/// Source: Leviathan et al. 2023 (verification); Saxena 2023 (lookup in the prompt).
+struct Speculation {
+    std::uint32_t n_proposed = 0;  ///< tokens a pass at most; 0: none
+    /// Where valid, proposes its likeliest tokens. Else what followed the text's last tokens where they came before.
+    DraftModel draft{};
+    /// A row more in a pass, as a share of a pass of one row: what a proposal costs. Where there is a clock, the first
+    /// guess only. A token is proposed while it is likelier to be right than this.
+    float row_cost = 0.2f;
+    /// Ticks of any constant length; nullptr: no clock. With it costs are measured, from next_step to take.
+    std::uint64_t (*clock)() = nullptr;
+    /// Proposes even where it does not pay. Else what refused proposals cost never exceeds what accepted ones saved by more
+    /// than 1.5 % of the passes and half a pass.
+    bool always = false;
+};
+
+struct GenerateOptions {
+    SamplerOptions sampler{};
+    std::uint32_t n_new = 0xffffffffu;  ///< new tokens at most
+    /// The text ends before the one of these that is complete first (of several, the longest). UTF-8, none empty; copied.
+    std::span<const std::string_view> stop{};
+    bool show_special = false;    ///< special tokens show in the text
+    std::uint32_t n_recent = 64;  ///< tokens that the repeat penalty looks back
+    TokenFilter filter{};
+    Speculation speculation{};
+};
+
+/// Why a text ended.
+enum class FinishReason : std::uint8_t {
+    none,       ///< it has not
+    end_token,  ///< the model ended it; that token is no part of it
+    stop_text,  ///< a stop string; the token that completed it is part of the tokens, not of the text
+    length,     ///< n_new tokens
+    context,    ///< no room in the cache, or in the generator
+};
+
+/// What one turn adds. Views into the generator's arena: text and tokens until take, logits until next_step.
+struct Piece {
+    std::string_view text;          ///< whole UTF-8 characters; what could begin a stop string waits for the next piece
+    std::span<const Token> tokens;  ///< new ones, in order
+    std::span<const float> logits;  ///< [tokens.size(), vocab_size]: what each was chosen from
+    FinishReason finish = FinishReason::none;
+};
+
+/// Of the text since start.
+struct GenerateFigures {
+    std::uint32_t n_prompt = 0;    ///< tokens of the prompt
+    std::uint32_t n_kept = 0;      ///< of those, in the cache already
+    std::uint32_t n_tokens = 0;    ///< new ones
+    std::uint32_t n_passes = 0;    ///< forward passes after the prompt's
+    std::uint32_t n_proposed = 0;  ///< tokens speculated
+    std::uint32_t n_accepted = 0;  ///< of those, right ones
+    std::uint32_t n_draft_passes = 0;
+};
+
+struct GeneratorState;  // lives at the start of the arena; engine/text/generator_state.h
+
+/// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena.
+class Generator {
+public:
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+    /// Prompt and new tokens. The cache holds them all but the last, which no token has followed yet.
+    [[nodiscard]] std::span<const Token> tokens() const noexcept;
+    [[nodiscard]] GenerateFigures figures() const noexcept;
+    [[nodiscard]] FinishReason finish() const noexcept;  ///< of the present text; none where there is none
+
+private:
+    friend struct GeneratorAccess;
+    GeneratorState* state_ = nullptr;
+};
+
+/// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a generator of texts in `cache`, which is
+/// its own from here on. A tokenizer that is not valid gives tokens without text, and no end token.
+/// Errors, `generator` unchanged: those of make_generator_plan, bad_argument (cache not valid), session_mismatch (a cache of
+/// another model), arena_too_small, misaligned.
+[[nodiscard]] Status make_generator(const Model& model, const Tokenizer& tokenizer, const Cache& cache,
+                                    const GeneratorLimits& limits, std::span<std::byte> arena,
+                                    Generator& generator) noexcept;
+
+/// Says that the cache, filled by others or restored, holds `tokens`: start then computes what differs. Ends the text.
+/// Errors, nothing changed: bad_argument (not made, cache ended), bad_shape (not as many as the cache has), context_full.
+[[nodiscard]] Status resume(Generator& generator, std::span<const Token> tokens) noexcept;
+
+/// Begins a text with `prompt`, at least one token. What the cache holds of it stays; at least the last is computed.
+/// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are empty or
+/// not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full, token_out_of_range,
+/// buffer_too_small (stop strings), section_missing (stop strings without a tokenizer).
+[[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
+                           const GenerateOptions& options) noexcept;
+
+/// What is to be computed next: the prompt, or the last token and proposals. The same until take. A draft model runs here.
+/// Errors, nothing changed: bad_argument (not made, no text, one that has ended), cancelled (by the draft's flag).
+[[nodiscard]] Status next_step(Generator& generator, Step& step) noexcept;
+
+/// Reads the logits of a step that was computed: chooses tokens, forgets refused ones, and hands out the text.
+/// Errors, nothing changed: bad_argument (the step was not computed, no token is allowed, a logit is NaN).
+[[nodiscard]] Status take(Generator& generator, Piece& piece) noexcept;
+
+/// One turn: next_step, forward, take. Errors are theirs.
+[[nodiscard]] Status generate(Generator& generator, Workspace& workspace, Piece& piece) noexcept;
+
+}  // namespace fovea

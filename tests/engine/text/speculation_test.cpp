@@ -1,0 +1,225 @@
+// Proposals change nothing but the number of passes: for any options, with filters, on every instruction set.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "generator_cases.h"
+#include "text/generator_state.h"
+
+namespace fovea::testing {
+namespace {
+
+#if defined(FOVEA_EMULATED)
+constexpr int kRounds = 20;
+#else
+constexpr int kRounds = 150;
+#endif
+
+/// A text's settings drawn at random. Moves nowhere: options refer to it.
+struct Drawn {
+    std::vector<Token> prompt;
+    std::vector<std::string> stop;
+    std::vector<std::string_view> stop_views;
+    GenerateOptions options;
+    bool filtered = false;
+
+    Drawn(std::mt19937& random, std::uint32_t vocab_size) {
+        const auto pick = [&](auto... choices) {
+            const std::common_type_t<decltype(choices)...> list[] = {choices...};
+            return list[random() % sizeof...(choices)];
+        };
+        prompt.resize(1 + random() % 40);
+        // Ids of bytes are the first ones, and come in tokens that repeat themselves.
+        const std::uint32_t few = pick(4u, 30u, vocab_size);
+        for (Token& token : prompt) token = pick(0u, 200u) % vocab_size + random() % few;
+        for (Token& token : prompt) token %= vocab_size;
+        options.sampler = {.temperature = pick(0.0f, 0.0f, 0.3f, 1.0f, 3.0f),
+                           .top_k = pick(0u, 2u, 40u),
+                           .top_p = pick(1.0f, 0.9f),
+                           .repeat_penalty = pick(1.0f, 1.0f, 1.3f),
+                           .seed = random()};
+        options.n_new = pick(0u, 1u, 5u, 40u, 200u);
+        options.n_recent = pick(0u, 8u, 64u);
+        options.show_special = pick(0, 1);
+        filtered = random() % 3 == 0;
+    }
+    void stop_at(std::vector<std::string> strings) {
+        stop = std::move(strings);
+        stop_views.assign(stop.begin(), stop.end());
+        options.stop = stop_views;
+    }
+    /// Strings that the text has, in part across tokens, and some that it has not.
+    void draw_stops(std::mt19937& random, const std::string& text) {
+        std::vector<std::string> strings;
+        const std::size_t n = random() % 4;
+        for (std::size_t i = 0; i < n && !text.empty(); ++i) {
+            std::size_t begin = random() % text.size(), end = std::min(text.size(), begin + 1 + random() % 9);
+            const auto inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xc0) == 0x80; };
+            while (inside(begin)) --begin;
+            while (inside(end)) ++end;
+            strings.push_back(text.substr(begin, end - begin) + (random() % 3 ? "" : "#"));
+        }
+        stop_at(strings);
+    }
+};
+
+TEST_CASE("generator: the text of a plain loop, cut at stop strings, for any options, with and without proposals") {
+    std::mt19937 random(5);
+    const Tokenizer& tokenizer = tokenizer_of_bytes().tokenizer();
+    std::uint32_t n_accepted = 0, n_refused = 0, n_stopped = 0, n_ended = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        CAPTURE(round);
+        const Model& model = small_model(random()).model;
+        const std::uint32_t vocab_size = model.config().decoder.vocab_size, context = 60 + random() % 90;
+        Drawn drawn(random, vocab_size);
+        drawn.draw_stops(random, naive(model, drawn.prompt, drawn.options, drawn.filtered, context).text);
+        const Written want = naive(model, drawn.prompt, drawn.options, drawn.filtered, context);
+        n_stopped += want.finish == FinishReason::stop_text;
+        n_ended += want.finish == FinishReason::end_token;
+
+        const auto names = isa_names();
+        SmallSession s(model, {.max_kv_len = context, .max_batch = 1 + static_cast<std::uint32_t>(random() % 12)},
+                       names[random() % names.size()]);
+        SmallSession draft(small_model(random()).model, {});
+        OneGenerator one(model, tokenizer, s.session.cache(), {.max_proposed = 9});
+        for (const bool drafted : {false, true})
+            for (const std::uint32_t n_proposed : {0u, 1u, 4u, 9u})
+                for (const bool always : {false, true}) {
+                    CAPTURE(drafted);
+                    CAPTURE(n_proposed);
+                    HashFilter filter;
+                    GenerateOptions options = drawn.options;
+                    if (drawn.filtered) options.filter = filter.filter();
+                    options.speculation = {.n_proposed = n_proposed, .always = always};
+                    if (drafted) options.speculation.draft = {draft.session.workspace(), draft.session.cache()};
+                    const Written got = written(one.generator, s.session.workspace(), drawn.prompt, options, &filter);
+                    CHECK(got.text == want.text);
+                    CHECK(got.tokens == want.tokens);
+                    CHECK(static_cast<int>(got.finish) == static_cast<int>(want.finish));
+                    REQUIRE(got == want);
+                    // The cache holds what it would hold without proposals.
+                    const std::size_t n_text = drawn.prompt.size() + got.tokens.size();
+                    CHECK(one.generator.tokens().size() == n_text);
+                    if (got.finish == FinishReason::end_token || got.tokens.empty())
+                        CHECK(s.session.kv_len() == n_text);
+                    else if (got.finish != FinishReason::stop_text)  // there an end token may have followed
+                        CHECK(s.session.kv_len() == n_text - 1);
+                    n_accepted += got.figures.n_accepted;
+                    n_refused += got.figures.n_proposed - got.figures.n_accepted;
+                }
+    }
+    CHECK(n_accepted > 100);  // what is shown is shown of all kinds
+    CHECK(n_refused > 100);
+    CHECK(n_stopped > 10);
+    CHECK(n_ended > 0);
+}
+
+TEST_CASE("generator: the same bits with proposals, for every instruction set, weight and cache type") {
+    for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4})
+        for (const char* isa : isa_names()) {
+            CAPTURE(isa);
+            CAPTURE(static_cast<int>(type));
+            const SmallModel small(llama_config(), type, 4);
+            const Type kv_type = type == Type::q8 ? Type::q8 : Type::f32;
+            SmallSession s(small.model, {.n_threads = 2, .kv_type = kv_type}, isa);
+            OneGenerator one(small.model, {}, s.session.cache(), {.max_proposed = 8});  // without a tokenizer
+            for (const std::uint64_t seed : {1u, 2u, 3u}) {
+                GenerateOptions options{.sampler = {.temperature = 0.7f, .top_k = 3, .seed = seed}};
+                const auto prompt = some_tokens(30, small.model.config().decoder.vocab_size);
+                const Written plain = written(one.generator, s.session.workspace(), prompt, options);
+                options.speculation = {.n_proposed = 8, .always = true};
+                const Written proposed = written(one.generator, s.session.workspace(), prompt, options);
+                CHECK(plain == proposed);
+                CHECK(plain.figures.n_passes + 1 == plain.tokens.size());
+                CHECK(proposed.figures.n_passes + proposed.figures.n_accepted == plain.figures.n_passes);
+                CHECK(plain.finish == FinishReason::context);
+                CHECK(plain.text == "");
+            }
+        }
+}
+
+TEST_CASE("generator: a draft that is the model itself is always right") {
+    const Model& model = small_model(1).model;
+    SmallSession s(model, {}), draft(model, {});
+    OneGenerator one(model, tokenizer_of_bytes().tokenizer(), s.session.cache(), {.max_proposed = 4});
+    const auto prompt = some_tokens(20, model.config().decoder.vocab_size);
+    GenerateOptions options{.n_new = 101};
+    options.speculation = {
+        .n_proposed = 4, .draft = {draft.session.workspace(), draft.session.cache()}, .always = true};
+    for (int round = 0; round < 2; ++round) {  // the second from what both caches hold of it
+        const Written got = written(one.generator, s.session.workspace(), prompt, options);
+        CHECK(got == naive(model, prompt, {.n_new = 101}, false, 150));
+        CHECK(got.figures.n_accepted == got.figures.n_proposed);
+        CHECK(got.figures.n_passes == 20);
+        CHECK(got.figures.n_draft_passes == 80);
+        CHECK(got.figures.n_kept == (round ? 19 : 0));
+    }
+}
+
+TEST_CASE("generator: proposals that are wrong end by themselves, and right ones go on") {
+    // Ticks of a machine on which every row costs a quarter of a pass.
+    static std::uint64_t now = 0;
+    const SmallModel small(llama_config(1, 32, 2, 1, 16, 48, 4000), Type::f32, 9);
+    SmallSession s(small.model, {});
+    OneGenerator one(small.model, {}, s.session.cache(), {.max_proposed = 8});
+    Workspace workspace = s.session.workspace();
+    const auto cost_of = [&](float temperature, bool clock) {
+        GenerateOptions options{.sampler = {.temperature = temperature, .seed = 3}};
+        options.speculation = {.n_proposed = 8, .row_cost = 0.25f, .clock = clock ? +[] { return now; } : nullptr};
+        const Token prompt[] = {1, 2, 3, 4};
+        REQUIRE(start(one.generator, prompt, options).ok());
+        std::uint64_t ticks = 0;
+        for (Piece piece; piece.finish == FinishReason::none;) {
+            Step step;
+            REQUIRE(next_step(one.generator, step).ok());
+            REQUIRE(forward(workspace, {&step, 1}).ok());
+            if (one.generator.tokens().size() > 4) ticks += 1000 + 250 * (step.tokens.size() - 1);
+            now += 1000 + 250 * (step.tokens.size() - 1);
+            REQUIRE(take(one.generator, piece).ok());
+        }
+        return static_cast<double>(ticks) / 1000 / (one.generator.figures().n_tokens - 1);
+    };
+    for (const bool clock : {false, true}) {
+        CAPTURE(clock);
+        CHECK(cost_of(30.0f, clock) < 1.03);  // nearly any token at any place
+        CHECK(cost_of(0.0f, clock) < 0.5);    // a loop
+    }
+}
+
+TEST_CASE("generator: the longest match of the last tokens, the latest of equals") {
+    const auto match = [](std::vector<Token> text) {
+        const Match m = find_match(text);
+        return std::pair<std::uint32_t, std::uint32_t>(m.next, m.length);
+    };
+    using Pair = std::pair<std::uint32_t, std::uint32_t>;
+    CHECK(match({}) == Pair{0, 0});
+    CHECK(match({1}) == Pair{0, 0});
+    CHECK(match({1, 2, 3}) == Pair{0, 0});
+    CHECK(match({3, 1, 3, 2, 3}) == Pair{3, 1});
+    CHECK(match({1, 2, 9, 2, 8, 1, 2}) == Pair{2, 2});
+    CHECK(match({5, 5, 5, 5}) == Pair{3, 3});
+    CHECK(match(std::vector<Token>(100, 5)) == Pair{99, 16});
+    std::vector<Token> far(9000);
+    for (std::size_t i = 0; i < far.size(); ++i) far[i] = static_cast<Token>(i);
+    far.back() = 8998 - 8191 + 1;  // within reach, and not
+    CHECK(match(far).second == 1);
+    far.back() = 1;
+    CHECK(match(far).second == 0);
+    std::mt19937 random(8);
+    for (int round = 0; round < 500; ++round) {
+        std::vector<Token> text(2 + random() % 120);
+        const std::uint32_t few = 1 + static_cast<std::uint32_t>(random() % 20);
+        for (Token& token : text) token = static_cast<Token>(random() % few);
+        Pair want{0, 0};
+        for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+            std::uint32_t n = 0;
+            while (n < 16 && n <= at && text[at - n] == text[text.size() - 1 - n]) ++n;
+            if (n && n >= want.second) want = {static_cast<std::uint32_t>(at) + 1, n};
+        }
+        CHECK(match(text) == want);
+    }
+}
+
+}  // namespace
+}  // namespace fovea::testing

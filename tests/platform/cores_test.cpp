@@ -1,0 +1,69 @@
+// Which cores a team is worth having on.
+#include <doctest/doctest.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "platform/team.h"
+#include "temporary_directory.h"
+
+namespace {
+
+using namespace fovea;
+
+#if defined(__linux__)
+TEST_CASE("fast_cores: at least one, and no more than this thread may use") {
+    cpu_set_t saved;
+    REQUIRE(sched_getaffinity(0, sizeof saved, &saved) == 0);
+    CHECK(fast_cores() >= 1);
+    CHECK(fast_cores() <= static_cast<std::uint32_t>(CPU_COUNT(&saved)));
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); ++cpu)
+        if (CPU_ISSET(cpu, &saved)) CPU_SET(cpu, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(fast_cores() == 1);
+    REQUIRE(sched_setaffinity(0, sizeof saved, &saved) == 0);
+}
+
+TEST_CASE("fast_cores: of big and little cores the big ones, one thread of each, within the quota") {
+    const TemporaryDirectory root;
+    const auto write = [&](const std::string& path, const std::string& text) {
+        const std::filesystem::path full = root.path / path;
+        std::filesystem::create_directories(full.parent_path());
+        std::ofstream(full) << text << "\n";
+    };
+    cpu_set_t mask;
+    REQUIRE(sched_getaffinity(0, sizeof mask, &mask) == 0);
+    std::vector<std::string> cpus;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &mask)) cpus.push_back(std::to_string(cpu));
+    const auto n = static_cast<std::uint32_t>(cpus.size());
+    const std::string sys = root.path.string(), cpu = "sys/devices/system/cpu/cpu";
+    CHECK(fast_cores(sys.c_str()) == n);  // nothing to be read: all
+
+    for (std::size_t i = 0; i < n; ++i) write(cpu + cpus[i] + "/cpu_capacity", "1024");
+    CHECK(fast_cores(sys.c_str()) == n);
+    write("sys/fs/cgroup/cpu.max", "max 100000");
+    CHECK(fast_cores(sys.c_str()) == n);
+    write("sys/fs/cgroup/cpu.max", "50000 100000");
+    CHECK(fast_cores(sys.c_str()) == 1);
+    std::filesystem::remove(root.path / "sys/fs/cgroup/cpu.max");
+    if (n < 2) return;
+
+    write(cpu + cpus[0] + "/cpu_capacity", "446");  // a Cortex-A53 beside A73s
+    CHECK(fast_cores(sys.c_str()) == n - 1);
+    write(cpu + cpus[0] + "/cpu_capacity", "1024");
+    for (const int i : {0, 1}) write(cpu + cpus[i] + "/topology/thread_siblings_list", cpus[0] + "," + cpus[1]);
+    CHECK(fast_cores(sys.c_str()) == n - 1);
+    write("sys/devices/cpu_core/cpus", cpus[1]);  // x86: the performance cores
+    CHECK(fast_cores(sys.c_str()) == 1);
+}
+#endif
+
+}  // namespace
