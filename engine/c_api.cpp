@@ -28,7 +28,7 @@ struct Prepared {
         if (Status s = make_plan(model.config(), asked.limits, plan); !s.ok()) return s;
         const std::uint64_t vocab_size = model.config().decoder.vocab_size;
         const std::uint64_t text = encode_scratch_bytes(from.tokenizer, asked.c.max_text_bytes);
-        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text", kMaxScratch, text};
+        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text at most", kMaxScratch, text};
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
         steps_bytes = step_bytes(model, plan.limits);
@@ -52,7 +52,8 @@ struct Prepared {
                                    fovea_session** session) noexcept {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return s;
-    if (arena.size() < p.arena_bytes) return {Code::arena_too_small, "arena bytes", p.arena_bytes, arena.size()};
+    if (arena.size() < p.arena_bytes)
+        return {Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena.size()};
     const auto part = [&](std::uint64_t& at, std::uint64_t n) {
         const std::uint64_t start = at;
         at += n;

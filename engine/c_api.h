@@ -38,8 +38,8 @@ namespace fovea {
 
 [[nodiscard]] inline Status is_null(const char* what) noexcept { return {Code::bad_argument, what, 0, 0}; }
 
-/// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of a
-/// newer one, whose further fields ask for what is not known here unless they are zero.
+/// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of
+/// a newer one, whose further fields ask for what is not known here unless they are zero.
 [[nodiscard]] Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept;
 template<class Struct>
 [[nodiscard]] Status read_struct(const Struct* given, Struct& out) noexcept {

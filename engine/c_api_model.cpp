@@ -43,7 +43,7 @@ static_assert(sizeof(OwnModel) <= FOVEA_MODEL_BYTES && alignof(OwnModel) <= 8);
 [[nodiscard]] Status check_memory(const void* memory, std::size_t memory_bytes) noexcept {
     if (!memory) return is_null("memory: NULL");
     if (memory_bytes < FOVEA_MODEL_BYTES)
-        return {Code::arena_too_small, "bytes for a model's handle", FOVEA_MODEL_BYTES, memory_bytes};
+        return {Code::arena_too_small, "bytes for a model's handle at least", FOVEA_MODEL_BYTES, memory_bytes};
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(memory) % 8;
     return past ? Status{Code::misaligned, "the memory's address modulo 8", 0, past} : Status{};
 }
@@ -220,12 +220,13 @@ uint32_t fovea_token_flags(const fovea_model* model, uint32_t token) {
 }
 
 fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
-                                 const uint32_t* recent, size_t n_recent, void* scratch, size_t scratch_bytes,
-                                 uint32_t* token) {
+                                 const uint32_t* recent, size_t n_recent, const uint32_t* allowed, void* scratch,
+                                 size_t scratch_bytes, uint32_t* token) {
     Sampler own;
     if (Status s = read_sampler(sampler, own); !s.ok()) return to_c(s);
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(scratch) % alignof(Candidate);
     if (past) return to_c({Code::misaligned, "the scratch's address modulo 4", 0, past});
     return to_c(sample(own, pos, {logits, n_logits}, {recent, n_recent},
-                       {static_cast<Candidate*>(scratch), scratch_bytes / sizeof(Candidate)}, *token));
+                       {static_cast<Candidate*>(scratch), scratch_bytes / sizeof(Candidate)}, *token,
+                       {allowed, allowed ? (n_logits + 31) / 32 : 0}));
 }

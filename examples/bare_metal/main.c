@@ -1,5 +1,5 @@
 // A model in flash, a prompt, an answer: Fovea with no operating system, by its C interface alone. The model is a file
-// that `fovea embed` apply_sign into a section; its weights are read where they lie. Prints the answer, the logits' hash
+// that `fovea embed` turned into a section; its weights are read where they lie. Prints the answer, the logits' hash
 // (as `fovea certify -p` prints it on a desktop: the same bits) and what memory it took.
 #include <string.h>
 

@@ -11,8 +11,8 @@
 //     fovea_forward(s, tokens, n);
 //     fovea_sample(s, NULL, 0, &token);
 //
-// examples/complete.c is a whole program. A session is one sequence of a model that gives logits, with all that it needs
-// in one arena. Many sequences, encoders and attention alone: fovea_workspace.h, which this header includes.
+// examples/complete.c is a whole program. A session is one sequence of a model that gives logits, in one arena with all
+// that it needs. Many sequences, encoders and attention alone: fovea_workspace.h, which this header includes.
 //
 // Each function mirrors its C++ namesake, errors included: see model.h, session.h, workspace.h, cache.h, encode.h,
 // tokenizer.h and sampler.h. There is no global state and no heap; nothing has a destructor: release the memory.
@@ -21,8 +21,8 @@
 // called by any. Models never change: any number of threads, sessions and workspaces share one.
 //
 // Pointers are to valid memory unless NULL is said to do; a handle or a struct that is NULL gives FOVEA_BAD_ARGUMENT
-// where a status is returned. An array of no elements may be NULL. A call that fails changes nothing but what its comment
-// names.
+// where a status is returned. An array of no elements may be NULL. A call that fails changes nothing but what its
+// comment names.
 //
 // Structs start with their size as the caller knows it, 4 to 1024. A smaller one than the library's lacks fields, which
 // count as zero or are not written. A larger one's further bytes must be zero (else FOVEA_BAD_ARGUMENT), or are written
@@ -76,8 +76,8 @@ const char* fovea_code_name(uint32_t code);
 
 // ---- models --------------------------------------------------------------------------------------------------------
 
-/// A checked view of one file, in the caller's memory. It never changes. What is made with it keeps a copy: the handle's
-/// memory may be released, the file's may not. It has no typedef, for fovea_model is also the name that `fovea embed`
+/// A checked view of one file, in the caller's memory. It never changes. What is made with it keeps a copy, so the
+/// handle's memory may be released; the file's may not. It has no typedef, for fovea_model is also the name that `fovea embed`
 /// gives a file's first byte.
 struct fovea_model;
 
@@ -86,8 +86,8 @@ struct fovea_model;
 /// A flag of fovea_open_model: also compute every section's checksum, which reads all of the file.
 #define FOVEA_VERIFY 1
 
-/// Opens a whole Fovea file, 64-byte aligned, which may hold any bytes at all and must stay as it is. `memory` is 8-byte
-/// aligned and of at least FOVEA_MODEL_BYTES. Time: O(number of tensors), not O(bytes).
+/// Opens a whole Fovea file, 64-byte aligned, which may hold any bytes at all and must stay as it is. `memory` is of at
+/// least FOVEA_MODEL_BYTES and 8-byte aligned. Time: O(number of tensors), not O(bytes).
 /// Errors, `memory` and *model unchanged: those of open_model and open_tokenizer; FOVEA_ARENA_TOO_SMALL,
 /// FOVEA_MISALIGNED (memory), FOVEA_BAD_ARGUMENT (another flag).
 fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flags, void* memory, size_t memory_bytes,
@@ -114,8 +114,8 @@ typedef struct {
 fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* memory, size_t memory_bytes,
                                    struct fovea_model** model);
 
-/// What a model computes: logits of a text's next token (sessions, fovea_forward_steps), vectors (fovea_encode), or a lone
-/// attention (fovea_attend).
+/// What a model computes: logits of a text's next token (sessions, fovea_forward_steps), vectors (fovea_encode), or
+/// one attention alone (fovea_attend).
 enum { FOVEA_LOGITS = 0, FOVEA_VECTORS = 1, FOVEA_ATTENTION = 2 };
 
 /// Bytes of the model's file; not ended by a zero.
@@ -189,27 +189,27 @@ enum {
     FOVEA_NO_SPECIAL = 2
 };
 
-/// What a text of text_bytes bytes needs at most: scratch, 16 to 320 bytes for each of its own, and tokens. 2^64 − 1 where
-/// no number holds it; 0 where there is no tokenizer.
+/// What a text of text_bytes bytes needs at most: bytes of scratch, 16 to 320 for each of its own, and tokens. 2^64 − 1
+/// where no number holds it; 0 where there is no tokenizer.
 uint64_t fovea_scratch_bytes(const struct fovea_model* model, uint64_t text_bytes);
 uint64_t fovea_max_tokens(const struct fovea_model* model, uint64_t text_bytes);
 
 /// Writes the ids of `text`, any bytes, and their number. scratch: fovea_scratch_bytes, 4-byte aligned.
-/// Errors, *n_tokens 0: those of tokenizer.h's encode; FOVEA_BAD_ARGUMENT for any other `how`. Where `what` is "tokens",
-/// `wanted` is how many the text gives.
+/// Errors, *n_tokens 0: those of tokenizer.h's encode; FOVEA_BAD_ARGUMENT for any other `how`. Where capacity is too
+/// small, `wanted` is how many tokens the text gives.
 fovea_status fovea_model_tokenize(const struct fovea_model* model, const char* text, size_t text_bytes, int how,
                                   void* scratch, size_t scratch_bytes, uint32_t* tokens, size_t capacity,
                                   size_t* n_tokens);
 
-/// A text's unfinished character. Zeros are the start of a text, where models of SentencePiece (Llama 2, Mistral) lose the
-/// space before the first word. A continuation would lose it too: give the decoder the prompt's tokens first and drop
-/// what they add, and "How are" goes on with " you", not "you".
+/// A text's unfinished character. Zeros are the start of a text, where models with SentencePiece (Llama 2, Mistral) lose
+/// the space before the first word. A continuation loses it too unless the prompt went through the decoder: give it the
+/// prompt's tokens first and drop what they add; then "How are" goes on with " you", not with "you".
 typedef struct {
     uint8_t held[4], n_held, started;
 } fovea_decoder;
 
-/// Writes what `token` adds to the text, whole UTF-8 characters and no closing zero, to out [max_piece_bytes], and returns
-/// how many bytes that is; FOVEA_NO_TOKEN gives what is left at a text's end. Special tokens give nothing.
+/// Writes what `token` adds to the text, whole UTF-8 characters and no closing zero, to out [max_piece_bytes], and
+/// returns how many bytes that is; FOVEA_NO_TOKEN gives what is left at a text's end. Special tokens give nothing.
 size_t fovea_model_decode(const struct fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,
                           size_t capacity);
 
@@ -231,18 +231,19 @@ typedef struct {
 } fovea_sampler;
 
 /// Chooses a token from the caller's logits [n_logits]. pos: the token's position in its text, for a seed has a random
-/// number for each. recent [n_recent]: what repeat_penalty applies to. scratch: 8 · n_logits bytes,
-/// 4-byte aligned. Errors, *token unchanged: those of make_sampler and sample; FOVEA_MISALIGNED (scratch).
+/// number for each. recent [n_recent]: what repeat_penalty applies to. allowed [(n_logits + 31) / 32]: bit id % 32 of
+/// word id / 32 says whether a token may be chosen; NULL: all may. scratch: 8 · n_logits bytes, 4-byte aligned.
+/// Errors, *token unchanged: those of make_sampler and sample; FOVEA_MISALIGNED (scratch).
 fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
-                                 const uint32_t* recent, size_t n_recent, void* scratch, size_t scratch_bytes,
-                                 uint32_t* token);
+                                 const uint32_t* recent, size_t n_recent, const uint32_t* allowed, void* scratch,
+                                 size_t scratch_bytes, uint32_t* token);
 
 // ---- plans ---------------------------------------------------------------------------------------------------------
 
 enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
 
-/// A host's own threads: calls work(argument, member) once for each member below n_members, all at the same time, each on
-/// a thread of its own, and returns when all have returned. See Executor in workspace.h.
+/// A host's own threads: calls work(argument, member) once for each member below n_members, all at the same time, each
+/// on a thread of its own, and returns when all have returned. See Executor in workspace.h.
 typedef void (*fovea_run)(void* context, uint32_t n_members, void (*work)(void* argument, uint32_t member),
                           void* argument);
 

@@ -115,8 +115,8 @@ fovea_status fovea_restore_cache(const fovea_cache* cache, const void* saved, si
 /// `to`, maybe of another pool, becomes what `from` is. Errors, `to` unchanged: those of copy_cache.
 fovea_status fovea_copy_cache(const fovea_cache* from, const fovea_cache* to);
 
-/// What a session consists of, for the functions that take these; NULL or no cache for NULL. The model's handle ends with
-/// the session; the cache is not to be ended.
+/// What a session consists of, for the functions that take these; NULL or no cache for NULL. The model's handle ends
+/// with the session; the cache is not to be ended.
 const struct fovea_model* fovea_session_model(const fovea_session* session);
 fovea_workspace* fovea_session_workspace(fovea_session* session);
 fovea_cache fovea_session_cache(const fovea_session* session);
@@ -138,7 +138,7 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
 
 // ---- encoders and attention alone ----------------------------------------------------------------------------------
 
-/// Which keys a query may not see, or what is added to its scores: exactly one of hidden and added is set. The element
+/// Which keys a query may not see, or what is added to its scores: at most one of hidden and added is set. The element
 /// for (sequence, head, query, key) is at the sum of index times stride, plus key; a stride of 0 repeats the mask. It
 /// must have elements for all that the strides tell apart. A row of which every key is hidden gives zeros.
 typedef struct {
@@ -179,7 +179,8 @@ typedef struct {
     const fovea_mask* memory_padding_mask;  ///< [NULL]
 } fovea_encode_input;
 
-/// Runs every layer once. out: n_out floats, d_model for each row of the last stack or, where info.pools, each sequence.
+/// Runs every layer once. out: n_out floats, d_model for each row of the last stack or, where info.pools, for each
+/// sequence.
 /// Errors, `out` unchanged unless cancelled: those of encode.h's encode.
 fovea_status fovea_encode(fovea_workspace* workspace, const fovea_encode_input* input, float* out, size_t n_out);
 
@@ -191,8 +192,8 @@ typedef struct {
     uint64_t sequence_stride, row_stride, head_stride;
 } fovea_heads;
 
-/// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed; attention
-/// over heads as they are takes heads in any layout.
+/// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed;
+/// attention over heads as they are takes heads in any layout.
 typedef struct {
     uint32_t struct_size;  ///< sizeof(fovea_attend_input)
     uint32_t n_sequences;  ///< [1]

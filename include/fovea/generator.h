@@ -16,12 +16,13 @@
 #include <string_view>
 
 #include "fovea/cache.h"
+#include "fovea/export.h"
 #include "fovea/plan.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
 #include "fovea/workspace.h"
 
-namespace fovea {
+namespace fovea FOVEA_API {
 
 /// What a generator must be able to hold. The defaults work for every model.
 struct GeneratorLimits {

@@ -143,31 +143,36 @@ void test_sampler(void) {
     uint64_t scratch[4];
     uint32_t token = 9;
     fovea_sampler sampler = {.struct_size = sizeof sampler};
-    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, scratch, sizeof scratch, &token));
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
     CHECK(token == 1);
     const uint32_t recent[1] = {1};
     sampler.repeat_penalty = 4;
-    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, recent, 1, scratch, sizeof scratch, &token));
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, recent, 1, NULL, scratch, sizeof scratch, &token));
     CHECK(token == 3);
     sampler.repeat_penalty = 0;
+    const uint32_t even[1] = {5};
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, even, scratch, sizeof scratch, &token));
+    CHECK(token == 2);
     sampler.temperature = 2;
     sampler.seed = 5;
     int n_seen[4] = {0};
     for (uint32_t pos = 0; pos < 200; ++pos) {
         uint32_t again = 9;
-        GIVES(FOVEA_OK, fovea_sample_logits(&sampler, pos, logits, 4, NULL, 0, scratch, sizeof scratch, &token));
-        GIVES(FOVEA_OK, fovea_sample_logits(&sampler, pos, logits, 4, NULL, 0, scratch, sizeof scratch, &again));
+        GIVES(FOVEA_OK, fovea_sample_logits(&sampler, pos, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
+        GIVES(FOVEA_OK, fovea_sample_logits(&sampler, pos, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &again));
         CHECK(token < 4 && token == again);
         if (token < 4) ++n_seen[token];
     }
     for (int i = 0; i < 4; ++i) CHECK(n_seen[i] > 10);
     token = 9;
-    GIVES(FOVEA_BAD_SHAPE, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, scratch, sizeof scratch - 1, &token));
-    GIVES(FOVEA_BAD_SHAPE, fovea_sample_logits(&sampler, 0, logits, 0, NULL, 0, scratch, sizeof scratch, &token));
+    GIVES(FOVEA_BAD_SHAPE,
+          fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch - 1, &token));
+    GIVES(FOVEA_BAD_SHAPE, fovea_sample_logits(&sampler, 0, logits, 0, NULL, 0, NULL, scratch, sizeof scratch, &token));
     GIVES(FOVEA_MISALIGNED,
-          fovea_sample_logits(&sampler, 0, logits, 3, NULL, 0, (char*)scratch + 1, sizeof scratch - 1, &token));
+          fovea_sample_logits(&sampler, 0, logits, 3, NULL, 0, NULL, (char*)scratch + 1, sizeof scratch - 1, &token));
     sampler.top_p = 2;
-    GIVES(FOVEA_BAD_ARGUMENT, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, scratch, sizeof scratch, &token));
-    GIVES(FOVEA_BAD_ARGUMENT, fovea_sample_logits(NULL, 0, logits, 4, NULL, 0, scratch, sizeof scratch, &token));
+    GIVES(FOVEA_BAD_ARGUMENT,
+          fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_sample_logits(NULL, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
     CHECK(token == 9);
 }
