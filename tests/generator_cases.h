@@ -58,7 +58,7 @@ struct Written {
     bool operator==(const Written& b) const {
         return text == b.text && tokens == b.tokens && finish == b.finish && filtered == b.filtered &&
                logits.size() == b.logits.size() &&
-               std::memcmp(logits.data(), b.logits.data(), logits.size() * sizeof(float)) == 0;
+               (logits.empty() || std::memcmp(logits.data(), b.logits.data(), logits.size() * sizeof(float)) == 0);
     }
 };
 

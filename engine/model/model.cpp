@@ -62,8 +62,7 @@ template<std::size_t kBytes>
     const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) &&
                        header.tag <= static_cast<std::uint32_t>(RecordTag::layer_blocks);
     if (!known)
-        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 3, header.tag}
-                                        : Status{};
+        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 3, header.tag} : Status{};
     if (header.stack > 1) return invalid("stack's number at most", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {
@@ -144,8 +143,7 @@ template<std::size_t kBytes>
     }
     const std::uint64_t bytes = tensor_bytes(layout, type, t.n_rows, t.n_cols, t.panel_stride);
     if (t.bytes != bytes) return bad("tensor bytes", bytes, t.bytes);
-    if (t.offset % kSectionAlignment != 0)
-        return bad("a tensor's offset modulo 64", 0, t.offset % kSectionAlignment);
+    if (t.offset % kSectionAlignment != 0) return bad("a tensor's offset modulo 64", 0, t.offset % kSectionAlignment);
     if (t.offset > weights_bytes || bytes > weights_bytes - t.offset)
         return bad("bytes in the weights section",
                    t.offset > ~std::uint64_t{0} - bytes ? ~std::uint64_t{0} : t.offset + bytes, weights_bytes);

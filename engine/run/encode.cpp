@@ -134,7 +134,8 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
     std::uint64_t reach = dim;
     for (const Axis& axis : axes) {
         if (axis.count <= 1) continue;
-        if (axis.stride < reach) return bad_shape("stride between rows that must not overlap at least", reach, axis.stride);
+        if (axis.stride < reach)
+            return bad_shape("stride between rows that must not overlap at least", reach, axis.stride);
         reach += (axis.count - 1) * axis.stride;
     }
     return {};

@@ -22,8 +22,8 @@ void follow(float& estimate, float measured, float up) noexcept {
 }  // namespace
 
 void Economy::start(const Speculation& options, float draft_cost) noexcept {
-    const bool other =
-        options.clock != options_.clock || options.row_cost != options_.row_cost || draft_cost != draft_cost_ || cost_ == 0.0f;
+    const bool other = options.clock != options_.clock || options.row_cost != options_.row_cost ||
+                       draft_cost != draft_cost_ || cost_ == 0.0f;
     options_ = options;
     draft_cost_ = draft_cost;
     balance_ = kGrant;
