@@ -11,14 +11,14 @@ using namespace fovea;
 
 namespace {
 
-constexpr std::uint64_t kStateBytes = 256;  // as plans are the same on every machine
+constexpr std::size_t kStateBytes = 256;  // as plans are the same on every machine
 static_assert(sizeof(fovea_session) <= kStateBytes);
-constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 48;  // so that no sum overflows
 
 /// A model and limits, and what follows from them. The arena: state, logits, steps, scratch, the engine's.
 struct Prepared {
     AskedLimits asked;
     Plan plan;
+    std::uint32_t n_steps;
     std::uint64_t logits_bytes, steps_bytes, scratch_bytes, engine_at, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model& from, const fovea_limits* given) noexcept {
@@ -27,11 +27,12 @@ struct Prepared {
         if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
         if (Status s = make_plan(model.config(), asked.limits, plan); !s.ok()) return s;
         const std::uint64_t vocab_size = model.config().decoder.vocab_size;
+        // Below 2^41, as growths are bounded (tables.cpp): no sum overflows.
         const std::uint64_t text = encode_scratch_bytes(from.tokenizer, asked.c.max_text_bytes);
-        if (text > kMaxScratch) return {Code::bad_limits, "bytes of scratch for a text at most", kMaxScratch, text};
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
-        steps_bytes = step_bytes(model, plan.limits);
+        n_steps = max_steps(plan.limits);
+        steps_bytes = step_bytes(n_steps);
         scratch_bytes = round_up(text > candidates ? text : candidates, kArenaAlignment);
         engine_at = kStateBytes + logits_bytes + steps_bytes + scratch_bytes;
         arena_bytes = engine_at + plan.arena_bytes;
@@ -39,81 +40,83 @@ struct Prepared {
     }
 };
 
-[[nodiscard]] Status plan_session(const fovea_model& model, const fovea_limits* limits, fovea_plan* plan) noexcept {
-    if (Status s = check_struct(plan); !s.ok()) return s;
-    Prepared p;
-    if (Status s = p.read(model, limits); !s.ok()) return s;
-    const fovea_plan made = to_c(model, p.asked, p.plan, p.arena_bytes);
-    write_struct(&made, sizeof made, plan);
-    return {};
-}
+/// What a call asks of a model and limits: a plan, or, where that is null, a session in an arena.
+struct Wanted {
+    const fovea_limits* limits = nullptr;
+    fovea_plan* plan = nullptr;
+    std::span<std::byte> arena;
+    fovea_session** session = nullptr;
+};
 
-[[nodiscard]] Status start_session(const fovea_model& model, const fovea_limits* limits, std::span<std::byte> arena,
-                                   fovea_session** session) noexcept {
-    Prepared p;
-    if (Status s = p.read(model, limits); !s.ok()) return s;
+[[nodiscard]] Status start(const fovea_model& model, const Prepared& p, const Wanted& wanted) noexcept {
+    const std::span<std::byte> arena = wanted.arena;
     if (arena.size() < p.arena_bytes)
         return {Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena.size()};
-    const auto part = [&](std::uint64_t& at, std::uint64_t n) {
-        const std::uint64_t start = at;
-        at += n;
-        return arena.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(n));
-    };
-    const Tokenizer tokenizer = model.tokenizer;  // the handle may lie in the arena
-    std::uint64_t at = p.engine_at;
+    const auto to_size = [](std::uint64_t n) { return static_cast<std::size_t>(n); };  // all within the arena
+    const Tokenizer tokenizer = model.tokenizer;                                       // the handle may lie in it
     Session made;
-    if (Status s = make_session(*model.model, p.plan.limits, part(at, p.plan.arena_bytes), made, p.asked.options());
+    if (Status s =
+            make_session(*model.model, p.plan.limits, arena.subspan(to_size(p.engine_at)), made, p.asked.options());
         !s.ok())
         return s;
-    at = kStateBytes;
-    const auto logits = part(at, p.logits_bytes), steps = part(at, p.steps_bytes), scratch = part(at, p.scratch_bytes);
-    std::memset(arena.data(), 0, static_cast<std::size_t>(kStateBytes + p.logits_bytes));
-    auto* out = new (arena.data()) fovea_session{};
+    std::byte* const logits = arena.data() + kStateBytes;
+    std::byte* const steps = logits + to_size(p.logits_bytes);
+    std::byte* const scratch = steps + to_size(p.steps_bytes);
+    std::memset(arena.data(), 0, kStateBytes + to_size(p.logits_bytes));
+    auto* out = new (arena.data()) fovea_session;
     out->session = made;
     out->model = {&made.model(), tokenizer};
-    out->logits = {reinterpret_cast<float*>(logits.data()), made.model().config().decoder.vocab_size};
-    out->scratch = scratch;
-    start_workspace(out->workspace, made.workspace(), p.asked, p.plan.limits, steps);
-    *session = out;
+    out->logits = {reinterpret_cast<float*>(logits), made.model().config().decoder.vocab_size};
+    out->scratch = {scratch, to_size(p.scratch_bytes)};
+    start_workspace(out->workspace, made.workspace(), p.asked, p.n_steps, steps);
+    *wanted.session = out;
     return {};
 }
 
-[[nodiscard]] fovea_status no_session() noexcept { return to_c(is_null("session: NULL")); }
+[[nodiscard]] Status answer(const fovea_model* model, const Wanted& wanted) noexcept {
+    if (!model) return is_null("model: NULL");
+    Prepared p;
+    if (Status s = p.read(*model, wanted.limits); !s.ok()) return s;
+    if (wanted.session) return start(*model, p, wanted);
+    return write_plan(*model, p.asked, p.plan, p.arena_bytes, wanted.plan);
+}
 
-/// The handle that a call with a file has for itself.
-struct OpenFile {
+/// The same for a file that is not open; where nothing is wanted, all of the file is verified.
+[[nodiscard]] Status answer(const void* file, std::size_t file_bytes, const Wanted* wanted) noexcept {
     Model model;
     fovea_model handle{&model, {}};
+    if (Status s = open(file, file_bytes, !wanted, model, handle.tokenizer); !s.ok()) return s;
+    return wanted ? answer(&handle, *wanted) : Status{};
+}
 
-    [[nodiscard]] Status open(const void* file, std::size_t file_bytes) noexcept {
-        return fovea::open(file, file_bytes, false, model, handle.tokenizer);
-    }
-};
+[[nodiscard]] std::span<std::byte> bytes_of(void* arena, std::size_t n) noexcept {
+    return {static_cast<std::byte*>(arena), n};
+}
+
+[[nodiscard]] fovea_status no_session() noexcept { return refuse_null("session: NULL"); }
 
 }  // namespace
 
+fovea_status fovea_verify(const void* file, size_t file_bytes) { return to_c(answer(file, file_bytes, nullptr)); }
+
 fovea_status fovea_plan_session(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan) {
-    if (!model) return to_c(is_null("model: NULL"));
-    return to_c(plan_session(*model, limits, plan));
+    return to_c(answer(model, {limits, plan, {}, nullptr}));
 }
 
 fovea_status fovea_make_plan(const void* file, size_t file_bytes, const fovea_limits* limits, fovea_plan* plan) {
-    OpenFile opened;
-    if (Status s = opened.open(file, file_bytes); !s.ok()) return to_c(s);
-    return to_c(plan_session(opened.handle, limits, plan));
+    const Wanted wanted{limits, plan, {}, nullptr};
+    return to_c(answer(file, file_bytes, &wanted));
 }
 
 fovea_status fovea_make_session_of(const fovea_model* model, const fovea_limits* limits, void* arena,
                                    size_t arena_bytes, fovea_session** session) {
-    if (!model) return to_c(is_null("model: NULL"));
-    return to_c(start_session(*model, limits, {static_cast<std::byte*>(arena), arena_bytes}, session));
+    return to_c(answer(model, {limits, nullptr, bytes_of(arena, arena_bytes), session}));
 }
 
 fovea_status fovea_make_session(const void* file, size_t file_bytes, const fovea_limits* limits, void* arena,
                                 size_t arena_bytes, fovea_session** session) {
-    OpenFile opened;
-    if (Status s = opened.open(file, file_bytes); !s.ok()) return to_c(s);
-    return to_c(start_session(opened.handle, limits, {static_cast<std::byte*>(arena), arena_bytes}, session));
+    const Wanted wanted{limits, nullptr, bytes_of(arena, arena_bytes), session};
+    return to_c(answer(file, file_bytes, &wanted));
 }
 
 fovea_status fovea_tokenize(fovea_session* session, const char* text, size_t text_bytes, int how, uint32_t* tokens,

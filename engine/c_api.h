@@ -32,11 +32,11 @@ struct fovea_session {
 
 namespace fovea {
 
-[[nodiscard]] inline fovea_status to_c(const Status& s) noexcept {
-    return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had};
-}
+// Not inline, for every function of the interface has one, and boards have little flash.
+[[nodiscard]] fovea_status to_c(const Status& s) noexcept;
 
 [[nodiscard]] inline Status is_null(const char* what) noexcept { return {Code::bad_argument, what, 0, 0}; }
+[[nodiscard]] fovea_status refuse_null(const char* what) noexcept;
 
 /// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of
 /// a newer one, whose further fields ask for what is not known here unless they are zero.
@@ -62,15 +62,18 @@ struct AskedLimits {
     }
 };
 
-/// What of a plan does not depend on whose it is.
-[[nodiscard]] fovea_plan to_c(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
-                              std::uint64_t arena_bytes) noexcept;
+/// Writes a session's or a workspace's plan. Errors: those of check_struct.
+[[nodiscard]] Status write_plan(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
+                                std::uint64_t arena_bytes, fovea_plan* out) noexcept;
 
-/// Bytes of the steps that a workspace or session of these limits keeps; the same on every machine.
-[[nodiscard]] std::uint64_t step_bytes(const Model& model, const Limits& limits) noexcept;
+/// How many steps a workspace or session for logits has room for, and their bytes, the same on every machine.
+[[nodiscard]] inline std::uint32_t max_steps(const Limits& limits) noexcept {
+    return limits.max_sequences ? limits.max_sequences : 1;
+}
+[[nodiscard]] std::uint64_t step_bytes(std::uint32_t n_steps) noexcept;
 /// Fills `place` in, whose steps are at `steps`.
-void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, const Limits& limits,
-                     std::span<std::byte> steps) noexcept;
+void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, std::uint32_t n_steps,
+                     std::byte* steps) noexcept;
 
 [[nodiscard]] inline fovea_cache to_c(const Cache& cache) noexcept { return std::bit_cast<fovea_cache>(cache); }
 

@@ -6,7 +6,7 @@ using namespace fovea;
 
 namespace {
 
-[[nodiscard]] fovea_status no_workspace() noexcept { return to_c(is_null("workspace: NULL")); }
+[[nodiscard]] fovea_status no_workspace() noexcept { return refuse_null("workspace: NULL"); }
 
 [[nodiscard]] Status read_mask(const fovea_mask* given, Mask& out) noexcept {
     if (!given) return {};

@@ -54,7 +54,7 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
     *out = &own->handle;
 }
 
-[[nodiscard]] fovea_status no_model() noexcept { return to_c(is_null("model: NULL")); }
+[[nodiscard]] fovea_status no_model() noexcept { return refuse_null("model: NULL"); }
 
 [[nodiscard]] fovea_text to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
 
@@ -130,11 +130,6 @@ fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flag
 
 fovea_status fovea_verify_model(const fovea_model* model) {
     return model ? to_c(verify_checksums(*model->model)) : no_model();
-}
-
-fovea_status fovea_verify(const void* file, size_t file_bytes) {
-    Model model;
-    return to_c(open_model({static_cast<const std::byte*>(file), file_bytes}, model, {.verify_checksums = true}));
 }
 
 fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* memory, size_t memory_bytes,

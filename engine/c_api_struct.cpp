@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybody filled in
 
-[[nodiscard]] Status struct_size(const void* given, std::uint32_t& size) noexcept {
+[[nodiscard, gnu::noinline]] Status struct_size(const void* given, std::uint32_t& size) noexcept {
     if (!given) return is_null("struct: NULL");
     std::memcpy(&size, given, sizeof size);
     if (size >= sizeof size && size <= kMostStructBytes) return {};
@@ -42,13 +42,16 @@ constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybod
 
 }  // namespace
 
+fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had}; }
+
+fovea_status refuse_null(const char* what) noexcept { return {FOVEA_BAD_ARGUMENT, what, 0, 0}; }
+
 Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
     std::uint32_t size;
     if (Status s = struct_size(given, size); !s.ok()) return s;
     const auto* bytes = static_cast<const unsigned char*>(given);
     for (; size > out_bytes; --size)
-        if (bytes[size - 1])
-            return {Code::bad_argument, "bytes of fields that this library does not know", 0, bytes[size - 1]};
+        if (bytes[size - 1]) return {Code::bad_argument, "bytes of later fields", 0, bytes[size - 1]};
     std::memset(out, 0, out_bytes);
     std::memcpy(out, given, size);
     return {};
@@ -78,21 +81,24 @@ Status AskedLimits::read(const fovea_limits* given) noexcept {
     return {};
 }
 
-fovea_plan to_c(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
-                std::uint64_t arena_bytes) noexcept {
+Status write_plan(const fovea_model& model, const AskedLimits& asked, const Plan& plan, std::uint64_t arena_bytes,
+                  fovea_plan* out) noexcept {
+    if (Status s = check_struct(out); !s.ok()) return s;
     const Config& config = model.model->config();
     const std::string_view suffix = model.model->info().prompt_suffix;
-    return {.struct_size = sizeof(fovea_plan),
-            .vocab_size = stack_of(config, last_stack(config)).vocab_size,
-            .max_positions = plan.limits.max_kv_len,
-            .max_batch = plan.limits.max_batch,
-            .arena_bytes = arena_bytes,
-            .max_tokens = max_tokens(model.tokenizer, asked.c.max_text_bytes),
-            .max_piece_bytes = max_piece_bytes(model.tokenizer),
-            .prompt_suffix = suffix.data(),
-            .prompt_suffix_bytes = suffix.size(),
-            .max_sequences = plan.limits.max_sequences,
-            .max_memory = plan.limits.max_memory};
+    const fovea_plan made{.struct_size = sizeof made,
+                          .vocab_size = stack_of(config, last_stack(config)).vocab_size,
+                          .max_positions = plan.limits.max_kv_len,
+                          .max_batch = plan.limits.max_batch,
+                          .arena_bytes = arena_bytes,
+                          .max_tokens = max_tokens(model.tokenizer, asked.c.max_text_bytes),
+                          .max_piece_bytes = max_piece_bytes(model.tokenizer),
+                          .prompt_suffix = suffix.data(),
+                          .prompt_suffix_bytes = suffix.size(),
+                          .max_sequences = plan.limits.max_sequences,
+                          .max_memory = plan.limits.max_memory};
+    write_struct(&made, sizeof made, out);
+    return {};
 }
 
 }  // namespace fovea

@@ -14,11 +14,6 @@ static_assert(sizeof(Step) <= kStepBytes);
 constexpr std::uint64_t kStateBytes = 64;
 static_assert(sizeof(fovea_workspace) <= kStateBytes);
 
-[[nodiscard]] std::uint32_t max_steps(const Model& model, const Limits& limits) noexcept {
-    if (kind_of(model.config()) != Kind::decode) return 0;
-    return limits.max_sequences ? limits.max_sequences : 1;
-}
-
 [[nodiscard]] Status check_null(const fovea_workspace* workspace) noexcept {
     return workspace ? Status{} : is_null("workspace: NULL");
 }
@@ -27,13 +22,15 @@ static_assert(sizeof(fovea_workspace) <= kStateBytes);
 struct Prepared {
     AskedLimits asked;
     Plan plan;
+    std::uint32_t n_steps;  // 0: the model gives no logits
     std::uint64_t steps_bytes, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model* model, const fovea_limits* given) noexcept {
         if (!model) return is_null("model: NULL");
         if (Status s = asked.read(given); !s.ok()) return s;
         if (Status s = make_workspace_plan(model->model->config(), asked.limits, plan); !s.ok()) return s;
-        steps_bytes = step_bytes(*model->model, plan.limits);
+        n_steps = kind_of(model->model->config()) == Kind::decode ? max_steps(plan.limits) : 0;
+        steps_bytes = step_bytes(n_steps);
         arena_bytes = kStateBytes + steps_bytes + plan.arena_bytes;
         return {};
     }
@@ -62,15 +59,13 @@ struct Prepared {
 
 }  // namespace
 
-std::uint64_t step_bytes(const Model& model, const Limits& limits) noexcept {
-    return round_up(max_steps(model, limits) * kStepBytes, kArenaAlignment);
-}
+std::uint64_t step_bytes(std::uint32_t n_steps) noexcept { return round_up(n_steps * kStepBytes, kArenaAlignment); }
 
-void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, const Limits& limits,
-                     std::span<std::byte> steps) noexcept {
+void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, std::uint32_t n_steps,
+                     std::byte* steps) noexcept {
     place.workspace = made;
-    place.steps = reinterpret_cast<Step*>(steps.data());
-    place.max_steps = max_steps(WorkspaceAccess::state(made)->model, limits);
+    place.steps = reinterpret_cast<Step*>(steps);
+    place.max_steps = n_steps;
     place.cancellable = asked.c.cancellable != 0;
     place.cancelled = false;
     if (place.cancellable) set_cancel(place.workspace, &place.cancelled);
@@ -92,12 +87,9 @@ static_assert(sizeof(fovea_pool) <= kPoolBytes);
 // ---- workspaces ----------------------------------------------------------------------------------------------------
 
 fovea_status fovea_plan_workspace(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan) {
-    if (Status s = check_struct(plan); !s.ok()) return to_c(s);
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
-    const fovea_plan made = to_c(*model, p.asked, p.plan, p.arena_bytes);
-    write_struct(&made, sizeof made, plan);
-    return {};
+    return to_c(write_plan(*model, p.asked, p.plan, p.arena_bytes, plan));
 }
 
 fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena, size_t arena_bytes,
@@ -112,8 +104,8 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
     if (Status s = make_workspace(*model->model, p.plan.limits, bytes.subspan(engine_at), made, p.asked.options());
         !s.ok())
         return to_c(s);
-    auto* out = new (arena) fovea_workspace{};
-    start_workspace(*out, made, p.asked, p.plan.limits, bytes.subspan(kStateBytes));
+    auto* out = new (arena) fovea_workspace;
+    start_workspace(*out, made, p.asked, p.n_steps, bytes.data() + kStateBytes);
     *workspace = out;
     return {};
 }
@@ -187,7 +179,7 @@ uint32_t fovea_free_pages(const fovea_pool* pool) { return pool ? pool->pool.n_f
 uint32_t fovea_free_sequences(const fovea_pool* pool) { return pool ? pool->pool.n_free_sequences() : 0; }
 
 fovea_status fovea_make_cache(fovea_pool* pool, fovea_cache* cache) {
-    if (!pool) return to_c(is_null("pool: NULL"));
+    if (!pool) return refuse_null("pool: NULL");
     Cache made;
     if (Status s = make_cache(pool->pool, made); !s.ok()) return to_c(s);
     *cache = to_c(made);

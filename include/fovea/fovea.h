@@ -94,7 +94,7 @@ fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flag
                               struct fovea_model** model);
 /// Recomputes every section's checksum. Errors: FOVEA_CHECKSUM_MISMATCH.
 fovea_status fovea_verify_model(const struct fovea_model* model);
-/// The same of a file that is not open. Errors: those of open_model.
+/// The same of a file that is not open. Errors: those of fovea_open_model.
 fovea_status fovea_verify(const void* file, size_t file_bytes);
 
 /// Scaled dot-product attention over heads as they are: a model without a file.
