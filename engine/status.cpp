@@ -35,6 +35,12 @@ struct Line {
     }
 };
 
+/// Without the library's own, which in some libraries wants a way to throw.
+[[nodiscard]] bool ends_with(std::string_view text, std::string_view end) noexcept {
+    const std::size_t n = end.size();
+    return text.size() >= n && __builtin_memcmp(text.data() + (text.size() - n), end.data(), n) == 0;
+}
+
 }  // namespace
 
 const char* name(Code code) noexcept {
@@ -53,7 +59,7 @@ std::string_view describe(const Status& status, std::span<char> line) noexcept {
         // "tokens at most", 4, 5 becomes "tokens: expected at most 4, got 5".
         std::string_view noun = what, bound = "";
         for (const std::string_view word : {" at most", " at least"})
-            if (what.ends_with(word)) noun.remove_suffix(word.size()), bound = word;
+            if (ends_with(what, word)) noun = {what.data(), what.size() - word.size()}, bound = word;
         if (!noun.empty()) text.add(": ").add(noun);
         text.add(": expected").add(bound).add(" ").add(status.wanted).add(", got ").add(status.had);
     } else if (!what.empty()) {
