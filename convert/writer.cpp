@@ -11,7 +11,7 @@
 #include <string>
 
 #include "convert/elements.h"
-#include "convert/head.h"
+#include "convert/file_header.h"
 #include "convert/quantize.h"
 #include "convert/refusal.h"
 #include "convert/unfinished.h"

@@ -16,19 +16,19 @@ static_assert(sizeof(fovea_session) <= kStateBytes);
 
 /// A model and limits, and what follows from them. The arena: state, logits, steps, scratch, the engine's.
 struct Prepared {
-    AskedLimits asked;
+    RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;
     std::uint64_t logits_bytes, steps_bytes, scratch_bytes, engine_at, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model& from, const fovea_limits* given) noexcept {
-        if (Status s = asked.read(given); !s.ok()) return s;
+        if (Status s = requested.read(given); !s.ok()) return s;
         const Model& model = *from.model;
         if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
-        if (Status s = make_plan(model.config(), asked.limits, plan); !s.ok()) return s;
+        if (Status s = make_plan(model.config(), requested.limits, plan); !s.ok()) return s;
         const std::uint64_t vocab_size = model.config().decoder.vocab_size;
         // Below 2^41, as growths are bounded (tables.cpp): no sum overflows.
-        const std::uint64_t text = encode_scratch_bytes(from.tokenizer, asked.c.max_text_bytes);
+        const std::uint64_t text = tokenize_scratch_bytes(from.tokenizer, requested.c.max_text_bytes);
         const std::uint64_t candidates = vocab_size * sizeof(Candidate);  // text and candidates never meet
         logits_bytes = round_up(vocab_size * sizeof(float), kArenaAlignment);
         n_steps = max_steps(plan.limits);
@@ -56,7 +56,7 @@ struct Wanted {
     const Tokenizer tokenizer = model.tokenizer;                                       // the handle may lie in it
     Session made;
     if (Status s =
-            make_session(*model.model, p.plan.limits, arena.subspan(to_size(p.engine_at)), made, p.asked.options());
+            make_session(*model.model, p.plan.limits, arena.subspan(to_size(p.engine_at)), made, p.requested.options());
         !s.ok())
         return s;
     std::byte* const logits = arena.data() + kStateBytes;
@@ -68,7 +68,7 @@ struct Wanted {
     out->model = {&made.model(), tokenizer};
     out->logits = {reinterpret_cast<float*>(logits), made.model().config().decoder.vocab_size};
     out->scratch = {scratch, to_size(p.scratch_bytes)};
-    start_workspace(out->workspace, made.workspace(), p.asked, p.n_steps, steps);
+    start_workspace(out->workspace, made.workspace(), p.requested, p.n_steps, steps);
     *wanted.session = out;
     return {};
 }
@@ -78,7 +78,7 @@ struct Wanted {
     Prepared p;
     if (Status s = p.read(*model, wanted.limits); !s.ok()) return s;
     if (wanted.session) return start(*model, p, wanted);
-    return write_plan(*model, p.asked, p.plan, p.arena_bytes, wanted.plan);
+    return write_plan(*model, p.requested, p.plan, p.arena_bytes, wanted.plan);
 }
 
 /// The same for a file that is not open; where nothing is wanted, all of the file is verified.

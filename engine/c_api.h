@@ -52,7 +52,7 @@ template<class Struct>
 void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcept;
 
 /// A caller's limits, as both interfaces know them.
-struct AskedLimits {
+struct RequestedLimits {
     fovea_limits c;
     Limits limits;
 
@@ -63,7 +63,7 @@ struct AskedLimits {
 };
 
 /// Writes a session's or a workspace's plan. Errors: those of check_struct.
-[[nodiscard]] Status write_plan(const fovea_model& model, const AskedLimits& asked, const Plan& plan,
+[[nodiscard]] Status write_plan(const fovea_model& model, const RequestedLimits& requested, const Plan& plan,
                                 std::uint64_t arena_bytes, fovea_plan* out) noexcept;
 
 /// How many steps a workspace or session for logits has room for, and their bytes, the same on every machine.
@@ -72,8 +72,8 @@ struct AskedLimits {
 }
 [[nodiscard]] std::uint64_t step_bytes(std::uint32_t n_steps) noexcept;
 /// Fills `place` in, whose steps are at `steps`.
-void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, std::uint32_t n_steps,
-                     std::byte* steps) noexcept;
+void start_workspace(fovea_workspace& place, const Workspace& made, const RequestedLimits& requested,
+                     std::uint32_t n_steps, std::byte* steps) noexcept;
 
 [[nodiscard]] inline fovea_cache to_c(const Cache& cache) noexcept { return std::bit_cast<fovea_cache>(cache); }
 

@@ -82,14 +82,14 @@ fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* 
 
 fovea_status fovea_capture_attention(fovea_workspace* workspace, const fovea_attention* attention) {
     if (!workspace) return no_workspace();
-    if (!attention) return to_c(set_weights(workspace->workspace, {}));
+    if (!attention) return to_c(capture_attention(workspace->workspace, {}));
     fovea_attention known;
     if (Status s = read_struct(attention, known); !s.ok()) return to_c(s);
-    return to_c(set_weights(workspace->workspace, {.layer = known.layer,
-                                                   .in_encoder = known.in_encoder != 0,
-                                                   .cross = known.cross != 0,
-                                                   .per_head = known.per_head != 0,
-                                                   .n_queries = known.n_queries,
-                                                   .n_keys = known.n_keys,
-                                                   .out = {known.out, known.n_out}}));
+    return to_c(capture_attention(workspace->workspace, {.layer = known.layer,
+                                                         .in_encoder = known.in_encoder != 0,
+                                                         .cross = known.cross != 0,
+                                                         .per_head = known.per_head != 0,
+                                                         .n_queries = known.n_queries,
+                                                         .n_keys = known.n_keys,
+                                                         .out = {known.out, known.n_out}}));
 }

@@ -108,11 +108,11 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
             .causal = b.causal,
             .cross_attention = b.cross_attention,
             .n_appended = attends_alone ? std::uint32_t{b.bias_kv} + b.zero_attn : 0,
-            .bare = b.bare,
-            .query_width = b.bare ? b.n_heads * b.head_dim : width(b.query_width),
-            .key_width = b.bare ? b.n_kv_heads * b.head_dim : width(b.key_width),
-            .value_width = b.bare ? b.n_kv_heads * b.value_head_dim : width(b.value_width),
-            .output_width = b.bare || !b.has_output_map ? merged : width(b.output_width)};
+            .no_projections = b.no_projections,
+            .query_width = b.no_projections ? b.n_heads * b.head_dim : width(b.query_width),
+            .key_width = b.no_projections ? b.n_kv_heads * b.head_dim : width(b.key_width),
+            .value_width = b.no_projections ? b.n_kv_heads * b.value_head_dim : width(b.value_width),
+            .output_width = b.no_projections || !b.has_output_map ? merged : width(b.output_width)};
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* mem
                       .score_softcap = known.score_softcap,
                       .causal = known.causal != 0,
                       .zero_attn = known.zero_attn != 0,
-                      .bare = true};
+                      .no_projections = true};
     Model made;
     if (Status s = attention_model(block, made); !s.ok()) return to_c(s);
     keep(made, {}, memory, model);
@@ -174,7 +174,7 @@ fovea_status fovea_model_layer(const fovea_model* model, int in_encoder, uint32_
 }
 
 uint64_t fovea_scratch_bytes(const fovea_model* model, uint64_t text_bytes) {
-    return model && model->tokenizer.valid() ? encode_scratch_bytes(model->tokenizer, text_bytes) : 0;
+    return model && model->tokenizer.valid() ? tokenize_scratch_bytes(model->tokenizer, text_bytes) : 0;
 }
 
 uint64_t fovea_max_tokens(const fovea_model* model, uint64_t text_bytes) {
@@ -187,10 +187,10 @@ fovea_status fovea_model_tokenize(const fovea_model* model, const char* text, si
     *n_tokens = 0;
     if (!model) return no_model();
     if (how & ~kAll) return to_c({Code::bad_argument, "how at most", kAll, static_cast<unsigned>(how)});
-    const EncodeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
-                                .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
-    return to_c(encode(model->tokenizer, {text, text_bytes}, options, {static_cast<std::byte*>(scratch), scratch_bytes},
-                       {tokens, capacity}, *n_tokens));
+    const TokenizeOptions options{.add_special = (how & FOVEA_NO_SPECIAL) == 0,
+                                  .parse_special = (how & FOVEA_READ_SPECIAL) != 0};
+    return to_c(tokenize(model->tokenizer, {text, text_bytes}, options,
+                         {static_cast<std::byte*>(scratch), scratch_bytes}, {tokens, capacity}, *n_tokens));
 }
 
 size_t fovea_model_decode(const fovea_model* model, fovea_decoder* decoder, uint32_t token, char* out,

@@ -70,19 +70,19 @@ void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcep
     std::memcpy(out, &size, sizeof size);
 }
 
-Status AskedLimits::read(const fovea_limits* given) noexcept {
+Status RequestedLimits::read(const fovea_limits* given) noexcept {
     if (Status s = read_struct(given, c); !s.ok()) return s;
     limits = {.max_kv_len = c.max_positions,
               .max_batch = c.max_batch,
               .n_threads = c.n_threads ? c.n_threads : 1,
               .kv_type = static_cast<Type>(c.kv_type < kTypeCount ? c.kv_type : kTypeCount),
               .max_sequences = c.max_sequences,
-              .max_memory = c.max_memory};
+              .max_key_rows = c.max_key_rows};
     return {};
 }
 
-Status write_plan(const fovea_model& model, const AskedLimits& asked, const Plan& plan, std::uint64_t arena_bytes,
-                  fovea_plan* out) noexcept {
+Status write_plan(const fovea_model& model, const RequestedLimits& requested, const Plan& plan,
+                  std::uint64_t arena_bytes, fovea_plan* out) noexcept {
     if (Status s = check_struct(out); !s.ok()) return s;
     const Config& config = model.model->config();
     const std::string_view suffix = model.model->info().prompt_suffix;
@@ -91,12 +91,12 @@ Status write_plan(const fovea_model& model, const AskedLimits& asked, const Plan
                           .max_positions = plan.limits.max_kv_len,
                           .max_batch = plan.limits.max_batch,
                           .arena_bytes = arena_bytes,
-                          .max_tokens = max_tokens(model.tokenizer, asked.c.max_text_bytes),
+                          .max_tokens = max_tokens(model.tokenizer, requested.c.max_text_bytes),
                           .max_piece_bytes = max_piece_bytes(model.tokenizer),
                           .prompt_suffix = suffix.data(),
                           .prompt_suffix_bytes = suffix.size(),
                           .max_sequences = plan.limits.max_sequences,
-                          .max_memory = plan.limits.max_memory};
+                          .max_key_rows = plan.limits.max_key_rows};
     write_struct(&made, sizeof made, out);
     return {};
 }

@@ -20,15 +20,15 @@ static_assert(sizeof(fovea_workspace) <= kStateBytes);
 
 /// A workspace's plan: its state, steps, then the engine's own.
 struct Prepared {
-    AskedLimits asked;
+    RequestedLimits requested;
     Plan plan;
     std::uint32_t n_steps;  // 0: the model gives no logits
     std::uint64_t steps_bytes, arena_bytes;
 
     [[nodiscard]] Status read(const fovea_model* model, const fovea_limits* given) noexcept {
         if (!model) return is_null("model: NULL");
-        if (Status s = asked.read(given); !s.ok()) return s;
-        if (Status s = make_workspace_plan(model->model->config(), asked.limits, plan); !s.ok()) return s;
+        if (Status s = requested.read(given); !s.ok()) return s;
+        if (Status s = make_workspace_plan(model->model->config(), requested.limits, plan); !s.ok()) return s;
         n_steps = kind_of(model->model->config()) == Kind::decode ? max_steps(plan.limits) : 0;
         steps_bytes = step_bytes(n_steps);
         arena_bytes = kStateBytes + steps_bytes + plan.arena_bytes;
@@ -50,9 +50,9 @@ struct Prepared {
 
 [[nodiscard]] Status plan_pool(const fovea_model* model, const fovea_pool_limits* limits, PoolPlan& plan) noexcept {
     if (!model) return is_null("model: NULL");
-    PoolLimits asked;
-    if (Status s = read_limits(limits, asked); !s.ok()) return s;
-    return make_pool_plan(model->model->config(), asked, plan);
+    PoolLimits requested;
+    if (Status s = read_limits(limits, requested); !s.ok()) return s;
+    return make_pool_plan(model->model->config(), requested, plan);
 }
 
 [[nodiscard]] Cache from_c(const fovea_cache* cache) noexcept { return cache ? std::bit_cast<Cache>(*cache) : Cache{}; }
@@ -61,12 +61,12 @@ struct Prepared {
 
 std::uint64_t step_bytes(std::uint32_t n_steps) noexcept { return round_up(n_steps * kStepBytes, kArenaAlignment); }
 
-void start_workspace(fovea_workspace& place, const Workspace& made, const AskedLimits& asked, std::uint32_t n_steps,
-                     std::byte* steps) noexcept {
+void start_workspace(fovea_workspace& place, const Workspace& made, const RequestedLimits& requested,
+                     std::uint32_t n_steps, std::byte* steps) noexcept {
     place.workspace = made;
     place.steps = reinterpret_cast<Step*>(steps);
     place.max_steps = n_steps;
-    place.cancellable = asked.c.cancellable != 0;
+    place.cancellable = requested.c.cancellable != 0;
     place.cancelled = false;
     if (place.cancellable) set_cancel(place.workspace, &place.cancelled);
 }
@@ -89,7 +89,7 @@ static_assert(sizeof(fovea_pool) <= kPoolBytes);
 fovea_status fovea_plan_workspace(const fovea_model* model, const fovea_limits* limits, fovea_plan* plan) {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
-    return to_c(write_plan(*model, p.asked, p.plan, p.arena_bytes, plan));
+    return to_c(write_plan(*model, p.requested, p.plan, p.arena_bytes, plan));
 }
 
 fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* limits, void* arena, size_t arena_bytes,
@@ -101,11 +101,11 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     const std::size_t engine_at = static_cast<std::size_t>(kStateBytes + p.steps_bytes);
     Workspace made;
-    if (Status s = make_workspace(*model->model, p.plan.limits, bytes.subspan(engine_at), made, p.asked.options());
+    if (Status s = make_workspace(*model->model, p.plan.limits, bytes.subspan(engine_at), made, p.requested.options());
         !s.ok())
         return to_c(s);
     auto* out = new (arena) fovea_workspace;
-    start_workspace(*out, made, p.asked, p.n_steps, bytes.data() + kStateBytes);
+    start_workspace(*out, made, p.requested, p.n_steps, bytes.data() + kStateBytes);
     *workspace = out;
     return {};
 }

@@ -26,7 +26,7 @@ int main() {
     const fovea::Limits limits{.max_batch = kSequences * kPositions,
                                .n_threads = fovea::default_threads(),
                                .max_sequences = kSequences,
-                               .max_memory = kSequences * kPositions};
+                               .max_key_rows = kSequences * kPositions};
     fovea::Plan plan;
     if (auto s = make_plan(heads.config(), limits, plan); !s.ok()) return fail(s);
     struct alignas(fovea::kArenaAlignment) Line {
@@ -52,7 +52,7 @@ int main() {
 
     // How much each query looks at each key, if asked: the mean over heads, [sequence, query, key].
     std::vector<float> weights(std::size_t{kSequences} * kPositions * kPositions);
-    if (auto s = set_weights(session, {.n_queries = kPositions, .n_keys = kPositions, .out = weights}); !s.ok())
+    if (auto s = capture_attention(session, {.n_queries = kPositions, .n_keys = kPositions, .out = weights}); !s.ok())
         return fail(s);
     if (auto s = attend(session, input, out); !s.ok()) return fail(s);
 

@@ -30,9 +30,9 @@ int main(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
         const std::string text = argv[i];
         std::vector<fovea::Token> some(max_tokens(tokenizer, text.size()));
-        std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
+        std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()));
         std::size_t n = 0;
-        if (auto s = fovea::encode(tokenizer, text, {}, scratch, some, n); !s.ok()) return fail(s);
+        if (auto s = fovea::tokenize(tokenizer, text, {}, scratch, some, n); !s.ok()) return fail(s);
         n = n < encoder.max_positions ? n : encoder.max_positions;
         ids.insert(ids.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(n));
         lengths.push_back(static_cast<std::uint32_t>(n));

@@ -56,10 +56,10 @@ int main(int argc, char** argv) {
     check(fovea::make_generator(model, tokenizer, session.cache(), texts.limits,
                                 std::as_writable_bytes(std::span(memory)), generator));
 
-    std::vector<Line> scratch = take(fovea::encode_scratch_bytes(tokenizer, prompt.size()));
+    std::vector<Line> scratch = take(fovea::tokenize_scratch_bytes(tokenizer, prompt.size()));
     std::vector<fovea::Token> tokens(fovea::max_tokens(tokenizer, prompt.size()));
     std::size_t n_tokens = 0;
-    check(fovea::encode(tokenizer, prompt, {}, std::as_writable_bytes(std::span(scratch)), tokens, n_tokens));
+    check(fovea::tokenize(tokenizer, prompt, {}, std::as_writable_bytes(std::span(scratch)), tokens, n_tokens));
 
     fovea::GenerateOptions options;
     options.n_new = n_new > 0 ? static_cast<std::uint32_t>(n_new) : 0;

@@ -35,12 +35,12 @@ inline std::vector<std::byte> section_of(const std::string& tokenizer_json,
 }
 
 /// Ids of `text`, in memory that ends where the tokenizer says it may.
-inline Status encode_exactly(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
-                             std::vector<Token>& ids) {
-    std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
+inline Status tokenize_exactly(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
+                               std::vector<Token>& ids) {
+    std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()));
     ids.assign(max_tokens(tokenizer, text.size()), 0);
     std::size_t n = 0;
-    const Status status = encode(tokenizer, text, options, scratch, ids, n);
+    const Status status = tokenize(tokenizer, text, options, scratch, ids, n);
     ids.resize(n);
     return status;
 }
@@ -59,9 +59,9 @@ public:
 
     [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
 
-    [[nodiscard]] std::vector<Token> encode(const std::string& text, const EncodeOptions& options) const {
+    [[nodiscard]] std::vector<Token> tokenize(const std::string& text, const TokenizeOptions& options) const {
         std::vector<Token> ids;
-        const Status status = encode_exactly(tokenizer_, text, options, ids);
+        const Status status = tokenize_exactly(tokenizer_, text, options, ids);
         CAPTURE(status.what);
         REQUIRE(status.ok());
         return ids;

@@ -84,15 +84,15 @@ std::string read_text_file(const std::string& path) {
     return text;
 }
 
-std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special) {
+std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
-    const std::uint64_t scratch_bytes = encode_scratch_bytes(tokenizer, text.size());
+    const std::uint64_t scratch_bytes = tokenize_scratch_bytes(tokenizer, text.size());
     std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
     // operator new aligns to 16 bytes, as encode wants it.
     std::vector<std::byte> scratch(scratch_bytes);
     std::size_t n_tokens = 0;
-    const EncodeOptions options{.add_special = true, .parse_special = parse_special};
-    require(encode(tokenizer, text, options, scratch, tokens, n_tokens), opened.name);
+    const TokenizeOptions options{.add_special = true, .parse_special = parse_special};
+    require(tokenize(tokenizer, text, options, scratch, tokens, n_tokens), opened.name);
     tokens.resize(n_tokens);
     return tokens;
 }

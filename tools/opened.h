@@ -34,7 +34,7 @@ void need_logits(const OpenedModel& opened);
 [[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
 /// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.
 [[nodiscard]] std::string read_text_file(const std::string& path);
-[[nodiscard]] std::vector<Token> encode_text(const OpenedModel& opened, const std::string& text, bool parse_special);
+[[nodiscard]] std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special);
 
 struct ArenaDelete {
     std::align_val_t alignment{kArenaAlignment};

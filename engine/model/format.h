@@ -266,7 +266,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
         panels(b.has_output_map, output, width, b.n_heads * b.value_head_dim);
         vector(b.has_output_map && b.output_bias, after(output, 1), width);
     };
-    if (b.n_heads && !b.bare) {
+    if (b.n_heads && !b.no_projections) {
         norms(Role::attention_norm);
         projections(Role::query, Role::attention_output, s.d_model);
         vector(b.bias_kv, Role::appended_key, b.n_kv_heads * b.head_dim);

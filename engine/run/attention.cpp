@@ -224,13 +224,13 @@ Attention::Attention(const Pass& p, const Layer& l, const Block& b, Reads r) noe
     causal = (b.causal && !cross) || (masks && masks->causal);
     n_appended = b.bias_kv + b.zero_attn;
     const WorkspaceState& w = pass.workspace;
-    const AttentionWeights& asked = w.asked;
-    if (!asked.out.empty() && asked.layer == pass.layer && asked.cross == cross && weights_stack(w) == pass.index)
-        weights = &asked;
+    const AttentionWeights& capture = w.attention_capture;
+    if (!capture.out.empty() && capture.layer == pass.layer && capture.cross == cross && weights_stack(w) == pass.index)
+        weights = &capture;
     key_at = round_up(std::uint64_t{b.n_heads} * b.head_dim, kLanes);
     value_at = key_at + round_up(std::uint64_t{b.n_kv_heads} * b.head_dim, kLanes);
     value_stride = static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
-    if (b.bare) {
+    if (b.no_projections) {
         const auto given = [](const Heads& heads) -> HeadRows<const float> {
             return {heads.data.data(), heads.strides.row, heads.strides.head, true, heads.strides.sequence};
         };

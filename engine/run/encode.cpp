@@ -107,7 +107,7 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
     return run(w, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
 
-/// Whether a bare attention's heads lie within their span.
+/// Whether the heads of an attention without projections lie within their span.
 [[nodiscard]] Status check_heads(const char* what, const Heads& heads, std::uint64_t n_sequences, std::uint64_t n_rows,
                                  std::uint64_t n_heads, std::uint64_t dim) noexcept {
     if (!n_rows) return {};
@@ -144,7 +144,7 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
 [[nodiscard]] Status check_inputs(const Stack& stack, const AttendInput& in, std::span<float> out) noexcept {
     const Block& b = stack.blocks[0];
     const std::uint64_t n = in.n_sequences;
-    if (!b.bare) {
+    if (!b.no_projections) {
         if (in.n_past) return bad_shape("past keys of a module", 0, in.n_past);
         const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
         const std::uint64_t width = b.has_output_map ? or_else(b.output_width, stack.d_model) : merged;
@@ -190,7 +190,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const std::span<const std::uint32_t> memory_lengths = encodes ? input.source.lengths : input.memory_lengths;
     if (reads_memory) {
         if (memory_lengths.size() != n) return bad_shape("sequences of the memory", n, memory_lengths.size());
-        if (Status status = count_rows(memory_lengths, w.limits.max_memory, memory); !status.ok()) return status;
+        if (Status status = count_rows(memory_lengths, w.limits.max_key_rows, memory); !status.ok()) return status;
         const std::uint64_t wanted = encodes ? 0 : memory.rows * config.decoder.d_model;
         if (input.memory.size() != wanted) return bad_shape("memory elements", wanted, input.memory.size());
     }
@@ -199,7 +199,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const std::uint64_t n_out = (last.pooling != Pooling::none ? n : rows.rows) * last.d_model;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
     const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
-    const Total& keys = w.asked.cross ? memory : queries;
+    const Total& keys = w.attention_capture.cross ? memory : queries;
     if (Status status = check_weights(w, n, queries.longest, keys.longest); !status.ok()) return status;
 
     const FloatEnv env;
@@ -235,7 +235,7 @@ Status attend(Workspace& workspace, const AttendInput& input, std::span<float> o
     if (n > w.limits.max_sequences) return bad_shape("sequences at most", w.limits.max_sequences, n);
     if (n * input.n_queries > w.limits.max_batch)
         return bad_shape("queries at most", w.limits.max_batch, n * input.n_queries);
-    if (n * n_given > w.limits.max_memory) return bad_shape("keys at most", w.limits.max_memory, n * n_given);
+    if (n * n_given > w.limits.max_key_rows) return bad_shape("keys at most", w.limits.max_key_rows, n * n_given);
     if (Status status = check_inputs(stack, input, out); !status.ok()) return status;
     if (!input.kv_lengths.empty() && input.kv_lengths.size() != n)
         return bad_shape("key lengths", n, input.kv_lengths.size());
@@ -289,7 +289,7 @@ Status attention_model(const Block& block, Model& model) noexcept {
     stack.n_layers = stack.n_blocks = 1;
     stack.d_model = block.head_dim;
     stack.blocks[0] = block;
-    stack.blocks[0].bare = true;
+    stack.blocks[0].no_projections = true;
     if (block.bias_kv || block.d_ff || block.norm != Norm::none || block.query_key_norm != Norm::none ||
         block.position != Position::none)
         return {Code::config_invalid, "heads and widths alone", 0, 1};

@@ -27,7 +27,7 @@ namespace {
 
 /// Whether the weights asked for have room for all steps.
 [[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
-    if (w.asked.out.empty()) return {};
+    if (w.attention_capture.out.empty()) return {};
     std::uint64_t n_positions = 0, n_rows = 0;
     for (const Step& step : steps) {
         const std::uint64_t n = step.cache.kv_len() + std::uint64_t{step.tokens.size()};

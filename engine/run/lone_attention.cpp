@@ -6,7 +6,7 @@ namespace fovea {
 void lone_attention(const Pass& pass, const Layer& layer, const Block& b) noexcept {
     const Attention a(pass, layer, b, Reads::self);
     const AttendInput& in = *pass.heads;
-    if (!b.bare) {
+    if (!b.no_projections) {
         const auto input = [&](const Heads& heads, std::uint32_t n_rows, std::uint32_t width) {
             width = or_else(width, pass.stack().d_model);
             return Input{{heads.data.data(), width}, n_rows, width, {}};
@@ -18,11 +18,11 @@ void lone_attention(const Pass& pass, const Layer& layer, const Block& b) noexce
     }
     rotate_and_cache(a);
     pass.sync();
-    if (!b.bare && pass.self.size() == 1)
+    if (!b.no_projections && pass.self.size() == 1)
         pass.trace("projected", pass.projected(), pass.seq_len,
                    static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim, pass.pos);
     attend_sequences(a);
-    if (b.bare || !b.has_output_map) return;
+    if (b.no_projections || !b.has_output_map) return;
     const Linear output{.matrix = a.tensors.output,
                         .bias = a.tensors.output_bias,
                         .out = pass.out,

@@ -24,7 +24,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (b.norm_place == NormPlace::both) return refuse("norms before and after");
     if (b.window && !b.causal) return refuse("a window without a causal mask");
     if (kind == Kind::attend) return {};
-    if (b.bare) return refuse("attention without projections in a stack");
+    if (b.no_projections) return refuse("attention without projections in a stack");
     if (b.bias_kv || b.zero_attn) return refuse("appended keys and values in a stack");
     if (b.n_heads && !b.has_output_map) return refuse("attention without an output map in a stack");
     const std::uint32_t widths[] = {b.query_width, b.key_width, b.value_width, b.output_width};
@@ -66,7 +66,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     const std::uint32_t most = config.decoder.max_positions;
-    if (limits.max_memory) return bad_limit("sequences and memory for logits", 0, limits.max_memory);
+    if (limits.max_key_rows) return bad_limit("sequences and memory for logits", 0, limits.max_key_rows);
     if (what == Planned::session && limits.max_sequences)
         return bad_limit("sequences and memory for logits", 0, limits.max_sequences);
     if (limits.max_kv_len == 0) limits.max_kv_len = most;
@@ -89,8 +89,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         if (limits.max_kv_len) return bad_limit("max_kv_len without logits", 0, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
         if (limits.max_sequences == 0) limits.max_sequences = 1;
-        if (limits.max_memory == 0) limits.max_memory = limits.max_batch;
-        for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_memory})
+        if (limits.max_key_rows == 0) limits.max_key_rows = limits.max_batch;
+        for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_key_rows})
             if (n > kMaxRows) return bad_limit("rows and sequences at most", kMaxRows, n);
     }
     if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
@@ -112,7 +112,7 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
         const std::uint64_t key_values =
             pad(std::uint64_t{b.n_kv_heads} * b.head_dim) + pad(std::uint64_t{b.n_kv_heads} * b.value_head_dim);
         const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
-        if (!b.bare) {
+        if (!b.no_projections) {
             grow_to(map.projected_stride, queries + key_values);
             grow_to(map.attended_stride, pad(merged));
         }
@@ -154,7 +154,7 @@ namespace {
 void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
     const Kind kind = kind_of(config);
     map.capacity = round_up(limits.max_kv_len, kLanes);
-    map.max_rows = at_least(limits.max_batch, limits.max_memory);
+    map.max_rows = at_least(limits.max_batch, limits.max_key_rows);
     // Every sequence starts at a whole panel, and a lone attention may append keys to each.
     const Block& only = stack_of(config, last_stack(config)).blocks[0];
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;

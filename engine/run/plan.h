@@ -32,7 +32,7 @@ struct ArenaMap {
     std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
     std::uint64_t capacity = 0;    // positions in whole panels: of max_kv_len, or of every sequence's keys
     std::uint64_t n_partials = 0;  // that the part has room for
-    std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_memory
+    std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_key_rows
     std::uint32_t n_chunks = 0;
 };
 

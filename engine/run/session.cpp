@@ -77,9 +77,9 @@ Status copy_session(const Session& from, Session& to) noexcept {
     return copy_cache(from.cache(), cache);
 }
 
-Status set_weights(Session& session, const AttentionWeights& weights) noexcept {
+Status capture_attention(Session& session, const AttentionWeights& weights) noexcept {
     Workspace workspace = session.workspace();
-    return set_weights(workspace, weights);
+    return capture_attention(workspace, weights);
 }
 
 void set_trace(Session& session, const Trace& trace) noexcept {

@@ -85,33 +85,34 @@ Status make_workspace(const Model& model, const Limits& limits, std::span<std::b
 StackIndex weights_stack(const WorkspaceState& w) noexcept {
     const Config& config = w.model.config();
     const bool both = config.encoder.n_layers && config.decoder.n_layers;
-    return both && w.asked.in_encoder ? StackIndex::encoder : last_stack(config);
+    return both && w.attention_capture.in_encoder ? StackIndex::encoder : last_stack(config);
 }
 
-Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexcept {
+Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept {
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
-    const AttentionWeights before = w.asked;
-    w.asked = weights;
+    const AttentionWeights before = w.attention_capture;
+    w.attention_capture = weights;
     if (weights.out.empty()) return {};
     const Stack& stack = stack_of(w.model.config(), weights_stack(w));
     const bool has_layer = weights.layer < stack.n_layers;
     const Block& b = stack.block(has_layer ? weights.layer : 0);
     if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
-    w.asked = before;
+    w.attention_capture = before;
     return {Code::bad_argument, "layer that has this attention at most", stack.n_layers - 1, weights.layer};
 }
 
 Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
                      std::uint64_t n_keys) noexcept {
-    const AttentionWeights& asked = w.asked;
-    if (asked.out.empty()) return {};
-    if (asked.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, asked.n_queries};
-    if (asked.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, asked.n_keys};
-    const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(asked.layer).n_heads;
-    const std::uint64_t n_matrices = n_sequences * (asked.per_head ? n_heads : 1);
-    const std::uint64_t size = std::uint64_t{asked.n_queries} * asked.n_keys;  // below 2^64, as both are below 2^32
-    if (size > asked.out.size() / n_matrices) return {Code::bad_shape, "weights", n_matrices * size, asked.out.size()};
+    const AttentionWeights& capture = w.attention_capture;
+    if (capture.out.empty()) return {};
+    if (capture.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, capture.n_queries};
+    if (capture.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, capture.n_keys};
+    const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(capture.layer).n_heads;
+    const std::uint64_t n_matrices = n_sequences * (capture.per_head ? n_heads : 1);
+    const std::uint64_t size = std::uint64_t{capture.n_queries} * capture.n_keys;  // below 2^64, as both are below 2^32
+    if (size > capture.out.size() / n_matrices)
+        return {Code::bad_shape, "weights", n_matrices * size, capture.out.size()};
     return {};
 }
 

@@ -33,7 +33,7 @@ struct WorkspaceState {
     const Kernels* kernels = nullptr;
     Team* team = nullptr;
     Trace trace;
-    AttentionWeights asked;                     // see set_weights
+    AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
     bool cancelled = false;                     // what member 0 saw of it
     StackTensors stacks[2];                     // by StackIndex

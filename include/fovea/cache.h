@@ -90,4 +90,4 @@ Status end_cache(Cache& cache) noexcept;
 /// Errors, `to` unchanged: bad_argument, session_mismatch, context_full, pool_full.
 [[nodiscard]] Status copy_cache(const Cache& from, Cache& to) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

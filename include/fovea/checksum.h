@@ -12,4 +12,4 @@ namespace fovea FOVEA_API {
 /// B.4). Composes: crc32c(b, crc32c(a)) is the checksum of a followed by b, so a stream needs no buffer.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

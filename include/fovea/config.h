@@ -59,7 +59,7 @@ struct Block {
     bool bias_kv = false;    ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;  ///< one zero key and value appended (PyTorch's add_zero_attn)
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
-    bool bare = false;
+    bool no_projections = false;
 
     bool operator==(const Block&) const = default;
 };
@@ -104,4 +104,4 @@ struct Config {
 /// The ranges are such that no size in a Plan and no count of parameters overflows 64 bits.
 [[nodiscard]] Status check(const Config& config) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

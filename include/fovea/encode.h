@@ -5,7 +5,7 @@
 //     encode(session, {.source = {.ids = ids, .lengths = lengths}}, vectors);
 //
 //     Model heads;                                   // scaled dot-product attention needs no file
-//     attention_model({.n_heads = 8, .n_kv_heads = 8, .head_dim = 64, .value_head_dim = 64, .bare = true}, heads);
+//     attention_model({.n_heads = 8, .n_kv_heads = 8, .head_dim = 64, .value_head_dim = 64, .no_projections = true}, heads);
 //     ... make_plan(heads.config(), limits, plan); make_session(heads, limits, arena, session);
 //     attend(session, inputs, out);
 #pragma once
@@ -71,28 +71,28 @@ struct Strides {
 };
 struct Heads {
     std::span<const float> data = {};
-    Strides strides = {};  ///< used by a bare attention alone
+    Strides strides = {};  ///< used without projections alone
 };
 
 /// One attention over n_sequences sequences of the same lengths. A module with projections takes rows, packed: query
-/// [n_sequences, n_queries, query_width], key and value [n_sequences, n_keys, their widths]. A bare one takes heads in
+/// [n_sequences, n_queries, query_width], key and value [n_sequences, n_keys, their widths]. Without projections it takes heads in
 /// any layout: query of n_heads and head_dim, key and value of n_kv_heads.
 struct AttendInput {
     Heads query = {}, key = {}, value = {};
-    Heads past_key = {}, past_value = {};  ///< bare: n_past keys and values that come before the others
+    Heads past_key = {}, past_value = {};  ///< without projections: n_past keys and values that come before the others
     std::uint32_t n_sequences = 1, n_queries = 0, n_keys = 0, n_past = 0;
     Masks masks = {};  ///< keys are counted from the first past one
     /// [n_sequences] real keys of each, past ones too; those beyond are hidden, and with `causal` query i of n sees keys
     /// up to length − n + i. Empty: all are real.
     std::span<const std::uint32_t> kv_lengths = {};
     Strides out_strides =
-        {};  ///< bare: where `out` has its heads, as in an array with axes in any order; rows must not overlap
+        {};  ///< without projections: where `out` has its heads, as in an array with axes in any order; rows must not overlap
 };
 
 /// softmax(Q·Kᵀ·scale + mask)·V per head, with the module's projections around it where it has them.
 ///
 ///   out  a module: [n_sequences, n_queries, output_width], or merged heads where it has no output map;
-///        bare: n_heads of value_head_dim, as out_strides say. float32, NaN only as 0x7fc00000
+///        without projections: n_heads of value_head_dim, as out_strides say. float32, NaN only as 0x7fc00000
 ///
 /// Takes memory for keys and values and for no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
 /// lone attention), bad_shape.
@@ -100,8 +100,8 @@ struct AttendInput {
 [[nodiscard]] Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;
 
-/// A model that is attention alone, without weights or a file: block.bare, and of the other fields heads, head widths,
+/// A model that is attention alone, without weights or a file: block.no_projections, and of the other fields heads, head widths,
 /// scale, soft cap, causal, window and zero_attn. Errors, `model` unchanged: config_invalid.
 [[nodiscard]] Status attention_model(const Block& block, Model& model) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -172,7 +172,7 @@ typedef struct {
     uint32_t causal;                                             ///< 1: a query sees no later position
     uint32_t cross_attention;                                    ///< 1: it also attends to the encoder's vectors
     uint32_t n_appended;                                         ///< keys that the layer adds to the caller's, 0 to 2
-    uint32_t bare;                                               ///< 1: heads as they are, without projections
+    uint32_t no_projections;                                     ///< 1: heads as they are, without projections
     uint32_t query_width, key_width, value_width, output_width;  ///< of the rows that a module takes and gives
 } fovea_layer;
 /// Errors: FOVEA_BAD_ARGUMENT (no such layer). in_encoder matters only where the model has both stacks.
@@ -261,7 +261,7 @@ typedef struct {
     uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
     const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
-    uint32_t max_memory;      ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
+    uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
     uint32_t cancellable;     ///< not 0: fovea_cancel works; costs the threads two meetings per layer [no]
     uint32_t reserved;        ///< 0
     fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
@@ -280,7 +280,7 @@ typedef struct {
     const char* prompt_suffix;   ///< closes a prompt before the model answers; in the file, not ended by a zero
     size_t prompt_suffix_bytes;  ///< often 0
     uint32_t max_sequences;      ///< as in the limits
-    uint32_t max_memory;
+    uint32_t max_key_rows;
 } fovea_plan;
 
 /// Errors, *plan unchanged: those of make_plan; FOVEA_UNSUPPORTED for a session where the model gives no logits.

@@ -157,4 +157,4 @@ private:
 /// One turn: next_step, forward, take. Errors are theirs.
 [[nodiscard]] Status generate(Generator& generator, Workspace& workspace, Piece& piece) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

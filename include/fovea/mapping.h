@@ -28,4 +28,4 @@ private:
 /// `what` saying which step failed ("open", "read the size", "not a regular file", "map").
 [[nodiscard]] Status map_file(const char* path, Mapping& mapping) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

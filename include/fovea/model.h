@@ -64,4 +64,4 @@ struct OpenOptions {
 /// Errors: checksum_mismatch, `what` naming the section's kind.
 [[nodiscard]] Status verify_checksums(const Model& model) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -25,7 +25,7 @@ struct Limits {
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
-    std::uint32_t max_memory = 0;
+    std::uint32_t max_key_rows = 0;
 };
 
 /// What a pool of caches must be able to hold. The defaults hold one sequence of the model's length.
@@ -68,4 +68,4 @@ using PoolPlan = PlanOf<PoolLimits>;
 /// The same of a pool of caches. Unsupported where the model gives no logits.
 [[nodiscard]] Status make_pool_plan(const Config& config, const PoolLimits& limits, PoolPlan& plan) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -52,4 +52,4 @@ struct Candidate {
                             std::span<const Token> recent, std::span<Candidate> scratch, Token& token,
                             std::span<const std::uint32_t> allowed = {}) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -92,7 +92,7 @@ private:
 
 /// As those of fovea/workspace.h; nothing where the session was not made.
 void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
-[[nodiscard]] Status set_weights(Session& session, const AttentionWeights& weights) noexcept;
+[[nodiscard]] Status capture_attention(Session& session, const AttentionWeights& weights) noexcept;
 void set_trace(Session& session, const Trace& trace) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -55,4 +55,4 @@ struct [[nodiscard]] Status {
 /// not fit, and returns the part written. 160 bytes hold any of the engine's own lines.
 std::string_view describe(const Status& status, std::span<char> line) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -20,7 +20,7 @@ public:
     [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
     /// Ids with a role of their own; kNoToken where the model has none.
     [[nodiscard]] Token bos() const noexcept;
-    [[nodiscard]] bool adds_bos() const noexcept;           ///< EncodeOptions::add_special puts bos first
+    [[nodiscard]] bool adds_bos() const noexcept;           ///< TokenizeOptions::add_special puts bos first
     [[nodiscard]] bool ends_text(Token id) const noexcept;  ///< one of the model's end tokens
     [[nodiscard]] bool is_special(Token id) const noexcept;
 
@@ -36,23 +36,23 @@ private:
 /// section_invalid, misaligned, unsupported.
 [[nodiscard]] Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) noexcept;
 
-struct EncodeOptions {
+struct TokenizeOptions {
     bool add_special = true;     ///< add the tokens the model wants around a text: most often its start token, if any
     bool parse_special = false;  ///< read "<|name|>" in the text as that special token; else it is plain text
 };
 
 /// Bytes of scratch that encode needs for a text of `text_bytes` bytes: 16 to 320 for each byte, by the tokenizer.
 /// Saturates at 2^64 - 1.
-[[nodiscard]] std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
+[[nodiscard]] std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
 ///   text     any bytes; what is not UTF-8 is handled as the model's own tokenizer does, byte by byte where it can't
-///   scratch  at least encode_scratch_bytes(text.size()), 4-byte aligned
+///   scratch  at least tokenize_scratch_bytes(text.size()), 4-byte aligned
 /// Errors, n_tokens 0: buffer_too_small, `what` naming "scratch bytes" or "tokens" (then `wanted` is how many the text
 /// gives; max_tokens is always enough); misaligned; bad_argument (a text of gigabytes); section_missing (a Tokenizer that
 /// was not opened); section_invalid.
-[[nodiscard]] Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
-                            std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
+[[nodiscard]] Status tokenize(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
+                              std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
 
 /// The most ids a text of `text_bytes` bytes can give, special ones included.
 [[nodiscard]] std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
@@ -79,4 +79,4 @@ struct Decoder {
 /// The bytes token `id` stands for in a text; empty for an id out of range. A view of the file.
 [[nodiscard]] std::string_view token_bytes(const Tokenizer& tokenizer, Token id) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

@@ -125,7 +125,7 @@ struct AttentionWeights {
 /// Asks for weights of every call from here on or, with {}, no longer. `out` must stay. Calls refuse, with bad_shape,
 /// where they have more queries, keys or sequences than it has room for, or, with several sequences, more rows than one
 /// pass takes. Errors: bad_argument (no such layer).
-[[nodiscard]] Status set_weights(Workspace& workspace, const AttentionWeights& weights) noexcept;
+[[nodiscard]] Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results: called by member 0, without an executor the calling thread, between phases, one row at
 /// a time, with the row's position (for encode and several steps its number among all sequences' rows), the layer's number (n_layers for what
@@ -138,4 +138,4 @@ struct Trace {
 /// Sets or, with {}, removes the tap. Changes no result.
 void set_trace(Workspace& workspace, const Trace& trace) noexcept;
 
-}  // namespace fovea
+}  // namespace FOVEA_API

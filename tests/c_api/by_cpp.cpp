@@ -47,8 +47,8 @@ void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
 void cpp_attention(const std::uint32_t* tokens, std::size_t n, float* out) {
     SmallSession s(decoder().model, {});
     const auto side = static_cast<std::uint32_t>(n);
-    must(set_weights(s.session,
-                     {.layer = 1, .per_head = true, .n_queries = side, .n_keys = side, .out = {out, 6 * n * n}}));
+    must(capture_attention(s.session,
+                           {.layer = 1, .per_head = true, .n_queries = side, .n_keys = side, .out = {out, 6 * n * n}}));
     must(forward(s.session, {tokens, n}, {}));
 }
 
@@ -80,8 +80,9 @@ void cpp_both(const float* source, std::uint32_t n_source, const float* target, 
 void cpp_attend(const float* query, std::uint32_t n_queries, const float* key, const float* value, std::uint32_t n_keys,
                 std::uint32_t n_past, float* out) {
     Model heads;
-    must(attention_model({.n_heads = 4, .n_kv_heads = 2, .head_dim = 16, .value_head_dim = 16, .bare = true}, heads));
-    SmallSession s(heads, {.max_batch = 64, .max_memory = 64});
+    must(attention_model({.n_heads = 4, .n_kv_heads = 2, .head_dim = 16, .value_head_dim = 16, .no_projections = true},
+                         heads));
+    SmallSession s(heads, {.max_batch = 64, .max_key_rows = 64});
     const std::size_t past = n_past * std::size_t{32}, n_new = (n_keys - n_past) * std::size_t{32};
     const Strides few{0, 32, 16};
     AttendInput input{.query = {{query, n_queries * std::size_t{64}}, {0, 64, 16}},

@@ -21,7 +21,7 @@ static void test_info(const struct fovea_model* model) {
 
     fovea_layer layer = {.struct_size = sizeof layer};
     GIVES(FOVEA_OK, fovea_model_layer(model, 0, 1, &layer));
-    CHECK(layer.n_heads == 6 && layer.d_ff == 88 && layer.causal && !layer.bare && layer.query_width == 48);
+    CHECK(layer.n_heads == 6 && layer.d_ff == 88 && layer.causal && !layer.no_projections && layer.query_width == 48);
     CHECK(layer.output_width == 48 && !layer.cross_attention && !layer.n_appended && !layer.window);
     GIVES(FOVEA_BAD_ARGUMENT, fovea_model_layer(model, 0, 2, &layer));
     GIVES(FOVEA_BAD_ARGUMENT, fovea_model_layer(NULL, 0, 0, &layer));

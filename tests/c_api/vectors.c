@@ -18,7 +18,7 @@ void test_encode(void) {
     fovea_workspace* workspace = make_test_workspace(model, &limits);
     fovea_plan plan = {.struct_size = sizeof plan};
     GIVES(FOVEA_OK, fovea_plan_workspace(model, &limits, &plan));
-    CHECK(plan.max_memory == 64 && plan.max_sequences == 2);
+    CHECK(plan.max_key_rows == 64 && plan.max_sequences == 2);
     uint32_t ids[12], types[12];
     for (uint32_t i = 0; i < 12; ++i) {
         ids[i] = i * 7 % 60;
@@ -143,10 +143,10 @@ void test_attend(void) {
     GIVES(FOVEA_OK, fovea_model_info(model, &info));
     GIVES(FOVEA_OK, fovea_model_layer(model, 0, 0, &layer));
     CHECK(info.kind == FOVEA_ATTENTION && info.n_heads == 4 && info.value_head_dim == 16 && !info.file_bytes);
-    CHECK(layer.bare && layer.query_width == 64 && layer.key_width == 32 && layer.output_width == 64);
+    CHECK(layer.no_projections && layer.query_width == 64 && layer.key_width == 32 && layer.output_width == 64);
     GIVES(FOVEA_OK, fovea_verify_model(model));
 
-    const fovea_limits limits = {.struct_size = sizeof limits, .max_batch = 64, .max_memory = 64};
+    const fovea_limits limits = {.struct_size = sizeof limits, .max_batch = 64, .max_key_rows = 64};
     fovea_workspace* workspace = make_test_workspace(model, &limits);
     float query[kQueries * 64], key[kKeys * 32], value[kKeys * 32];
     fill(query, kQueries * 64, 4);

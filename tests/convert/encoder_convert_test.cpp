@@ -159,10 +159,10 @@ std::vector<Row> vectors_of_texts(const ConvertedEncoder& converted) {
     std::istringstream texts(read_text(folder / "texts.txt"));
     std::vector<Row> vectors;
     for (std::string text; std::getline(texts, text);) {
-        std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
+        std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()));
         std::vector<Token> ids(max_tokens(tokenizer, text.size()));
         std::size_t n = 0;
-        REQUIRE(encode(tokenizer, text, {}, scratch, ids, n).ok());
+        REQUIRE(tokenize(tokenizer, text, {}, scratch, ids, n).ok());
         ids.resize(n);
         CHECK(ids == expected.at(vectors.size()).get<std::vector<Token>>());
         Row mean(converted.model.config().encoder.d_model);

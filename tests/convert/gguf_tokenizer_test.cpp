@@ -50,7 +50,7 @@ std::string refusal_of_spoiled(const std::string& name, const std::function<void
     std::string line;
     try {
         const std::vector<std::byte> section = section_of_gguf(path);
-        if (!section.empty()) static_cast<void>(OpenedTokenizer(section).encode("The lamp, 12 lamps.", {}));
+        if (!section.empty()) static_cast<void>(OpenedTokenizer(section).tokenize("The lamp, 12 lamps.", {}));
     } catch (const Refusal& refusal) {
         line = refusal.what();
     }
@@ -75,13 +75,13 @@ TEST_CASE("gguf: byte-level vocabularies give the ids and the text that the toke
         for (std::size_t i = 0; i < texts["mixed"].size(); ++i) {
             const std::string text = texts["mixed"][i].get<std::string>();
             CAPTURE(text);
-            CHECK(tokenizer.encode(text, {true, true}) == expected["mixed"][i].get<std::vector<Token>>());
+            CHECK(tokenizer.tokenize(text, {true, true}) == expected["mixed"][i].get<std::vector<Token>>());
         }
         for (std::size_t i = 0; i < texts["special"].size(); ++i) {
             const std::string text = texts["special"][i].get<std::string>();
             CAPTURE(text);
-            CHECK(tokenizer.encode(text, {false, true}) == expected["special"][i].get<std::vector<Token>>());
-            CHECK(tokenizer.encode(text, {false, false}) == expected["plain"][i].get<std::vector<Token>>());
+            CHECK(tokenizer.tokenize(text, {false, true}) == expected["special"][i].get<std::vector<Token>>());
+            CHECK(tokenizer.tokenize(text, {false, false}) == expected["plain"][i].get<std::vector<Token>>());
         }
         for (const json& sample : expected["decoded"]) {
             const auto ids = sample["ids"].get<std::vector<Token>>();
@@ -99,11 +99,11 @@ TEST_CASE("gguf: pieces with scores give the ids that the sentencepiece package 
     for (std::size_t i = 0; i < texts.size(); ++i) {
         const std::string text = texts[i].get<std::string>();
         CAPTURE(text);
-        const std::vector<Token> ids = tokenizer.encode(text, {.add_special = false, .parse_special = false});
+        const std::vector<Token> ids = tokenizer.tokenize(text, {.add_special = false, .parse_special = false});
         CHECK(crc32(ids) == crcs[i].get<std::uint32_t>());
         if (text.find("\xe2\x96\x81") == std::string::npos) CHECK(tokenizer.decode(ids, false) == text);
     }
-    CHECK(tokenizer.encode("a", {}).front() == tokenizer.tokenizer().bos());
+    CHECK(tokenizer.tokenize("a", {}).front() == tokenizer.tokenizer().bos());
     CHECK(tokenizer.tokenizer().ends_text(2));
     CHECK(tokenizer.tokenizer().is_special(1));
 }
@@ -115,10 +115,10 @@ TEST_CASE("gguf: a WordPiece vocabulary gives the ids that the tokenizers packag
     REQUIRE(texts.size() == crcs.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
         CAPTURE(texts[i].dump());
-        CHECK(crc32(tokenizer.encode(texts[i].get<std::string>(), {true, true})) == crcs[i].get<std::uint32_t>());
+        CHECK(crc32(tokenizer.tokenize(texts[i].get<std::string>(), {true, true})) == crcs[i].get<std::uint32_t>());
     }
-    const std::vector<Token> ids = tokenizer.encode("THE lamp, thé LÁMP", {});
-    CHECK(ids == tokenizer.encode("the lamp, the lamp", {}));
+    const std::vector<Token> ids = tokenizer.tokenize("THE lamp, thé LÁMP", {});
+    CHECK(ids == tokenizer.tokenize("the lamp, the lamp", {}));
     CHECK(ids.front() == 2);  // [CLS]
     CHECK(ids.back() == 3);   // [SEP]
     CHECK(tokenizer.tokenizer().bos() == 2);

@@ -52,7 +52,7 @@ void use(std::span<const std::byte> bytes, std::mt19937& random) {
     for (int i = 0; i < 20; ++i) text += static_cast<char>(random());
     REQUIRE(max_tokens(tokenizer, text.size()) < 100'000);
     std::vector<Token> ids;
-    static_cast<void>(encode_exactly(tokenizer, text, {.add_special = true, .parse_special = true}, ids));
+    static_cast<void>(tokenize_exactly(tokenizer, text, {.add_special = true, .parse_special = true}, ids));
     for (int i = 0; i < 8; ++i) ids.push_back(static_cast<Token>(random()));
     for (Token id = 0; id < 300; id += 7) ids.push_back(id);
     REQUIRE(max_piece_bytes(tokenizer) <= 3 * exact.size() + 3);
@@ -194,7 +194,7 @@ TEST_CASE("a tokenizer.json may have many added tokens, and parts that nobody re
     for (std::uint32_t i = 0; i < 20'000; ++i)
         file["added_tokens"].push_back({{"id", 100'000 + i}, {"content", "<token " + std::to_string(i) + ">"}});
     const OpenedTokenizer tokenizer(file.dump());
-    CHECK(tokenizer.encode("<token 19999><token 0>", {.add_special = false}) == std::vector<Token>{119'999, 100'000});
+    CHECK(tokenizer.tokenize("<token 19999><token 0>", {.add_special = false}) == std::vector<Token>{119'999, 100'000});
     file["added_tokens"] = {{"id", 3}};
     CHECK(refusal_of(file.dump()).find("added_tokens: expected an array") != std::string::npos);
 }

@@ -28,14 +28,14 @@ inline void speak(const Model& model) {
     if (!open_tokenizer(model.tokenizer_bytes(), tokenizer).ok()) return;
     constexpr std::string_view kText = "Turn \xc3\xa9 on,\n 12 <|a|> \xff";
     const std::uint64_t most_ids = max_tokens(tokenizer, kText.size());
-    const std::uint64_t scratch_bytes = encode_scratch_bytes(tokenizer, kText.size());
+    const std::uint64_t scratch_bytes = tokenize_scratch_bytes(tokenizer, kText.size());
     constexpr std::uint64_t kMost = 16 << 20;
     promise(most_ids < kMost && scratch_bytes < kMost, "a text's memory is bounded by the text");
     std::vector<std::byte> scratch(scratch_bytes);
     std::vector<Token> ids(most_ids);
     std::vector<char> piece(max_piece_bytes(tokenizer));
     std::size_t n_ids = 0;
-    if (!encode(tokenizer, kText, {true, true}, scratch, ids, n_ids).ok()) return;
+    if (!tokenize(tokenizer, kText, {true, true}, scratch, ids, n_ids).ok()) return;
     Decoder decoder;
     for (std::size_t i = 0; i < n_ids; ++i) (void)decode(tokenizer, decoder, ids[i], false, piece);
     (void)finish(decoder, piece);
@@ -105,13 +105,14 @@ inline void look(Session& session, const std::vector<float>& result) {
                 for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
                     std::vector<float> out(std::size_t{2 * kSide * kSide} *
                                            (per_head ? stack.block(layer).n_heads : 1));
-                    if (!set_weights(session, {layer, in_encoder, cross, per_head, kSide, kSide, out}).ok()) continue;
+                    if (!capture_attention(session, {layer, in_encoder, cross, per_head, kSide, kSide, out}).ok())
+                        continue;
                     (void)rewind(session, 0);
                     const std::vector<float> again = result_of(session);
                     promise(again.size() == result.size() &&
                                 std::memcmp(again.data(), result.data(), result.size() * sizeof(float)) == 0,
                             "weights change no result");
-                    (void)set_weights(session, {});
+                    (void)capture_attention(session, {});
                 }
             }
 }

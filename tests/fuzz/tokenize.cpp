@@ -37,15 +37,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Input input(data, size);
     const auto choice = input.take<std::uint8_t>();
     const Tokenizer& tokenizer = all[choice % all.size()].tokenizer;
-    const EncodeOptions options{.add_special = (choice & 64) != 0, .parse_special = (choice & 128) != 0};
+    const TokenizeOptions options{.add_special = (choice & 64) != 0, .parse_special = (choice & 128) != 0};
     const std::string_view text = input.rest();
-    std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()));
+    std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()));
     std::vector<Token> ids(max_tokens(tokenizer, text.size())), again(ids.size());
     std::size_t n_ids = 0, n_again = 0;
-    fuzz::promise(encode(tokenizer, text, options, scratch, ids, n_ids).ok(), "every text is encoded");
+    fuzz::promise(tokenize(tokenizer, text, options, scratch, ids, n_ids).ok(), "every text is encoded");
     const bool twice = (choice & 32) != 0;
     if (twice)
-        fuzz::promise(encode(tokenizer, text, options, scratch, again, n_again).ok() && n_again == n_ids, "and again");
+        fuzz::promise(tokenize(tokenizer, text, options, scratch, again, n_again).ok() && n_again == n_ids,
+                      "and again");
     std::vector<char> piece(max_piece_bytes(tokenizer));
     Decoder decoder;
     for (std::size_t i = 0; i < n_ids; ++i) {

@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Tokenizer tokenizer;
     fuzz::promise(open_tokenizer(bytes, tokenizer).ok(), "what is written can be opened");
     constexpr std::string_view kText = "One text\nof 12 words: \xc3\xa9t\xc3\xa9 \xff<s> it's";
-    std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, kText.size()));
+    std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, kText.size()));
     std::vector<Token> ids(max_tokens(tokenizer, kText.size()));
     std::size_t n_ids = 0;
-    (void)encode(tokenizer, kText, {true, true}, scratch, ids, n_ids);
+    (void)tokenize(tokenizer, kText, {true, true}, scratch, ids, n_ids);
     return 0;
 }

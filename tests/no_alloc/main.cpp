@@ -127,7 +127,7 @@ public:
           logits_(opened_.model.config().decoder.vocab_size),
           candidates_(logits_.size()),
           recent_(kNew),
-          scratch_(encode_scratch_bytes(opened_.tokenizer, kText.size())),
+          scratch_(tokenize_scratch_bytes(opened_.tokenizer, kText.size())),
           tokens_(max_tokens(opened_.tokenizer, kText.size())),
           piece_(max_piece_bytes(opened_.tokenizer)),
           saved_(running_.plan.arena_bytes),
@@ -143,7 +143,7 @@ public:
 
     void go() {
         std::size_t n = 0;
-        expect(encode(opened_.tokenizer, kText, {}, scratch_, tokens_, n).ok() && n > 0, "encode");
+        expect(tokenize(opened_.tokenizer, kText, {}, scratch_, tokens_, n).ok() && n > 0, "encode");
         expect(forward(running_.session, std::span(tokens_).first(n), logits_).ok(), "forward, the prompt");
         for (const SamplerOptions& options :
              {SamplerOptions{}, SamplerOptions{.temperature = 0.9f, .seed = 1},
@@ -230,7 +230,7 @@ public:
                    {.max_batch = kCase.n_sequences * kCase.n_queries,
                     .n_threads = n_threads,
                     .max_sequences = kCase.n_sequences,
-                    .max_memory = kCase.n_sequences * kCase.n_keys},
+                    .max_key_rows = kCase.n_sequences * kCase.n_keys},
                    isa),
           out_(arrays_.n_out()),
           weights_(arrays_.n_weights()) {}
@@ -238,7 +238,7 @@ public:
     void go() {
         const AttentionWeights asked{
             .per_head = true, .n_queries = kCase.n_queries, .n_keys = kCase.n_keys, .out = weights_};
-        expect(set_weights(session_.session, asked).ok(), "set_weights");
+        expect(capture_attention(session_.session, asked).ok(), "capture_attention");
         expect(attend(session_.session, arrays_.input(), out_).ok(), "attend");
     }
 

@@ -94,7 +94,8 @@ TEST_CASE("cli: files that are no models") {
     for (std::size_t i = 1; i <= 20; ++i) {
         const std::string part = file.substr(0, file.size() * i / 21);
         check_refused({"inspect", written(folder, "part", part)}, 1, "part: truncated: bytes of the file: expected ");
-        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1, "part: truncated: bytes of the file: expected ");
+        check_refused({"run", (folder / "part").string(), "-p", "x"}, 1,
+                      "part: truncated: bytes of the file: expected ");
     }
     std::string newer = file;
     FileHeader header;
@@ -102,7 +103,8 @@ TEST_CASE("cli: files that are no models") {
     ++header.major;
     header.header_crc = crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(FileHeader, header_crc)));
     std::memcpy(newer.data(), &header, sizeof header);
-    check_refused({"inspect", written(folder, "newer", newer)}, 1, "newer: version unsupported: the format's major version: expected 1");
+    check_refused({"inspect", written(folder, "newer", newer)}, 1,
+                  "newer: version unsupported: the format's major version: expected 1");
 }
 
 TEST_CASE("cli: inspect finds a flipped bit wherever it is") {
@@ -127,7 +129,8 @@ TEST_CASE("cli: more tokens than the context holds") {
     check_refused({"run", "-p", "lights", "--context", "257"}, 1,
                   "--context: expected at most demo's 256 positions, got 257");
     check_refused({"certify", "-p", longest}, 1, "prompt: expected at most 256 positions");
-    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1, "demo: bad limits: positions: expected at most 256");
+    check_refused({"plan", "--preset", "demo", "--context", "257"}, 1,
+                  "demo: bad limits: positions: expected at most 256");
     check_refused({"bench", "--preset", "stories260k", "-p", "500", "-n", "13"}, 1,
                   "expected at most 512 positions, got 513");
 }

@@ -32,7 +32,7 @@ int n_wrong(const OpenedModel& opened) {
         REQUIRE(tab != line.npos);
         const std::string command = line.substr(0, tab) + std::string(opened.model.info().prompt_suffix);
         answer.clear();
-        (void)writer.generate(encode_text(opened, command, false), {.n_new = 100},
+        (void)writer.generate(tokenize_text(opened, command, false), {.n_new = 100},
                               [&](std::string_view piece) { answer += piece; });
         n += answer != line.substr(tab + 1);
     }

@@ -83,7 +83,7 @@ std::vector<std::vector<Token>> demo_texts(const OpenedModel& demo, int n) {
         const std::size_t tab = line.find('\t');
         const std::string text =
             line.substr(0, tab) + std::string(demo.model.info().prompt_suffix) + line.substr(tab + 1);
-        texts.push_back(encode_text(demo, text, false));
+        texts.push_back(tokenize_text(demo, text, false));
     }
     return texts;
 }
@@ -151,7 +151,7 @@ TEST_CASE("eval: q4 scales of least squared error predict stories260K's own text
                      (*stories / "tokenizer.bin").string(), "-o", file});
     const OpenedModel opened = open_path(file);
     const std::vector<std::vector<Token>> texts{
-        encode_text(opened, read_text(*stories / "expected_greedy.txt"), false)};
+        tokenize_text(opened, read_text(*stories / "expected_greedy.txt"), false)};
     const ModelSource source = source_of(file);
     const double f32 = Evaluated(source, Type::f32).perplexity(texts);
     const double q8 = Evaluated(source, Type::q8).perplexity(texts), q4 = Evaluated(source, Type::q4).perplexity(texts);

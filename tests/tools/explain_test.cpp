@@ -33,14 +33,15 @@ std::vector<float> fused(const Model& model, const AttendInput& in, std::size_t 
                    {.max_batch = in.n_sequences * in.n_queries,
                     .kv_type = kv_type,
                     .max_sequences = in.n_sequences,
-                    .max_memory = in.n_sequences * keys},
+                    .max_key_rows = in.n_sequences * keys},
                    isa);
     std::vector<float> out(n_out, NAN);
     const Block& b = model.config().encoder.blocks[0];
     const std::uint32_t n_keys = keys + b.bias_kv + b.zero_attn;
     weights.assign(std::size_t{in.n_sequences} * b.n_heads * in.n_queries * n_keys, NAN);
     REQUIRE(
-        set_weights(s.session, {.per_head = true, .n_queries = in.n_queries, .n_keys = n_keys, .out = weights}).ok());
+        capture_attention(s.session, {.per_head = true, .n_queries = in.n_queries, .n_keys = n_keys, .out = weights})
+            .ok());
     REQUIRE(attend(s.session, in, out).ok());
     return out;
 }
@@ -140,8 +141,8 @@ TEST_CASE("explain: a module's projections, appended keys and output map end in 
 }
 
 TEST_CASE("explain: steps in words") {
-    const std::string words = in_words(std::vector<ExplainedStep>{{"scores", "S = Q", {1, 4, 7}, std::vector<float>(28, 0.5f)},
-                                                         {"one", "x", {1, 1}, {-1.25f}}});
+    const std::string words = in_words(std::vector<ExplainedStep>{
+        {"scores", "S = Q", {1, 4, 7}, std::vector<float>(28, 0.5f)}, {"one", "x", {1, 1}, {-1.25f}}});
     CHECK(words ==
           "1. scores  [1, 4, 7]  S = Q\n"
           "   0.500000   0.500000   0.500000   0.500000   0.500000   0.500000  \u2026\n"

@@ -155,7 +155,7 @@ private:
             const std::string letter = side.letter, role = side.role;
             std::string formula = letter + ", its heads as they are given";
             const std::uint64_t width = std::uint64_t{side.n_heads} * side.dim;
-            if (b_.bare) {
+            if (b_.no_projections) {
                 side.heads = split(side.rows.data.data(), side.rows.strides, side.n_heads, side.n, side.dim);
             } else {
                 const std::vector<float> rows =
@@ -349,7 +349,7 @@ private:
         const std::uint64_t width = std::uint64_t{b_.n_heads} * b_.value_head_dim;
         const std::uint64_t n = std::uint64_t{in_.n_sequences} * in_.n_queries;
         const Strides rows{in_.n_queries * width, width, b_.value_head_dim};
-        const Strides at = b_.bare ? in_.out_strides : rows;
+        const Strides at = b_.no_projections ? in_.out_strides : rows;
         std::vector<float> merged(n * width);
         for (std::uint64_t i = 0; i < heads_.size(); ++i) {
             const std::uint64_t element = i % b_.value_head_dim, query = i / b_.value_head_dim % in_.n_queries;
@@ -357,7 +357,7 @@ private:
             merged[head / b_.n_heads * at.sequence + head % b_.n_heads * at.head + query * at.row + element] =
                 heads_[i];
         }
-        if (b_.bare && at.head != b_.value_head_dim) {  // heads stay apart
+        if (b_.no_projections && at.head != b_.value_head_dim) {  // heads stay apart
             out = merged;
             return;
         }
@@ -366,7 +366,7 @@ private:
                                  : std::vector<std::uint64_t>{in_.n_sequences, in_.n_queries, width},
             merged);
         out = merged;
-        if (b_.bare || !b_.has_output_map) return;
+        if (b_.no_projections || !b_.has_output_map) return;
         out = mapped("attention_output", merged.data(), n, true);
         add("output map", std::string("out = H \u00b7 Wo\u1d40") + (vector("attention_output_bias") ? " + bo" : ""),
             {in_.n_sequences, in_.n_queries, out.size() / n}, out);

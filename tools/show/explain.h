@@ -21,8 +21,8 @@ inline constexpr std::uint64_t kMostExplained = 1u << 24;  ///< scores; each ste
 /// are at most 64; else rounding differs, for the fused path adds tile by tile under a maximum that may yet rise. An
 /// output is then at most (2·n_keys + 400)·2⁻²⁴·(largest value) off before the output map: two chains of n_keys
 /// roundings, and differences of scores of at most 80, rounded once or, along the tiles, in parts.
-[[nodiscard]] std::vector<ExplainedStep> explain(const Model& model, const AttendInput& input, Type kv_type, const char* isa,
-                                        std::vector<float>& out);
+[[nodiscard]] std::vector<ExplainedStep> explain(const Model& model, const AttendInput& input, Type kv_type,
+                                                 const char* isa, std::vector<float>& out);
 
 /// Name, shape and formula of each, and the first rows of its first matrix.
 [[nodiscard]] std::string in_words(const std::vector<ExplainedStep>& steps);

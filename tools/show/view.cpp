@@ -168,7 +168,7 @@ void show_attention(const ViewOptions& view, const OpenedModel& opened, Session&
         const std::span<float> all = asked.out;
         for (std::size_t s = 0; s < n_sequences; ++s) {
             asked.out = all.subspan(s * n, n);
-            require(set_weights(session, asked), "--layer");
+            require(capture_attention(session, asked), "--layer");
             require(rewind(session, 0), opened.name);
             require(forward(session, tokens.subspan(s * seq_len, seq_len), {}), opened.name);
         }

@@ -264,7 +264,7 @@ void attend_arrays(AttendOptions& options) {
     constexpr std::uint64_t kMost = 1u << 22;  // as the plan has it; larger numbers would not fit a Limits
     limits.max_sequences = job.input.n_sequences;
     limits.max_batch = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_queries, kMost + 1));
-    limits.max_memory = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
+    limits.max_key_rows = static_cast<std::uint32_t>(std::min(job.size.n_sequences * job.size.n_keys, kMost + 1));
     Running running = start_session(opened, limits, options.common.isa_or_best());
 
     FloatArray result{options.output, job.out_shape, {}};
@@ -273,7 +273,7 @@ void attend_arrays(AttendOptions& options) {
     result.data.resize(n_out);
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
-        require(set_weights(running.session, asked));
+        require(capture_attention(running.session, asked));
         seconds = timed(options.repeat, [&] { require(attend(running.session, job.input, result.data), opened.name); });
     };
     const Attended attended = attended_of(opened, job);

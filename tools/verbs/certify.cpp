@@ -51,9 +51,9 @@ struct Way {
 std::vector<Token> certify_tokens(const CertifyOptions& options, const OpenedModel& opened) {
     const Stack& s = opened.model.config().decoder;
     std::vector<Token> tokens;
-    if (options.has_text) return encode_text(opened, options.text, false);
+    if (options.has_text) return tokenize_text(opened, options.text, false);
     if (opened.tokenizer.valid())
-        tokens = encode_text(opened, kDefaultText, false);
+        tokens = tokenize_text(opened, kDefaultText, false);
     else
         for (std::uint32_t i = 0; i < kDefaultTokens; ++i)
             tokens.push_back(static_cast<Token>(std::uint64_t{i} * 7919 % s.vocab_size));

@@ -79,9 +79,9 @@ Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::ui
         for (std::string line; std::getline(file, line);) texts.push_back(line);
         if (texts.empty()) throw Refusal(options.texts + ": lines: expected 1 or more, got none");
     }
-    const std::vector<Token> of_no_text = encode_text(opened, "", false);
+    const std::vector<Token> of_no_text = tokenize_text(opened, "", false);
     for (const std::string& text : texts) {
-        std::vector<Token> ids = encode_text(opened, text, false);
+        std::vector<Token> ids = tokenize_text(opened, text, false);
         cut(of_no_text, max_positions, ids);
         if (ids.empty()) throw Refusal("text: expected 1 token or more, got none");
         side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
@@ -211,7 +211,7 @@ Limits limits_for(const VectorOptions& options, const Job& job) {
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
     limits.max_batch = fit(std::max(job.source.n_rows(), job.target.n_rows()));
-    limits.max_memory = fit(std::max(job.memory.n_rows(), job.reads_memory ? job.source.n_rows() : 1));
+    limits.max_key_rows = fit(std::max(job.memory.n_rows(), job.reads_memory ? job.source.n_rows() : 1));
     limits.max_sequences = fit(std::max(job.source.lengths.size(), job.target.lengths.size()));
     return limits;
 }
@@ -275,7 +275,7 @@ void encode_arrays(VectorOptions& options) {
     FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
-        require(set_weights(running.session, asked), "--layer");
+        require(capture_attention(running.session, asked), "--layer");
         seconds = timed(options.repeat, [&] { require(encode(running.session, job.input, result.data), opened.name); });
     };
     std::vector<Attended> all = attentions_of(opened, job);

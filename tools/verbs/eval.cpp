@@ -53,7 +53,7 @@ void eval(EvalOptions& options) {
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
     need_logits(opened);
-    const std::vector<Token> tokens = encode_text(opened, read_text_file(options.text), false);
+    const std::vector<Token> tokens = tokenize_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
         throw Refusal(options.text + ": tokens: expected at least 2, got " + std::to_string(tokens.size()));
     const Stack& stack = opened.model.config().decoder;

@@ -39,7 +39,7 @@ struct Input {
 Input read_input(const LogitsOptions& options, const OpenedModel& opened) {
     Input input;
     if (options.has_text) {
-        input.tokens = encode_text(opened, options.text, options.special);
+        input.tokens = tokenize_text(opened, options.text, options.special);
         input.shape = {input.tokens.size()};
     } else if (options.tokens.ends_with(".npy")) {
         const NpyArray array = read_npy(options.tokens);

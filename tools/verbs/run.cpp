@@ -174,7 +174,7 @@ std::optional<SessionFile> read_session(const RunOptions& options, Mapping& mapp
 void run_once(RunOptions& options, const OpenedModel& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
-    const std::vector<Token> tokens = encode_text(opened, prompt, options.special);
+    const std::vector<Token> tokens = tokenize_text(opened, prompt, options.special);
     const std::uint32_t n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     Mapping mapping;
     const std::optional<SessionFile> before = read_session(options, mapping);
@@ -219,7 +219,7 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
     Writer writer(opened, running.session, options.limits());
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
-        const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, line), options.special);
+        const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, line), options.special);
         GenerateOptions generate = options.generate();
         generate.speculation.draft = draft.model();
         try {
@@ -252,7 +252,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
     Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
-        const std::vector<Token> tokens = encode_text(opened, closed_prompt(opened, command), false);
+        const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, command), false);
         GenerateOptions generate = options.generate();
         generate.n_new = new_tokens(options, tokens.size(), running.plan.limits.max_kv_len);
         generate.speculation.draft = draft.model();

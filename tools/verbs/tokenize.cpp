@@ -12,17 +12,17 @@
 namespace fovea {
 namespace {
 
-struct TokenizeOptions {
+struct IdsOptions {
     CommonOptions common;
     std::string model, text;
     bool special = false;
 };
 
-void tokenize(TokenizeOptions& options) {
+void print_ids(IdsOptions& options) {
     need_model(options.model);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
-    const std::vector<Token> tokens = encode_text(opened, options.text, options.special);
+    const std::vector<Token> tokens = tokenize_text(opened, options.text, options.special);
     if (options.common.json) {
         std::printf("%s\n", nlohmann::ordered_json{{"n_tokens", tokens.size()}, {"tokens", tokens}}.dump().c_str());
         return;
@@ -34,7 +34,7 @@ void tokenize(TokenizeOptions& options) {
 }  // namespace
 
 void add_tokenize(CLI::App& app) {
-    auto options = std::make_shared<TokenizeOptions>();
+    auto options = std::make_shared<IdsOptions>();
     CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line");
     add_model(verb, options->model);
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text");
@@ -42,7 +42,7 @@ void add_tokenize(CLI::App& app) {
     add_common(verb, options->common);
     verb.callback([options, text] {
         if (text->count() == 0) throw Refusal("-p: expected a text, got none", 2);
-        tokenize(*options);
+        print_ids(*options);
     });
 }
 

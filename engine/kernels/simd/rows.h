@@ -76,8 +76,8 @@ FOVEA_LANES void map(const float* x, std::size_t n, float* y, F&& f) {
     const U32x16 even = even_signs();
     for_lanes(n, [&](std::size_t i, std::size_t width) {
         const F32x16 v = load_up_to(x + i, width);
-        const F32x16 apply_sign = swap_neighbours(v) * load_up_to(sin_in + i, width);
-        store_up_to(fma(v, load_up_to(cos_in + i, width), floats(bits(apply_sign) ^ even)), x + i, width);
+        const F32x16 crossed = swap_neighbours(v) * load_up_to(sin_in + i, width);
+        store_up_to(fma(v, load_up_to(cos_in + i, width), floats(bits(crossed) ^ even)), x + i, width);
     });
 }
 

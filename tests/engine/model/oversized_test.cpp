@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "command_line.h"
-#include "convert/head.h"
+#include "convert/file_header.h"
 #include "small_models.h"
 
 namespace fovea::testing {
@@ -53,7 +53,7 @@ TEST_CASE("oversized: a text of 10 MB") {
     write_text(folder / "text", text);
     // As a prompt it can only come through the library: a command line holds no such argument.
     const OpenedModel opened = open_path(demo.path);
-    const std::vector<Token> tokens = encode_text(opened, text, false);
+    const std::vector<Token> tokens = tokenize_text(opened, text, false);
     CHECK(tokens.size() > 1u << 20);
     Running running = start_session(opened, {}, nullptr);
     const Status full = forward(running.session, tokens, {});

@@ -48,15 +48,16 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
                    {.max_batch = in.n_sequences * in.n_queries,
                     .n_threads = n_threads,
                     .max_sequences = in.n_sequences,
-                    .max_memory = in.n_sequences * (in.n_keys + in.n_past)},
+                    .max_key_rows = in.n_sequences * (in.n_keys + in.n_past)},
                    isa);
     Ran ran{std::vector<float>(a.n_out(), NAN), std::vector<float>(a.n_weights() / (per_head ? 1 : a.c.n_heads), NAN)};
-    REQUIRE(set_weights(s.session,
-                        {.per_head = per_head, .n_queries = in.n_queries, .n_keys = a.n_columns(), .out = ran.weights})
-                .ok());
+    REQUIRE(
+        capture_attention(
+            s.session, {.per_head = per_head, .n_queries = in.n_queries, .n_keys = a.n_columns(), .out = ran.weights})
+            .ok());
     REQUIRE(attend(s.session, in, ran.out).ok());
     std::vector<float> without(ran.out.size(), NAN);
-    REQUIRE(set_weights(s.session, {}).ok());
+    REQUIRE(capture_attention(s.session, {}).ok());
     REQUIRE(attend(s.session, in, without).ok());  // asking for weights changes nothing else
     CHECK(std::memcmp(without.data(), ran.out.data(), without.size() * 4) == 0);
     return ran;
@@ -277,7 +278,7 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
                                   .n_threads = n_threads,
                                   .kv_type = kv_type,
                                   .max_sequences = c.n_sequences,
-                                  .max_memory = c.n_sequences * c.n_keys},
+                                  .max_key_rows = c.n_sequences * c.n_keys},
                                  isa);
             std::vector<float> out(in.query.data.size(), NAN);
             REQUIRE(attend(session.session, in, out).ok());
@@ -310,7 +311,7 @@ TEST_CASE("attend: what it refuses leaves the result as it was") {
     CHECK(attention_model(block, model).code == Code::config_invalid);
     block.query_key_norm = Norm::none;
     REQUIRE(attention_model(block, model).ok());
-    const Limits limits{.max_batch = 6, .max_sequences = 2, .max_memory = 10};
+    const Limits limits{.max_batch = 6, .max_sequences = 2, .max_key_rows = 10};
     Plan plan;
     REQUIRE(make_plan(model.config(), limits, plan).ok());
     AlignedBytes arena(plan.arena_bytes);
@@ -348,14 +349,15 @@ TEST_CASE("attend: what it refuses leaves the result as it was") {
     refuses([&](AttendInput& in) { in.kv_lengths = lengths; }, Code::bad_shape);
     refuses([&](AttendInput& in) { in.kv_lengths = std::span(lengths).first(1); }, Code::bad_shape);
     std::vector<float> weights(2 * 3 * 5);
-    REQUIRE(set_weights(session, {.n_queries = 3, .n_keys = 4, .out = weights}).ok());
+    REQUIRE(capture_attention(session, {.n_queries = 3, .n_keys = 4, .out = weights}).ok());
     refuses([](AttendInput&) {}, Code::bad_shape);
-    REQUIRE(set_weights(session, {.n_queries = 3, .n_keys = 5, .out = std::span(weights).first(29)}).ok());
+    REQUIRE(capture_attention(session, {.n_queries = 3, .n_keys = 5, .out = std::span(weights).first(29)}).ok());
     refuses([](AttendInput&) {}, Code::bad_shape);
-    CHECK(set_weights(session, {.layer = 1, .n_queries = 3, .n_keys = 5, .out = weights}).code == Code::bad_argument);
-    CHECK(set_weights(session, {.cross = true, .n_queries = 3, .n_keys = 5, .out = weights}).code ==
+    CHECK(capture_attention(session, {.layer = 1, .n_queries = 3, .n_keys = 5, .out = weights}).code ==
           Code::bad_argument);
-    REQUIRE(set_weights(session, {}).ok());
+    CHECK(capture_attention(session, {.cross = true, .n_queries = 3, .n_keys = 5, .out = weights}).code ==
+          Code::bad_argument);
+    REQUIRE(capture_attention(session, {}).ok());
     CHECK(attend(session, good, out).ok());
     const Token token = 0;
     CHECK(forward(session, {&token, 1}, {}).code == Code::unsupported);

@@ -121,7 +121,7 @@ TEST_CASE(
 
 TEST_CASE("encode: the planned bytes are enough and one less is refused; wrong calls change nothing") {
     const SmallModel small(both_config(NormPlace::post), Type::f32);
-    const Limits limits{.max_batch = 8, .n_threads = 2, .max_sequences = 2, .max_memory = 9};
+    const Limits limits{.max_batch = 8, .n_threads = 2, .max_sequences = 2, .max_key_rows = 9};
     Plan plan;
     REQUIRE(make_plan(small.model.config(), limits, plan).ok());
     AlignedBytes arena(plan.arena_bytes + 64, std::byte{0x5a});

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "convert/head.h"
+#include "convert/file_header.h"
 #include "small_models.h"
 
 using namespace fovea;

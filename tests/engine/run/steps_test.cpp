@@ -250,7 +250,7 @@ TEST_CASE("a session that was not made refuses everything") {
     CHECK(session_bytes(session) == 0);
     CHECK(session.kv_len() == 0);
     CHECK(session.max_kv_len() == 0);
-    CHECK(set_weights(session, {}).code == Code::bad_argument);
+    CHECK(capture_attention(session, {}).code == Code::bad_argument);
     set_trace(session, {});
     set_cancel(session, nullptr);
     CHECK_FALSE(session.cache().valid());
@@ -284,14 +284,15 @@ TEST_CASE("attention weights of several sequences are those of each alone") {
         const std::size_t matrix = std::size_t{n} * n, one = per_head ? n_heads * matrix : matrix;
         std::vector<float> weights(2 * one, -1.0f), want(one, -1.0f);
         Cache a = many.make(), b = many.make();
-        REQUIRE(
-            set_weights(many.workspace, {.layer = 1, .per_head = per_head, .n_queries = n, .n_keys = n, .out = weights})
-                .ok());
+        REQUIRE(capture_attention(many.workspace,
+                                  {.layer = 1, .per_head = per_head, .n_queries = n, .n_keys = n, .out = weights})
+                    .ok());
         const Step steps[] = {{a, std::span(tokens).first(n), {}}, {b, std::span(tokens).subspan(n, n), {}}};
         REQUIRE(forward(many.workspace, steps).ok());
         SmallSession s(small.model, {});
         REQUIRE(
-            set_weights(s.session, {.layer = 1, .per_head = per_head, .n_queries = n, .n_keys = n, .out = want}).ok());
+            capture_attention(s.session, {.layer = 1, .per_head = per_head, .n_queries = n, .n_keys = n, .out = want})
+                .ok());
         REQUIRE(forward(s.session, steps[1].tokens, {}).ok());
         CHECK(std::memcmp(want.data(), weights.data() + one, one * sizeof(float)) == 0);
         CHECK(end_cache(a).ok());

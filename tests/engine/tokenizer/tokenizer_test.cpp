@@ -68,11 +68,11 @@ std::string shared_file(const std::string& name) {
 }
 
 void check_encoding(const OpenedTokenizer& tokenizer, const json& texts, const json& expected,
-                    const EncodeOptions& options) {
+                    const TokenizeOptions& options) {
     REQUIRE(texts.size() == expected.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
         CAPTURE(texts[i].dump());
-        CHECK(tokenizer.encode(texts[i].get<std::string>(), options) == expected[i].get<std::vector<Token>>());
+        CHECK(tokenizer.tokenize(texts[i].get<std::string>(), options) == expected[i].get<std::vector<Token>>());
     }
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("every code point there is gives the ids that the tokenizers package g
                 if (code >= 0xd800 && code < 0xe000) continue;
                 text += in_context(context.get<std::string>(), code);
                 if (++n % 50 == 0 || code == 0x10ffff) {
-                    crc = crc32(crc, tokenizer.encode(text, {.add_special = false, .parse_special = true}));
+                    crc = crc32(crc, tokenizer.tokenize(text, {.add_special = false, .parse_special = true}));
                     text.clear();
                 }
             }
@@ -131,7 +131,7 @@ TEST_CASE("decoding gives whole characters, and U+FFFD for what is none") {
         for (const json& sample : texts["broken"]) {
             const auto bytes = sample["bytes"].get<std::vector<std::uint8_t>>();
             CAPTURE(sample["bytes"].dump());
-            const std::vector<Token> ids = tokenizer.encode({bytes.begin(), bytes.end()}, {.add_special = false});
+            const std::vector<Token> ids = tokenizer.tokenize({bytes.begin(), bytes.end()}, {.add_special = false});
             for (const std::string& piece : tokenizer.pieces(ids, true)) CHECK(is_utf8(piece));
             CHECK(tokenizer.decode(ids, true) == sample["text"].get<std::string>());
         }
@@ -144,7 +144,7 @@ TEST_CASE("a byte-level vocabulary gives back any bytes") {
     for (std::size_t n = 0; n < 300; ++n) {
         std::string text, back;
         for (std::size_t i = 0; i < n; ++i) text += static_cast<char>(random() % (n % 2 ? 256 : 64));
-        for (const Token id : tokenizer.encode(text, {.add_special = false}))
+        for (const Token id : tokenizer.tokenize(text, {.add_special = false}))
             back += token_bytes(tokenizer.tokenizer(), id);
         CHECK(back == text);
     }
@@ -155,11 +155,11 @@ TEST_CASE("one word of two megabytes is as good as short ones") {
     std::string text;
     for (std::uint32_t x = 1; text.size() < 2'000'000; x = x * 1664525 + 1013904223)
         text += static_cast<char>('a' + x / 0x10000 % 26);
-    const std::vector<Token> ids = tokenizer.encode(text, {.add_special = false});
+    const std::vector<Token> ids = tokenizer.tokenize(text, {.add_special = false});
     CHECK(ids.size() < text.size());
     CHECK(tokenizer.decode(ids, true) == text);
     // A word's beginning is merged alike whatever follows far behind.
-    const std::vector<Token> first = tokenizer.encode(text.substr(0, 1000), {.add_special = false});
+    const std::vector<Token> first = tokenizer.tokenize(text.substr(0, 1000), {.add_special = false});
     CHECK(std::equal(first.begin(), first.end() - 20, ids.begin()));
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("an added token that is a space and takes the spaces after it is found
     const OpenedTokenizer tokenizer(file.dump());
     // The tokenizers package looks for tokens in the whole text first, and takes the space with them afterwards.
     constexpr std::size_t kMany = 400'000;
-    const std::vector<Token> spaces = tokenizer.encode(std::string(kMany, ' '), {.add_special = false});
+    const std::vector<Token> spaces = tokenizer.tokenize(std::string(kMany, ' '), {.add_special = false});
     CHECK(spaces == std::vector<Token>(kMany, kSpaces));
     std::string text;
     std::vector<Token> wanted;
@@ -179,7 +179,7 @@ TEST_CASE("an added token that is a space and takes the spaces after it is found
         text += i % 2 ? '\t' : ' ';
         wanted.push_back(i % 2 ? kTab : kSpaces);
     }
-    CHECK(tokenizer.encode(text, {.add_special = false}) == wanted);
+    CHECK(tokenizer.tokenize(text, {.add_special = false}) == wanted);
 }
 
 TEST_CASE("what encode needs is what it says, to the byte and the token") {
@@ -188,24 +188,24 @@ TEST_CASE("what encode needs is what it says, to the byte and the token") {
         const OpenedTokenizer opened(golden_text("tokenizer_" + kind + ".json"));
         const Tokenizer& tokenizer = opened.tokenizer();
         const std::string text = "The lamp is on.\xcc\x81 <s> \xe2\x96\x81";
-        const std::vector<Token> wanted = opened.encode(text, {});
+        const std::vector<Token> wanted = opened.tokenize(text, {});
         REQUIRE(wanted.size() <= max_tokens(tokenizer, text.size()));
-        std::vector<std::byte> scratch(encode_scratch_bytes(tokenizer, text.size()) + 4);
+        std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()) + 4);
         std::vector<Token> ids(wanted.size());
         std::size_t n = 7;
         const std::span<std::byte> enough(scratch.data(), scratch.size() - 4);
 
-        Status status = encode(tokenizer, text, {}, enough, {ids.data(), ids.size() - 1}, n);
+        Status status = tokenize(tokenizer, text, {}, enough, {ids.data(), ids.size() - 1}, n);
         CHECK(status.code == Code::buffer_too_small);
         CHECK(status.wanted == wanted.size());
         CHECK(status.had == wanted.size() - 1);
         CHECK(n == 0);
-        status = encode(tokenizer, text, {}, enough.first(enough.size() - 1), ids, n);
+        status = tokenize(tokenizer, text, {}, enough.first(enough.size() - 1), ids, n);
         CHECK(status.code == Code::buffer_too_small);
         CHECK(status.wanted == enough.size());
         CHECK(n == 0);
-        CHECK(encode(tokenizer, text, {}, {scratch.data() + 1, enough.size()}, ids, n).code == Code::misaligned);
-        CHECK(encode(tokenizer, text, {}, enough, ids, n).ok());
+        CHECK(tokenize(tokenizer, text, {}, {scratch.data() + 1, enough.size()}, ids, n).code == Code::misaligned);
+        CHECK(tokenize(tokenizer, text, {}, enough, ids, n).ok());
         CHECK(n == wanted.size());
         CHECK(ids == wanted);
     }
@@ -222,9 +222,9 @@ TEST_CASE("a tokenizer that was never opened answers everything") {
     CHECK(!tokenizer.adds_bos());
     CHECK(!tokenizer.ends_text(0));
     CHECK(!tokenizer.is_special(0));
-    CHECK(encode_scratch_bytes(tokenizer, 100) == 0);
+    CHECK(tokenize_scratch_bytes(tokenizer, 100) == 0);
     CHECK(max_tokens(tokenizer, 100) == 0);
-    CHECK(encode(tokenizer, "a", {}, {}, {}, n).code == Code::section_missing);
+    CHECK(tokenize(tokenizer, "a", {}, {}, {}, n).code == Code::section_missing);
     CHECK(n == 0);
     CHECK(decode(tokenizer, decoder, 0, true, out).empty());
     CHECK(token_bytes(tokenizer, 0).empty());
@@ -272,9 +272,9 @@ TEST_CASE("roles of ids: start, end, special") {
     CHECK(!llama.tokenizer().is_special(3));
     CHECK(!llama.tokenizer().is_special(5000));
     CHECK(llama.tokenizer().vocab_size() == 1205);
-    CHECK(llama.encode("<s>", {}) ==
-          std::vector<Token>{1203, llama.encode("<s>", {})[1], llama.encode("<s>", {})[2], llama.encode("<s>", {})[3]});
-    CHECK(llama.encode("<s>", {.parse_special = true}) == std::vector<Token>{1203, 1203});
+    CHECK(llama.tokenize("<s>", {}) == std::vector<Token>{1203, llama.tokenize("<s>", {})[1],
+                                                          llama.tokenize("<s>", {})[2], llama.tokenize("<s>", {})[3]});
+    CHECK(llama.tokenize("<s>", {.parse_special = true}) == std::vector<Token>{1203, 1203});
     const OpenedTokenizer qwen(golden_text("tokenizer_qwen2.json"), {.vocab_size = 2000, .bos = Token{5}, .eos = {}});
     CHECK(qwen.tokenizer().bos() == 5);
     CHECK(!qwen.tokenizer().adds_bos());
@@ -284,9 +284,9 @@ TEST_CASE("the demo model's tokenizer spells its commands") {
     const std::string text = shared_file("demo/model/tokenizer.json");
     if (text.empty()) return;
     const OpenedTokenizer tokenizer(text, {.vocab_size = 512, .bos = Token{0}, .eos = {0}});
-    CHECK(tokenizer.encode("turn on the lights", {}) == std::vector<Token>{0, 500, 335, 265, 339, 116});
+    CHECK(tokenizer.tokenize("turn on the lights", {}) == std::vector<Token>{0, 500, 335, 265, 339, 116});
     CHECK(tokenizer.decode({0, 500, 335, 265, 339, 116}, false) == "turn on the lights");
-    CHECK(tokenizer.encode("a<|endoftext|>b", {.parse_special = true}) == std::vector<Token>{0, 98, 0, 99});
+    CHECK(tokenizer.tokenize("a<|endoftext|>b", {.parse_special = true}) == std::vector<Token>{0, 98, 0, 99});
 }
 
 TEST_CASE("stories260K's tokenizer.bin gives the reference text and its ids") {
@@ -301,7 +301,7 @@ TEST_CASE("stories260K's tokenizer.bin gives the reference text and its ids") {
     text.pop_back();
     const OpenedTokenizer tokenizer(
         tokenizer_section_from_llama2c(std::as_bytes(std::span(bytes)), "tokenizer.bin", {.vocab_size = 512}));
-    CHECK(tokenizer.encode(text, {}) == ids);
+    CHECK(tokenizer.tokenize(text, {}) == ids);
     CHECK(tokenizer.decode(ids, false) == text);
     CHECK(tokenizer.tokenizer().ends_text(1));
     CHECK(tokenizer.tokenizer().ends_text(2));

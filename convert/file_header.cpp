@@ -1,4 +1,4 @@
-#include "convert/head.h"
+#include "convert/file_header.h"
 
 #include <algorithm>
 #include <array>

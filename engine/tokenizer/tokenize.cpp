@@ -103,7 +103,7 @@ bool starts_with(std::string_view text, std::string_view prefix) noexcept {
 /// to the current word.
 class Encoder {
 public:
-    Encoder(const Tables& tables, const EncodeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
+    Encoder(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
             std::span<Token> tokens) noexcept
         : tables_(tables),
           classes_(tables.classes),
@@ -257,7 +257,7 @@ std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_byt
 
 }  // namespace
 
-std::uint64_t encode_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
+std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
     if (!tokenizer.valid()) return 0;
     const TokenizerHeader& header = *TokenizerReader::header(tokenizer);
     return plus(symbol_bytes(header, text_bytes), times(text_bytes, header.text_growth));
@@ -269,12 +269,12 @@ std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) n
     return plus(times(text_bytes, tables.header->token_growth), tables.prefix_ids.size() + tables.suffix_ids.size());
 }
 
-Status encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options,
-              std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept {
+Status tokenize(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
+                std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept {
     n_tokens = 0;
     const Tables tables = TokenizerReader::tables(tokenizer);
     if (!tables.header) return {Code::section_missing, "tokenizer", 0, 0};
-    const std::uint64_t wanted = encode_scratch_bytes(tokenizer, text.size());
+    const std::uint64_t wanted = tokenize_scratch_bytes(tokenizer, text.size());
     if (scratch.size() < wanted) return {Code::buffer_too_small, "scratch bytes", wanted, scratch.size()};
     if (reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t))
         return {Code::misaligned, "scratch bytes' alignment", alignof(std::uint32_t),
