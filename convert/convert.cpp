@@ -148,6 +148,7 @@ void convert(const ConvertOptions& options) {
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write;
     write.type = options.type.value_or(source.type);
+    write.as_source = !options.type;
     write.exact_tables = !options.type && source.exact_tables;
     write.progress = options.progress;
     write.quantized = options.quantized;

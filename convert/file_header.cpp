@@ -72,7 +72,8 @@ Bytes info_bytes(const ModelSource& source) {
 void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
     const auto place = [&](const TensorSpec& spec) {
         const bool panels = spec.layout == Layout::panels;
-        const Type type = stored_type(spec, options.type, options.exact_tables);
+        const bool as_it_is = panels && options.as_source && source.type_of;
+        const Type type = as_it_is ? source.type_of(spec) : stored_type(spec, options.type, options.exact_tables);
         TensorRecord r{};
         r.role = static_cast<std::uint16_t>(spec.role);
         r.stack = static_cast<std::uint16_t>(spec.stack);
@@ -99,7 +100,8 @@ std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std
 }  // namespace
 
 const char* type_name(Type type) noexcept {
-    static constexpr std::array<const char*, kTypeCount> kNames = {"f32", "f16", "bf16", "q8", "q4"};
+    static constexpr std::array<const char*, kTypeCount> kNames = {"f32",  "f16",  "bf16", "q8",     "q4",
+                                                                   "q6_k", "q5_k", "q4_k", "iq4_nl", "mxfp4"};
     return kNames[static_cast<std::size_t>(type)];
 }
 

@@ -80,27 +80,92 @@ void dequantize_k45(const std::byte* block, float* out) {
     }
 }
 
+/// Element i of a block of Q6_K, less 32.
+int quant_q6_k(const std::byte* block, std::uint32_t i) {
+    const std::uint32_t half = i / 128, within = i % 128;
+    const int low = nibble(block + half * 64, within, 64);
+    const int high = std::to_integer<int>(block[128 + half * 32 + within % 32]) >> within / 32 * 2 & 3;
+    return (low | high << 4) - 32;
+}
+
 void dequantize_q6_k(const std::byte* block, float* out) {
     const std::byte* scales = block + kLarge / 2 + kLarge / 4;
     const float unit = half_at(scales + 16);
     for (std::uint32_t i = 0; i < kLarge; ++i) {
-        const std::uint32_t half = i / 128, within = i % 128;
-        const int low = nibble(block + half * 64, within, 64);
-        const int high = std::to_integer<int>(block[128 + half * 32 + within % 32]) >> within / 32 * 2 & 3;
         const float scale = unit * static_cast<float>(static_cast<std::int8_t>(scales[i / 16]));
-        out[i] = scale * static_cast<float>((low | high << 4) - 32);
+        out[i] = scale * static_cast<float>(quant_q6_k(block, i));
     }
 }
 
-void take_apart_q8_0(const std::byte* block, QuantizedGroup& out) {
-    std::memcpy(&out.scale, block, sizeof out.scale);
-    std::memcpy(out.quants.data(), block + 2, kSmall);
+std::uint16_t bits_at(const std::byte* at) {
+    std::uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return bits;
 }
 
-void take_apart_q4_0(const std::byte* block, QuantizedGroup& out) {
-    std::memcpy(&out.scale, block, sizeof out.scale);
+void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
+    std::memcpy(out->quants.data(), block + 2, kSmall);
+}
+
+void take_apart_q4_0(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
     for (std::uint32_t i = 0; i < kSmall; ++i)
-        out.quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2) - 8);
+        out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2) - 8);
+}
+
+template<bool five>
+void take_apart_k45(const std::byte* block, QuantizedGroup* out) {
+    const std::byte* fifth = block + 16;
+    const std::byte* nibbles = fifth + (five ? kLarge / 8 : 0);
+    for (std::uint32_t group = 0; group < 8; ++group, ++out) {
+        float scale, minimum;
+        unpack_factors(block + 4, group, scale, minimum);
+        out->scale = bits_at(block);
+        out->minimum_factor = bits_at(block + 2);
+        out->scales[0] = static_cast<std::int8_t>(scale);
+        out->minimum = static_cast<std::int8_t>(minimum);
+        for (std::uint32_t i = 0; i < 32; ++i) {
+            const int high = five ? std::to_integer<int>(fifth[i]) >> group & 1 : 0;
+            out->quants[i] =
+                static_cast<std::int8_t>(nibble(nibbles + group / 2 * 32, group % 2 * 32 + i, 32) | high << 4);
+        }
+    }
+}
+
+void take_apart_q6_k(const std::byte* block, QuantizedGroup* out) {
+    const std::byte* scales = block + kLarge / 2 + kLarge / 4;
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        group.scale = bits_at(scales + 16);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(scales[i / 16]);
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant_q6_k(block, i));
+    }
+}
+
+void take_apart_iq4_nl(const std::byte* block, QuantizedGroup* out) {
+    out->scale = bits_at(block);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2));
+}
+
+/// The scale is a byte e: 2^(e − 128), for the codebook is doubled. That 255 is a NaN in the standard ggml does not say,
+/// nor does this.
+void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
+    const auto e = std::to_integer<std::uint32_t>(block[0]);
+    out->scale = static_cast<std::uint16_t>(e < 2 ? 0x20u << e : (e - 1) << 7);  // a bfloat16
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
+}
+
+/// Of blocks that are one group of a codebook's numbers.
+template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
+void dequantize_codebook(const std::byte* block, float* out) {
+    QuantizedGroup group;
+    take_apart(block, &group);
+    const float scale = type == Type::mxfp4 ? from_bf16(group.scale) : from_f16(group.scale);
+    for (std::uint32_t i = 0; i < kSmall; ++i)
+        out[i] = scale * static_cast<float>(format_of(type).codebook[group.quants[i]]);
 }
 
 constexpr GgufBlocks kBlocks[] = {
@@ -112,9 +177,13 @@ constexpr GgufBlocks kBlocks[] = {
     {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
     {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
     {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
-    {12, "Q4_K", kLarge, 144, dequantize_k45<false>},
-    {13, "Q5_K", kLarge, 176, dequantize_k45<true>},
-    {14, "Q6_K", kLarge, 210, dequantize_q6_k},
+    {12, "Q4_K", kLarge, 144, dequantize_k45<false>, Type::f32, take_apart_k45<false>, Type::q4_k},
+    {13, "Q5_K", kLarge, 176, dequantize_k45<true>, Type::f32, take_apart_k45<true>, Type::q5_k},
+    {14, "Q6_K", kLarge, 210, dequantize_q6_k, Type::f32, take_apart_q6_k, Type::q6_k},
+    {20, "IQ4_NL", kSmall, 18, dequantize_codebook<take_apart_iq4_nl, Type::iq4_nl>, Type::f32, take_apart_iq4_nl,
+     Type::iq4_nl},
+    {39, "MXFP4", kSmall, 17, dequantize_codebook<take_apart_mxfp4, Type::mxfp4>, Type::f32, take_apart_mxfp4,
+     Type::mxfp4},
 };
 
 }  // namespace

@@ -17,9 +17,9 @@ struct GgufBlocks {
     /// the elements are plain.
     void (*dequantize)(const std::byte* block, float* out) = nullptr;
     Type plain = Type::f32;  ///< the elements' type where they are not quantized
-    /// Takes a block apart that is a float16 scale and 32 quants of q8's or q4's range; null for other kinds.
-    void (*take_apart)(const std::byte* block, QuantizedGroup& out) = nullptr;
-    Type group_type = Type::q8;  ///< of those quants
+    /// Takes a block apart into the groups of 32 of a type that holds them as they are; null where there is none.
+    void (*take_apart)(const std::byte* block, QuantizedGroup* out) = nullptr;
+    Type group_type = Type::q8;  ///< that type
 };
 
 /// Null for a number that this converter does not know.

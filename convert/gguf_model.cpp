@@ -77,10 +77,12 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
     view.group_type = blocks.group_type;
     view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
         const std::byte* block = data + row * row_bytes;
-        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes, ++out) {
-            blocks.take_apart(block, *out);
-            if (std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.take_apart(block, out);
+            const std::uint32_t n_groups = blocks.n_elements / kGroup;
+            if (n_groups == 1 && std::count(out->quants.begin(), out->quants.end(), std::int8_t{-128}) != 0)
                 throw Refusal(place + ": expected quants from -127 to 127, got -128; --type f32 takes it");
+            out += n_groups;
         }
     };
 }
@@ -104,7 +106,7 @@ public:
         if (const std::string text = file_.text_or("tokenizer.chat_template", ""); !text.empty())
             source.info.emplace_back("chat_template", text);
         weights_.keep(file_.release());
-        set_readers(std::move(weights_), source);
+        set_readers(std::move(weights_), source, true);
         return source;
     }
 

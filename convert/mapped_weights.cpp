@@ -105,17 +105,29 @@ bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t
     for (std::uint32_t i = 0; i < n_rows; ++i, out += spec.n_cols / kGroup) {
         const auto [view, row] = find_row(entry, row_begin + i);
         if (view == nullptr) continue;
-        if (!view->groups || (view->group_type == Type::q8 && type == Type::q4)) return false;
+        const bool as_they_are = view->group_type == type || (view->group_type == Type::q4 && type == Type::q8);
+        if (!view->groups || !as_they_are) return false;
         view->groups(row, out);
     }
     return true;
 }
 
-void set_readers(MappedWeights weights, ModelSource& source) {
+Type MappedWeights::type_of(const TensorSpec& spec) const {
+    const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
+    const auto of = [](const TensorView& view) {
+        if (!view.dequantize) return view.type;
+        return view.groups ? view.group_type : Type::q8;
+    };
+    const Type type = of(entry.view);
+    return entry.order.gated_rows && of(entry.up) != type ? Type::q8 : type;
+}
+
+void set_readers(MappedWeights weights, ModelSource& source, bool each_type) {
     const auto kept = std::make_shared<const MappedWeights>(std::move(weights));
     source.read_rows = [kept](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
         kept->read_rows(spec, row_begin, n_rows, out);
     };
+    if (each_type) source.type_of = [kept](const TensorSpec& spec) { return kept->type_of(spec); };
     source.read_groups = [kept](const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                 QuantizedGroup* out) { return kept->read_groups(spec, type, row_begin, n_rows, out); };
 }

@@ -58,6 +58,9 @@ public:
     [[nodiscard]] bool read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                    QuantizedGroup* out) const;
 
+    /// How that tensor is stored; q8 where its blocks are of no type of ours, or of a gate and an up that differ.
+    [[nodiscard]] Type type_of(const TensorSpec& spec) const;
+
 private:
     struct Entry {
         TensorView view;
@@ -75,7 +78,7 @@ private:
     std::vector<Mapping> mappings_;
 };
 
-/// Makes `source` read from `weights`.
-void set_readers(MappedWeights weights, ModelSource& source);
+/// Makes `source` read from `weights`; with each_type it also says how each matrix is stored.
+void set_readers(MappedWeights weights, ModelSource& source, bool each_type = false);
 
 }  // namespace fovea

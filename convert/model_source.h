@@ -19,7 +19,7 @@ namespace fovea {
 using RowReader =
     std::function<void(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out)>;
 
-/// Where the source holds those rows in groups that a tensor of type q8 or q4 takes as they are: writes them to `out`
+/// Where the source holds those rows in groups that a tensor of that quantized type takes as they are: writes them to `out`
 /// [n_rows][n_cols / 32], which is zero before, and returns true.
 using GroupReader = std::function<bool(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                        QuantizedGroup* out)>;
@@ -38,6 +38,8 @@ struct ModelSource {
     std::vector<std::byte> tokenizer;                       ///< the section's bytes; empty: none
     Type type = Type::f32;                                  ///< how the source stores its matrices
     bool exact_tables = false;                              ///< f16 would round what the source's tables hold
+    /// How the source stores that matrix, where its matrices differ; empty: as `type` says.
+    std::function<Type(const TensorSpec& spec)> type_of;
     RowReader read_rows;
     GroupReader read_groups;  ///< may be empty
 };

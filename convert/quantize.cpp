@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "convert/elements.h"
+#include "convert/factor_formats.h"
 
 namespace fovea {
 namespace {
@@ -32,7 +33,7 @@ bool is_finite(const float (&x)[kGroup]) noexcept {
 
 /// The group's quants with a scale that is given.
 QuantizedGroup with_scale(const float (&x)[kGroup], std::uint16_t scale, int least, int most) noexcept {
-    QuantizedGroup group{scale, {}};
+    QuantizedGroup group{.scale = scale};
     const double step = from_f16(scale);
     if (step != 0 && std::isfinite(step))
         for (std::size_t i = 0; i < kGroup; ++i)
@@ -72,6 +73,7 @@ double best_q4_scale(const float (&x)[kGroup], double most) noexcept {
 }
 
 void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index, std::byte* panel) {
+    if (type != Type::q8 && type != Type::q4) return put_format_group(type, group, lane, index, panel);
     const bool q8 = type == Type::q8;
     panel += index / 2 * panel_bytes(type, kSuperblock);
     std::memcpy(panel + (index % 2 * kLanes + lane) * sizeof group.scale, &group.scale, sizeof group.scale);
@@ -89,14 +91,14 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
 
 Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcept {
     if (spec.layout == Layout::vector || spec.role == Role::relative_bias) return Type::f32;
-    const bool quantized = wanted == Type::q8 || wanted == Type::q4;
-    if (spec.layout == Layout::rows && quantized) return exact_tables ? Type::f32 : Type::f16;
+    if (spec.layout == Layout::rows && is_quantized(wanted)) return exact_tables ? Type::f32 : Type::f16;
     const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
-    return wanted == Type::q4 && output ? Type::q8 : wanted;
+    if (!output || !is_quantized(wanted) || format_of(wanted).bits > 5) return wanted;
+    return wanted == Type::q4 ? Type::q8 : Type::q6_k;
 }
 
 QuantizedGroup quantize_q8(const float (&x)[kGroup]) noexcept {
-    if (!is_finite(x)) return {kHalfNan, {}};
+    if (!is_finite(x)) return {.scale = kHalfNan};
     const float most = std::fabs(extreme(x));
     std::uint16_t scale = to_f16(most / 127.0f);
     // Where float16 is coarse (below 2^-14) the nearest scale may be too small for the extreme; the next is not.
@@ -105,7 +107,7 @@ QuantizedGroup quantize_q8(const float (&x)[kGroup]) noexcept {
 }
 
 QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept {
-    if (!is_finite(x)) return {kHalfNan, {}};
+    if (!is_finite(x)) return {.scale = kHalfNan};
     const double most = extreme(x);
     if (most == 0) return {};
     const QuantizedGroup plain = with_scale(x, to_f16(static_cast<float>(most / -8)), -8, 7);
@@ -114,7 +116,33 @@ QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept {
     return squared_error(x, best) < squared_error(x, plain) ? best : plain;
 }
 
+namespace {
+
+QuantLoss quantize_format_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
+    QuantLoss loss;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+        for (std::uint32_t col = 0; col < n_cols; col += kFactorColumns) {
+            const float* x = rows + std::size_t{lane} * n_cols + col;
+            const std::uint32_t n = std::min(kFactorColumns, n_cols - col);
+            QuantizedGroup groups[kFactorColumns / kGroup];
+            quantize_format(type, x, n, groups);
+            for (std::uint32_t i = 0; i < n; ++i) {
+                const QuantizedGroup& group = groups[i / kGroup];
+                const double difference = x[i] - element_of(type, group, i % kGroup);
+                loss.error += difference * difference;
+                loss.total += static_cast<double>(x[i]) * x[i];
+                loss.overflow |= (group.scale & 0x7fff) == kHalfInfinity;
+            }
+            for (std::uint32_t i = 0; i < n; i += kGroup)
+                put_format_group(type, groups[i / kGroup], lane, (col + i) / kGroup, panel);
+        }
+    return loss;
+}
+
+}  // namespace
+
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
+    if (type != Type::q8 && type != Type::q4) return quantize_format_panel(type, rows, n_cols, panel);
     QuantLoss loss;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane)
         for (std::uint32_t col = 0; col < n_cols; col += kGroup) {

@@ -1,4 +1,4 @@
-// Weights in groups of 32 columns with a float16 scale: the panels of q8 and q4 (see engine/model/format.h).
+// Weights in groups of 32 columns: the panels of quantized types (see engine/model/panel.h).
 #pragma once
 #include <array>
 #include <cstddef>
@@ -9,14 +9,18 @@
 namespace fovea {
 
 /// The type in which a file of weights of type `wanted` holds that tensor: vectors and relative biases are f32, tables
-/// that are only looked up f16 instead of q8 and q4 (f32 with `exact_tables`), and the output layer of q4 is q8, for no
-/// later layer mends errors.
+/// that are only looked up f16 instead of quantized (f32 with `exact_tables`), and the output layer of four or five bits has
+/// six, of q4 eight, for no later layer mends errors.
 [[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 
-/// What a group comes to: x ≈ quant·scale.
+/// What a group comes to: x ≈ quant·scale, with factors x ≈ quant·(scale·multiple) − minimum_factor·minimum.
 struct QuantizedGroup {
-    std::uint16_t scale = 0;  ///< float16; infinity where none is large enough, NaN where an x is not finite
-    std::array<std::int8_t, kGroup> quants{};
+    /// float16 (mxfp4: bfloat16); infinity where none is large enough, NaN where an x is not finite
+    std::uint16_t scale = 0;
+    std::uint16_t minimum_factor = 0;          ///< float16
+    std::array<std::int8_t, 2> scales{};       ///< multiples of the factor: one, or q6_k's two
+    std::int8_t minimum = 0;                   ///< a multiple too
+    std::array<std::int8_t, kGroup> quants{};  ///< less QuantFormat::zero; an index where there is a codebook
 };
 
 /// Scale amax/127, quants −127 to 127.

@@ -34,7 +34,7 @@ public:
         piece_.assign(record.offset - done_, std::byte{0});
         hand_on();
         const auto type = static_cast<Type>(record.type);
-        if (type == Type::q8 || type == Type::q4)
+        if (is_quantized(type))
             write_quantized_panels(spec, type, record.panel_stride);
         else if (spec.layout == Layout::panels)
             write_panels(spec, type, record.panel_stride);

@@ -19,7 +19,8 @@ using QuantReport = std::function<void(const TensorSpec& spec, Type type, double
 
 struct WriteOptions {
     Type type = Type::f32;      ///< of matrices and tables, but see stored_type in convert/quantize.h
-    bool exact_tables = false;  ///< with q8 and q4, tables that are only looked up are f32 instead of f16
+    bool as_source = false;     ///< each matrix as ModelSource::type_of says, where the source has that
+    bool exact_tables = false;  ///< with quantized types, tables that are only looked up are f32 instead of f16
     std::uint64_t weights_alignment = kWeightsAlignment;
     Progress progress = {};
     QuantReport quantized = {};

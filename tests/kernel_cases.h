@@ -67,11 +67,16 @@ public:
         }
     }
 
-    /// The superblocks of a q8 or q4 panel: quants of any bits, scales of the kind.
-    void fill_superblocks(std::byte* at, std::size_t n_bytes, Type type, Fill kind) {
-        const auto superblock = static_cast<std::size_t>(panel_bytes(type, kSuperblock));
+    /// A quantized panel: quants and multiples of any bits, scales and factors of the kind.
+    void fill_quants(std::byte* at, std::uint32_t n_cols, Type type, Fill kind) {
+        const QuantFormat& format = format_of(type);
+        const auto n_bytes = static_cast<std::size_t>(panel_bytes(type, n_cols));
         for (std::size_t i = 0; i < n_bytes; ++i) at[i] = static_cast<std::byte>(engine_() >> 13);
-        for (std::size_t i = 0; i < n_bytes; i += superblock) fill(at + i, 2 * kLanes, Type::f16, kind);
+        for (std::uint32_t col = 0; col < n_cols; col += kSuperblock) {
+            const std::uint32_t unit = col / kSuperblock;
+            const Type scale = format.scale == QuantScale::bf16 ? Type::bf16 : Type::f16;
+            fill(at + (format.factors() ? format.head_at(unit) : format.unit_at(unit)), 2 * kLanes, scale, kind);
+        }
     }
 
 private:
@@ -130,9 +135,8 @@ public:
         Random random(seed);
         for (std::uint32_t p = 0; p < n_panels_; ++p) {
             std::byte* const panel = panels_.data() + p * stride_;
-            const std::uint64_t n_bytes = panel_bytes(type, c.n_cols);
             if (is_quantized(type))
-                random.fill_superblocks(panel, static_cast<std::size_t>(n_bytes), type, c.fill);
+                random.fill_quants(panel, c.n_cols, type, c.fill);
             else
                 random.fill(panel, std::size_t{c.n_cols} * kLanes, type, c.fill);
         }
@@ -298,7 +302,7 @@ public:
     [[nodiscard]] double key(std::size_t pos, std::size_t i) const {
         const std::byte* panel = keys_.data() + pos / kLanes * key_bytes();
         if (!is_quantized(type_)) return value_of(panel, i * kLanes + pos % kLanes, type_);
-        const QuantPanel quants{panel, true};
+        const QuantPanel quants{panel, Type::q8};
         return static_cast<double>(quants.scale(i, pos % kLanes)) * quants.quant(i, pos % kLanes);
     }
     [[nodiscard]] double value(std::size_t pos, std::size_t i) const {

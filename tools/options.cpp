@@ -98,19 +98,18 @@ CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, fl
     });
 }
 
-CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,
+std::string type_names(const std::vector<Type>& types) {
+    std::vector<const char*> words;
+    for (const Type type : types) words.push_back(type_name(type));
+    return joined(words);
+}
+
+CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
                       const std::string& help) {
-    std::vector<Type> types = allowed;
     return add_option(verb, names, "TYPE", help, [&value, types, name = last_name(names)](const std::string& text) {
-        std::vector<const char*> words;
-        for (const Type type : types) {
-            if (text == type_name(type)) {
-                value = type;
-                return;
-            }
-            words.push_back(type_name(type));
-        }
-        throw bad_value(name, "one of " + joined(words), text);
+        const auto found = std::find_if(types.begin(), types.end(), [&](Type type) { return text == type_name(type); });
+        if (found == types.end()) throw bad_value(name, "one of " + type_names(types), text);
+        value = *found;
     });
 }
 

@@ -19,7 +19,9 @@ CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& 
 CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help);
 CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
                       const std::string& help);
-CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, std::initializer_list<Type> allowed,
+/// "f32, f16 or q8".
+[[nodiscard]] std::string type_names(const std::vector<Type>& types);
+CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
                       const std::string& help);
 /// --kv, how keys and values are cached.
 void add_kv(CLI::App& verb, Type& value);

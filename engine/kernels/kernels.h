@@ -36,8 +36,6 @@ inline constexpr std::uint32_t kChunkTiles = kChunk / kTile;
 /// Bytes per row of 32 quantized columns: see pack_q8.
 inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
 
-[[nodiscard]] constexpr bool is_quantized(Type type) noexcept { return type == Type::q8 || type == Type::q4; }
-
 /// Groups of a quantized row: whole superblocks of two, as in panels.
 [[nodiscard]] constexpr std::uint64_t quant_groups(std::uint64_t n_cols) noexcept {
     return round_up(n_cols, kSuperblock) / kGroup;
@@ -217,10 +215,11 @@ struct Kernels {
     const char* isa;
     CpuFeatures needs;
     const FloatKernels& floats;
-    TypeKernels q8, q4;
+    TypeKernels quants[kQuantTypeCount];  // q8 and the types after it
 
     [[nodiscard]] const TypeKernels& of(Type type) const noexcept {
-        return type == Type::q8 ? q8 : type == Type::q4 ? q4 : floats.types[static_cast<int>(type)];
+        const int i = static_cast<int>(type), first = static_cast<int>(Type::q8);
+        return i < first ? floats.types[i] : quants[i - first];
     }
 };
 

@@ -87,16 +87,20 @@ void dot_columns(const Columns& c, float (&sum)[kLanes]) {
         Lanes{}, [&](std::uint32_t lane) __attribute__((always_inline)) { sum[lane] = s[lane]; });
 }
 
-/// The same of quantized ones, by groups: sum[lane] = fma(dot, w_scale·x_scale, sum).
-template<bool q8>
+/// The row of the operand whose columns start with `col`.
+QuantGroup group_at(const Columns& c, std::size_t col) {
+    return {static_cast<const std::byte*>(c.operand) + col / kGroup * kQuantGroupBytes * c.n_rows, c.n_rows};
+}
+
+/// The same of q8 and q4, by groups: sum[lane] = fma(dot, w_scale·x_scale, sum).
+template<Type kType>
 void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     for (float& s : sum) s = 0.0f;
+    const QuantPanel panel{c.panel, kType};
     for (std::size_t col = c.begin; col < c.end; col += kGroup) {
-        const QuantPanel panel{c.panel, q8};
-        const QuantGroup x{static_cast<const std::byte*>(c.operand) + col / kGroup * kQuantGroupBytes * c.n_rows,
-                           c.n_rows};
+        const QuantGroup x = group_at(c, col);
         std::int32_t dots[kLanes];
-        dot_group(panel, col, x, c.row, dots);
+        dot_group<kType == Type::q8>(panel, col, x, c.row, dots);
         const std::byte* scales = panel.scales(col);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const float scale = F16::load(load<std::uint16_t>(scales + lane * 2)) * x.scale(c.row);
@@ -105,12 +109,33 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     }
 }
 
+/// The same of any quantized type. A group's minimum is taken from the sum of the operand's 32 columns at their end:
+/// sum[lane] = fma(−(x_scale·Σ quants), minimum, sum).
+template<Type kType>
+void dot_formats(const Columns& c, float (&sum)[kLanes]) {
+    for (float& s : sum) s = 0.0f;
+    const QuantPanel panel{c.panel, kType};
+    const std::size_t step = panel.format.scale_columns;
+    for (std::size_t col = c.begin; col < c.end; col += step) {
+        const QuantGroup x = group_at(c, col);
+        std::int32_t dots[kLanes];
+        dot_span(panel, col, step, x, c.row, dots);
+        const float minus_total = static_cast<float>(x.start4(c.row)) * 0.125f * x.scale(c.row);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            sum[lane] = fma_f32(static_cast<float>(dots[lane]), panel.scale(col, lane) * x.scale(c.row), sum[lane]);
+            if (panel.format.minima) sum[lane] = fma_f32(minus_total, panel.minimum(col, lane), sum[lane]);
+        }
+    }
+}
+
 /// total[lane] = dot product of a panel's row `lane` with one row of an operand of n_rows <= kRowBlock; of quantized
 /// ones padding counts too. One row at a time keeps the sums in registers and the stack small.
 void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows,
              std::uint32_t n_cols, float (&total)[kLanes]) {
-    constexpr decltype(&dot_quants<true>) kDot[kTypeCount] = {dot_columns<F32>, dot_columns<F16>, dot_columns<Bf16>,
-                                                              dot_quants<true>, dot_quants<false>};
+    constexpr decltype(&dot_columns<F32>) kDot[kTypeCount] = {
+        dot_columns<F32>,          dot_columns<F16>,        dot_columns<Bf16>,       dot_quants<Type::q8>,
+        dot_quants<Type::q4>,      dot_formats<Type::q6_k>, dot_formats<Type::q5_k>, dot_formats<Type::q4_k>,
+        dot_formats<Type::iq4_nl>, dot_formats<Type::mxfp4>};
     const auto n = static_cast<std::size_t>(is_quantized(type) ? quant_groups(n_cols) * kGroup : n_cols);
     for (std::size_t begin = 0; begin < n; begin += kColumnBlock) {
         float sum[kLanes];
@@ -344,8 +369,8 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
 /// Folds one tile's scores and values into a row's state.
 void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
                 float* o) {
-    constexpr decltype(add_value<F32>)* kAddValue[kTypeCount] = {add_value<F32>, add_value<F16>, nullptr,
-                                                                 add_value<Quants<Type::q8>>, nullptr};
+    constexpr decltype(add_value<F32>)* kAddValue[] = {add_value<F32>, add_value<F16>, nullptr,
+                                                       add_value<Quants<Type::q8>>};
     const float raised = update_running_max(m, s.score);
     const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
     m = raised;
@@ -444,8 +469,8 @@ constexpr FloatKernels make_floats() {
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>, nullptr},
-            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>, nullptr},
+            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>},
+            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
@@ -457,8 +482,13 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
     return {.isa = isa,
             .needs = needs,
             .floats = floats,
-            .q8 = {of<matmul, Type::q8>, of<attend, Type::q8>, of<attend_weights, Type::q8>},
-            .q4 = {of<matmul, Type::q4>, nullptr, nullptr}};
+            .quants = {{of<matmul, Type::q8>, of<attend, Type::q8>, of<attend_weights, Type::q8>},
+                       {of<matmul, Type::q4>, nullptr, nullptr},
+                       {of<matmul, Type::q6_k>, nullptr, nullptr},
+                       {of<matmul, Type::q5_k>, nullptr, nullptr},
+                       {of<matmul, Type::q4_k>, nullptr, nullptr},
+                       {of<matmul, Type::iq4_nl>, nullptr, nullptr},
+                       {of<matmul, Type::mxfp4>, nullptr, nullptr}}};
 }
 
 }  // namespace

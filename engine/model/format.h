@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "fovea/config.h"
+#include "panel.h"
 
 namespace fovea {
 
@@ -177,30 +178,6 @@ struct TensorRecord {
 };
 static_assert(sizeof(TensorRecord) == 64);
 // Records are sorted by (stack, layer, role, expert), so that a tensor is found by binary search.
-
-inline constexpr std::uint32_t kLanes = 16;                    // rows of a panel
-inline constexpr std::uint32_t kGroup = 32, kSuperblock = 64;  // columns that share a q8 or q4 scale; two such groups
-
-[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t multiple) noexcept {
-    return (x + multiple - 1) / multiple * multiple;
-}
-
-/// Bytes of one panel of `n_cols` columns. n_cols below 2^32, so nothing overflows.
-///   f32, f16, bf16   [col][16]
-///   q8   per 64 columns: f16 scales [2][16], then int8 [2][8][16][4]: group, four columns, row, column
-///   q4   per 64 columns: f16 scales [2][16], then bytes [2][4][16][4]: low nibble of byte j is column 8·i + j of its
-///        group, high nibble column 8·i + 4 + j; a nibble is the quant plus 8. An odd last group is followed by zeros.
-[[nodiscard]] constexpr std::uint64_t panel_bytes(Type type, std::uint64_t n_cols) noexcept {
-    const std::uint64_t superblocks = (n_cols + kSuperblock - 1) / kSuperblock;
-    switch (type) {
-        case Type::f32: return n_cols * kLanes * 4;
-        case Type::f16:
-        case Type::bf16: return n_cols * kLanes * 2;
-        case Type::q8: return superblocks * (64 + 1024);
-        case Type::q4: return superblocks * (64 + 512);
-    }
-    return 0;
-}
 
 /// Bytes of a tensor's data. At most 2^32 rows of 2^32·64 bytes: callers bound n_rows·n_cols first (see check).
 [[nodiscard]] constexpr std::uint64_t tensor_bytes(Layout layout, Type type, std::uint64_t n_rows, std::uint64_t n_cols,

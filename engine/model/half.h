@@ -22,33 +22,60 @@ namespace fovea {
     return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
 }
 
-/// One weight at a time of a q8 or q4 panel, which is scale·quant; for its layout see panel_bytes.
+/// One weight at a time of a quantized panel: scale·quant − minimum. For its layout see QuantFormat.
 struct QuantPanel {
     const std::byte* data;
-    bool q8;  // otherwise q4
+    const QuantFormat& format;
 
-    /// [16] the float16 scales of the column's group.
-    [[nodiscard]] const std::byte* scales(std::uint64_t col) const noexcept { return group(col, 2 * kLanes, 0); }
+    QuantPanel(const std::byte* panel, Type type) noexcept : data(panel), format(format_of(type)) {}
+
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
-        std::uint16_t half;
-        __builtin_memcpy(&half, scales(col) + lane * sizeof half, sizeof half);
-        return from_f16(half);
+        if (format.factors()) return factor(col, lane) * small(col, lane, 0);
+        const std::uint16_t bits = half(unit(col) + (group(col) * kLanes + lane) * 2);
+        return format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
     }
-    /// Where the quants of the column's group start: 64 bytes for each 4 (q8) or 8 columns.
-    [[nodiscard]] const std::byte* cells(std::uint64_t col) const noexcept {
-        return group(col, kLanes * kGroup / (q8 ? 1 : 2), 4 * kLanes);
+    [[nodiscard]] float minimum(std::uint64_t col, std::uint64_t lane) const noexcept {
+        return format.minima ? factor(col, kLanes + lane) * small(col, lane, format.minima_at()) : 0.0f;
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
         const std::uint64_t i = col % kGroup;
-        const auto byte = static_cast<std::uint8_t>(cells(col)[i / (q8 ? 4 : 8) * 64 + lane * 4 + i % 4]);
-        return q8 ? static_cast<std::int8_t>(byte) : (i % 8 < 4 ? byte & 15 : byte >> 4) - 8;
+        const std::byte* at = quants(col) + lane * 4 + i % 4;
+        if (format.bits == 8) return static_cast<std::int8_t>(at[i / 4 * 64]);
+        std::uint32_t stored = std::uint32_t(at[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15u;
+        if (format.bits == 6) stored |= (std::uint32_t(at[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3u) << 4;
+        if (format.bits == 5) stored |= (std::uint32_t(at[256]) >> i / 4 & 1u) << 4;
+        return format.codebook ? format.codebook[stored] : static_cast<std::int32_t>(stored) - format.zero;
+    }
+    [[nodiscard]] float weight(std::uint64_t col, std::uint64_t lane) const noexcept {
+        const float product = scale(col, lane) * static_cast<float>(quant(col, lane));
+        return format.minima ? product - minimum(col, lane) : product;
+    }
+    /// Where the quants of the column's 32 start.
+    [[nodiscard]] const std::byte* quants(std::uint64_t col) const noexcept {
+        return unit(col) + format.quants_at() + col % kSuperblock / kGroup * format.group_bytes();
+    }
+    /// Where the scales of the column's group start.
+    [[nodiscard]] const std::byte* scales(std::uint64_t col) const noexcept {
+        return unit(col) + group(col) * kLanes * (format.factors() ? 1 : 2);
     }
 
 private:
-    /// Of a superblock's two parts from `at` on, of `bytes` each, that of the column's group.
-    [[nodiscard]] const std::byte* group(std::uint64_t col, std::uint64_t bytes, std::uint64_t at) const noexcept {
-        const Type type = q8 ? Type::q8 : Type::q4;
-        return data + col / kSuperblock * panel_bytes(type, kSuperblock) + at + col % kSuperblock / kGroup * bytes;
+    [[nodiscard]] const std::byte* unit(std::uint64_t col) const noexcept {
+        return data + format.unit_at(col / kSuperblock);
+    }
+    [[nodiscard]] std::uint64_t group(std::uint64_t col) const noexcept {
+        return col % kSuperblock / format.scale_columns;
+    }
+    [[nodiscard]] static std::uint16_t half(const std::byte* at) noexcept {
+        std::uint16_t bits;
+        __builtin_memcpy(&bits, at, sizeof bits);
+        return bits;
+    }
+    [[nodiscard]] float factor(std::uint64_t col, std::uint64_t i) const noexcept {
+        return from_f16(half(data + format.head_at(col / kSuperblock) + i * 2));
+    }
+    [[nodiscard]] float small(std::uint64_t col, std::uint64_t lane, std::uint64_t at) const noexcept {
+        return static_cast<float>(static_cast<std::int8_t>(unit(col)[at + group(col) * kLanes + lane]));
     }
 };
 

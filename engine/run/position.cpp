@@ -31,9 +31,8 @@ void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row,
         data += row / kLanes * t.panel_stride;
         at = row % kLanes;
         if (is_quantized(type)) {
-            const QuantPanel panel{data, type == Type::q8};
-            for (std::uint32_t i = 0; i < t.n_cols; ++i)
-                put(i, static_cast<float>(panel.quant(i, at)) * panel.scale(i, at));
+            const QuantPanel panel{data, type};
+            for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, panel.weight(i, at));
             return;
         }
         step = kLanes;

@@ -16,8 +16,22 @@ namespace fovea FOVEA_API {
 using Token = std::uint32_t;
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-enum class Type : std::uint8_t { f32 = 0, f16 = 1, bf16 = 2, q8 = 3, q4 = 4 };
-inline constexpr int kTypeCount = 5;
+/// Those from q8 on are quantized, see docs/format.md; q6_k to mxfp4 hold what GGUF's types of these names hold.
+enum class Type : std::uint8_t {
+    f32 = 0,
+    f16 = 1,
+    bf16 = 2,
+    q8 = 3,
+    q4 = 4,
+    q6_k = 5,
+    q5_k = 6,
+    q4_k = 7,
+    iq4_nl = 8,
+    mxfp4 = 9,
+};
+inline constexpr int kTypeCount = 10;
+inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16, Type::q8,     Type::q4,
+                                            Type::q6_k, Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4};
 
 enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
 enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2 };

@@ -36,9 +36,9 @@ TEST_CASE("gguf: every type of tensor dequantizes to the gguf package's floats")
     const ModelSource source = read_model("blocks.gguf");
     const NpyArray expected = read_npy((golden_gguf() / "blocks.npy").string());
     const Stack& stack = source.config.decoder;
-    constexpr std::uint32_t kTypes = 11;
-    REQUIRE(stack.n_layers == kTypes);
-    REQUIRE(expected.data.size() == std::size_t{kTypes} * 6 * stack.d_model * sizeof(float));
+    constexpr std::uint32_t kBlockTypes = 13;
+    REQUIRE(stack.n_layers == kBlockTypes);
+    REQUIRE(expected.data.size() == std::size_t{kBlockTypes} * 6 * stack.d_model * sizeof(float));
     const std::size_t part_bytes = 2 * stack.d_model * sizeof(float);
     std::size_t at = 0;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
@@ -51,6 +51,93 @@ TEST_CASE("gguf: every type of tensor dequantizes to the gguf package's floats")
             source.read_rows(spec, 1, 1, alone.data());
             CHECK(std::memcmp(alone.data(), expected.data.data() + at + part_bytes / 2, part_bytes / 2) == 0);
             at += part_bytes;
+        }
+}
+
+namespace {
+
+float half_at(const std::byte* at) {
+    std::uint16_t half;
+    std::memcpy(&half, at, sizeof half);
+    return from_f16(half);
+}
+float bfloat_at(const std::byte* at) {
+    std::uint16_t half;
+    std::memcpy(&half, at, sizeof half);
+    return from_bf16(half);
+}
+int signed_at(const std::byte* at) { return static_cast<std::int8_t>(*at); }
+
+/// Element (row, col) of quantized panels, as docs/format.md has them; [panel] is stride bytes.
+float panel_element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
+    struct Layout {
+        std::uint32_t bits, head, scales, minima;  // bytes of 256 columns' factors; of 64 columns' scales and minima
+    };
+    const std::map<Type, Layout> layouts = {{Type::q8, {8, 0, 64, 0}},     {Type::q4, {4, 0, 64, 0}},
+                                            {Type::q6_k, {6, 64, 64, 0}},  {Type::q5_k, {5, 64, 32, 32}},
+                                            {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
+                                            {Type::mxfp4, {4, 0, 64, 0}}};
+    const Layout l = layouts.at(tensor.type);
+    const std::uint64_t n_panels = (tensor.n_rows + 15) / 16, stride = tensor.bytes / n_panels;
+    const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64, lane = row % 16;
+    const std::byte* head = data + row / 16 * stride + unit / 4 * (l.head + 4 * unit_bytes);
+    const std::byte* block = head + l.head + unit % 4 * unit_bytes;
+    const std::uint32_t group = col / 32 % 2, i = col % 32;
+    const std::byte* quants = block + l.scales + l.minima + group * 64 * l.bits + lane * 4 + i % 4;
+    if (l.bits == 8)
+        return static_cast<float>(signed_at(quants + i / 4 * 64)) * half_at(block + (group * 16 + lane) * 2);
+    int quant = std::to_integer<int>(quants[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15;
+    if (l.bits == 6) quant |= (std::to_integer<int>(quants[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3) << 4;
+    if (l.bits == 5) quant |= (std::to_integer<int>(quants[256]) >> i / 4 & 1) << 4;
+    constexpr int kNonlinear[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    constexpr int kFloats[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    const std::byte* scale = block + (group * 16 + lane) * 2;
+    switch (tensor.type) {
+        case Type::q4: return static_cast<float>(quant - 8) * half_at(scale);
+        case Type::iq4_nl: return static_cast<float>(kNonlinear[quant]) * half_at(scale);
+        case Type::mxfp4: return static_cast<float>(kFloats[quant]) * bfloat_at(scale);
+        case Type::q6_k: {
+            const auto multiple = static_cast<float>(signed_at(block + (group * 2 + i / 16) * 16 + lane));
+            return half_at(head + lane * 2) * multiple * static_cast<float>(quant - 32);
+        }
+        default: {
+            const auto multiple = static_cast<float>(signed_at(block + group * 16 + lane));
+            const auto minimum = static_cast<float>(signed_at(block + 32 + group * 16 + lane));
+            return half_at(head + lane * 2) * multiple * static_cast<float>(quant) -
+                   half_at(head + 32 + lane * 2) * minimum;
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number as the gguf package reads them") {
+    const ModelSource source = read_model("blocks.gguf");
+    const NpyArray expected = read_npy((golden_gguf() / "blocks.npy").string());
+    constexpr std::uint32_t kCols = 256;
+    constexpr std::pair<std::uint32_t, Type> kKept[] = {{4, Type::q4},    {8, Type::q4_k},    {9, Type::q5_k},
+                                                        {10, Type::q6_k}, {11, Type::iq4_nl}, {12, Type::mxfp4}};
+    constexpr Role kRoles[] = {Role::query, Role::key, Role::value};
+    for (const auto& [layer, type] : kKept)
+        for (std::uint32_t part = 0; part < 3; ++part) {
+            CAPTURE(layer);
+            const TensorSpec spec{kRoles[part], StackIndex::decoder, layer, Layout::panels, 2, kCols};
+            REQUIRE(source.type_of(spec) == type);
+            std::vector<QuantizedGroup> groups(kLanes * kCols / kGroup);
+            REQUIRE(source.read_groups(spec, type, 0, 2, groups.data()));
+            std::vector<std::byte> panel(panel_bytes(type, kCols));
+            put_panel(type, groups.data(), kCols / kGroup, panel.data());
+            TensorInfo tensor{};
+            tensor.type = type;
+            tensor.n_rows = 2;
+            tensor.bytes = panel.size();
+            for (std::uint32_t row = 0; row < 2; ++row)
+                for (std::uint32_t col = 0; col < kCols; ++col) {
+                    float want;
+                    const std::size_t at = ((layer * 3 + part) * 2 + row) * kCols + col;
+                    std::memcpy(&want, expected.data.data() + at * sizeof want, sizeof want);
+                    REQUIRE(panel_element(tensor, panel.data(), row, col) == want);
+                }
         }
 }
 
@@ -69,29 +156,8 @@ TEST_CASE("gguf: every architecture has transformers' logits of the dequantized 
 
 namespace {
 
-float half_at(const std::byte* at) {
-    std::uint16_t half;
-    std::memcpy(&half, at, sizeof half);
-    return from_f16(half);
-}
-
-/// Element (row, col) of panels of type q8 or q4, as docs/format.md has them; [panel] is stride bytes.
-float panel_element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
-    const bool q8 = tensor.type == Type::q8;
-    const std::uint64_t n_panels = (tensor.n_rows + 15) / 16, stride = tensor.bytes / n_panels;
-    const std::byte* block = data + row / 16 * stride + col / 64 * (q8 ? 1088 : 576);
-    const std::uint32_t group = col / 32 % 2, in_group = col % 32, lane = row % 16;
-    const float scale = half_at(block + (group * 16 + lane) * 2);
-    if (q8) {
-        const std::byte quant = block[64 + group * 512 + in_group / 4 * 64 + lane * 4 + in_group % 4];
-        return static_cast<float>(static_cast<std::int8_t>(quant)) * scale;
-    }
-    const int both = std::to_integer<int>(block[64 + group * 256 + in_group / 8 * 64 + lane * 4 + in_group % 4]);
-    return static_cast<float>((in_group % 8 < 4 ? both & 15 : both >> 4) - 8) * scale;
-}
-
 float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
-    if (tensor.type == Type::q8 || tensor.type == Type::q4) return panel_element(tensor, data, row, col);
+    if (is_quantized(tensor.type)) return panel_element(tensor, data, row, col);
     float value;
     REQUIRE(tensor.type == Type::f32);
     REQUIRE(std::string(tensor.layout) != "panels");

@@ -121,7 +121,7 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
 /// Whether layers' matrices are multiplied as integers: those are what prefill takes time for.
 bool is_quantized(const Model& model) {
     for (const TensorInfo& tensor : tensors(model)) {
-        if (std::string_view(tensor.role) == "query") return tensor.type == Type::q8 || tensor.type == Type::q4;
+        if (std::string_view(tensor.role) == "query") return fovea::is_quantized(tensor.type);
     }
     return false;
 }
@@ -285,8 +285,8 @@ void add_bench(CLI::App& app) {
     add_model(verb, options->model);
     add_text(verb, "--preset", options->preset, "instead of a file, random weights: " + joined(preset_names()))
         ->type_name("NAME");
-    add_type(verb, "--type", options->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
-             "of random weights: f32, f16, bf16, q8 or q4");
+    add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
+             "of random weights: " + type_names({std::begin(kTypes), std::end(kTypes)}));
     add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
     add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
     add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");

@@ -80,8 +80,8 @@ void add_convert(CLI::App& app) {
         ->option_text(" ");
     add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");
     CLI::Option* type =
-        add_type(verb, "--type", arguments->type, {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4},
-                 "of the weights (default: the source's)");
+        add_type(verb, "--type", arguments->type, {std::begin(kTypes), std::end(kTypes)},
+                 "of the weights (default: the source's): " + type_names({std::begin(kTypes), std::end(kTypes)}));
     add_text(verb, "--tokenizer", arguments->tokenizer,
              "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");

@@ -10,7 +10,7 @@ namespace fovea {
 namespace {
 
 /// A q8 cache's keys; its values are std::int8_t, see value_panel_bytes.
-using CacheQ8 = Superblock<Type::q8>;
+using CacheQ8 = Quants<Type::q8>;
 
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
@@ -69,7 +69,7 @@ template<std::uint32_t kRows, class W>
 void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
     constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kTilePanels);
     const std::uint32_t n = (a.head_dim + ColumnGroup<W>::kCols - 1) / ColumnGroup<W>::kCols;
-    const std::size_t panel_size = n * ColumnGroup<W>::kWeights;
+    const std::size_t panel_size = n * kUnitBytes<W> / sizeof(W);
     const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
@@ -85,7 +85,7 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
                                 .ahead_jump = (kPanels - 1) * panel_size * sizeof(W)};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
-                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + unit * ColumnGroup<W>::kWeights;
+                b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + ColumnGroup<W>::weight_at(unit);
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
             }
             if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)

@@ -1,5 +1,5 @@
 // Matrix products with the epilogues of Matmul. What one block of columns comes to is microkernel's affair: that of
-// product.h for f32, f16 and bf16 panels, that of matmul_q.h for q8 and q4.
+// product.h for f32, f16 and bf16 panels, that of matmul_q.h for quantized ones.
 #pragma once
 #include "math.h"
 #include "product.h"
@@ -23,16 +23,19 @@ struct ColumnGroup {
     using Shape = Tiling;
     using Wide = float;  // to what weights are widened for many rows
     static constexpr std::uint32_t kCols = 1;
-    static constexpr std::size_t kWeights = kLanes;  // W's
-    static constexpr std::size_t kWords = 1;         // of four bytes in one row's operand
+    static constexpr std::size_t kUnitBytes = kLanes * sizeof(W);
+    static constexpr std::size_t kWords = 1;              // of four bytes in one row's operand
+    static constexpr std::uint32_t kGemvRows = kFewRows;  // rows up to which the weights go by as they are
+    /// Where in a panel, in W, a unit is that starts a block of columns.
+    static constexpr std::size_t weight_at(std::size_t unit) { return unit * kLanes; }
     static void widen(const W* from, std::uint32_t n_units, float* to) {
-        for (std::size_t i = 0; i < n_units * kWeights; i += kLanes) store(load(from + i), to + i);
+        for (std::size_t i = 0; i < n_units * kLanes; i += kLanes) store(load(from + i), to + i);
     }
 };
 template<class W>
 inline constexpr std::uint32_t kBlockUnits = kColumnBlock / ColumnGroup<W>::kCols;
 template<class W>
-inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kWeights * sizeof(W);
+inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kUnitBytes;
 /// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
 template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
@@ -101,7 +104,7 @@ template<class W, std::uint32_t kPanels>
 FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32_t panel, std::uint32_t unit) {
     for (std::uint32_t p = 0; p < kPanels; ++p) {
         const std::byte* start = m.panels + smaller(panel + p, m.panel_end - 1) * m.panel_stride;
-        weight[p] = reinterpret_cast<const W*>(start) + unit * ColumnGroup<W>::kWeights;
+        weight[p] = reinterpret_cast<const W*>(start) + ColumnGroup<W>::weight_at(unit);
     }
 }
 
@@ -176,7 +179,7 @@ template<std::uint32_t kRows, class W>
 void gemv_of(const Matmul& m) {
     constexpr std::uint32_t kMost = ColumnGroup<W>::Shape::kRows;
     if (m.seq_len == kRows) return gemv<kRows, Fetch::first, false, W>(m, nullptr, 0);
-    if constexpr (2 * kRows > kMost)
+    if constexpr (2 * kRows > kMost && ColumnGroup<W>::kGemvRows == kFewRows)
         if (m.seq_len > kMost && tile_rows<W>(row_block(m.seq_len)) == kRows) return few_tiles<kRows, W>(m);
     if constexpr (kRows > 1) gemv_of<kRows - 1, W>(m);
 }
@@ -262,7 +265,7 @@ void gemm(const Matmul& m) {
     using Wide = typename ColumnGroup<W>::Wide;
     constexpr std::uint32_t kBlock = kBlockUnits<W>;
     alignas(64) float total[kMostRows * 2 * kLanes];
-    alignas(64) Wide wide[2][kBlock * ColumnGroup<Wide>::kWeights];
+    alignas(64) Wide wide[2][kBlock * kUnitBytes<Wide> / sizeof(Wide)];
     const std::uint32_t n_rows = rows_together<W>(m), n = n_units<W>(m);
     for (std::uint32_t row = 0; row < m.seq_len; row += n_rows) {
         const std::uint32_t row_end = smaller(m.seq_len, row + n_rows);
@@ -291,12 +294,12 @@ void gemm(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len > kFewRows) return gemm<W>(m);
+    if (m.seq_len > ColumnGroup<W>::kGemvRows) return gemm<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
         if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return gemv<1, Fetch::nothing, false, W>(m, nullptr, 0);
     }
-    gemv_of<ColumnGroup<W>::Shape::kRows, W>(m);
+    gemv_of<smaller(ColumnGroup<W>::Shape::kRows, ColumnGroup<W>::kGemvRows), W>(m);
 }
 
 }  // namespace

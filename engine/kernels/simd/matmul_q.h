@@ -1,4 +1,4 @@
-// The block product of q8 and q4 panels. What product.h does column by column is done by groups of 32 columns here: an
+// The block product of quantized panels. What product.h does column by column is done by groups of 32 columns here: an
 // exact integer sum per row, converted, scaled and added to the float sums.
 #pragma once
 #include "matmul.h"
@@ -7,89 +7,166 @@
 namespace fovea {
 namespace {
 
-/// Two groups of a panel as they are in the file, see panel_bytes.
-template<Type kWeights>
-struct Superblock {
-    static constexpr Type kType = kWeights;
-    static constexpr bool kPairs = false;
-    static constexpr std::size_t kPairBytes = kType == Type::q8 ? 128 : 64;
-    Half scales[2][kLanes];
-    std::byte quants[2][kGroup / 8][kPairBytes];
+/// A byte of a panel of that type.
+template<Type kType>
+struct Quants {
+    std::byte byte;
+};
 
-    FOVEA_LANES F32x16 scale(std::size_t group) const { return load(scales[group]); }
+/// A unit of a panel, 64 columns, as it is in the file: see QuantFormat.
+template<Type kWeights>
+struct QuantUnit {
+    static constexpr Type kType = kWeights;
+    static constexpr QuantFormat kFormat = format_of(kType);
+    static constexpr bool kPairs = false;
+    static constexpr std::size_t kPairBytes = kFormat.group_bytes() / 4;  // of eight columns, in all planes
+    const std::byte *head, *data;
+
+    /// Unit i from one on at which factors start.
+    FOVEA_LANES static QuantUnit at(const Quants<kType>* first, std::size_t i) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(first);
+        return {bytes + kFormat.head_at(i), bytes + kFormat.unit_at(i)};
+    }
+    FOVEA_LANES const std::byte* quants(std::size_t group) const {
+        return data + kFormat.quants_at() + group * kFormat.group_bytes();
+    }
+    FOVEA_LANES F32x16 scale(std::size_t i) const {
+        if constexpr (kFormat.scale == QuantScale::f16) return load(reinterpret_cast<const Half*>(data) + i * kLanes);
+        if constexpr (kFormat.scale == QuantScale::bf16)
+            return load(reinterpret_cast<const Bfloat*>(data) + i * kLanes);
+        return factor(0) * small(data + i * kLanes);
+    }
+    FOVEA_LANES F32x16 minimum(std::size_t group) const {
+        return factor(1) * small(data + kFormat.minima_at() + group * kLanes);
+    }
     /// The first or second cell of a group's columns 8·pair to 8·pair + 7.
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
-        const std::byte* p = quants[group][pair];
-        if constexpr (kType == Type::q8) return q8_cell(bytes(p + 64 * i));
-        return i ? high_nibbles(bytes(p)) : low_nibbles(bytes(p));
+        const std::byte* p = quants(group);
+        if constexpr (kFormat.bits == 8) return signed_cell(bytes(p + 128 * pair + 64 * i));
+        const Bytes both = bytes(p + 64 * pair), low = i ? high_nibbles(both) : low_nibbles(both);
+        if constexpr (kFormat.codebook != nullptr) return codebook_cell(low, kFormat.codebook);
+        const int at = static_cast<int>(2 * pair + i);
+        if constexpr (kFormat.bits == 6)
+            return centred_cell<kFormat.zero>(low | moved_bits(bytes(p + 256 + pair / 2 * 64), at % 4 * 2, 0x30));
+        if constexpr (kFormat.bits == 5) return low | moved_bits(bytes(p + 256), at, 0x10);
+        return low;
     }
+
+private:
+    FOVEA_LANES static F32x16 small(const std::byte* p) { return load(reinterpret_cast<const std::int8_t*>(p)); }
+    FOVEA_LANES F32x16 factor(std::size_t i) const { return load(reinterpret_cast<const Half*>(head) + i * kLanes); }
 };
 
-/// The same for many rows: scales as floats, cells ready to multiply.
-template<Type kWeights>
-struct WideSuperblock {
-    static constexpr Type kType = kWeights;
-    static constexpr bool kPairs = QuantTiling::kPairs;
-    float scales[2][kLanes];
+/// The type whose cells those of that type are when they are ready to multiply: fewer kernels for many rows.
+[[nodiscard]] constexpr Type widened_type(Type type) {
+    if (format_of(type).codebook) return Type::q8;
+    return type == Type::q4_k ? Type::q5_k : type;
+}
+
+/// A unit for many rows, of a type that widened_type gives: scales as floats, cells ready to multiply.
+template<Type kType>
+struct WideQuants {
+    static constexpr QuantFormat kFormat = format_of(kType);
+    float scales[kFormat.n_groups() + (kFormat.minima ? 2 : 0)][kLanes];  // and minima
     std::byte quants[2][kGroup / 8][2][64];
+};
+template<Type kWeights>
+struct WideUnit {
+    static constexpr Type kType = kWeights;
+    static constexpr QuantFormat kFormat = format_of(kType);
+    static constexpr bool kPairs = QuantTiling::kPairs;
+    const WideQuants<kType>* data;
 
-    FOVEA_LANES F32x16 scale(std::size_t group) const { return load(scales[group]); }
+    FOVEA_LANES static WideUnit at(const WideQuants<kType>* first, std::size_t i) { return {first + i}; }
+    FOVEA_LANES F32x16 scale(std::size_t i) const { return load(data->scales[i]); }
+    FOVEA_LANES F32x16 minimum(std::size_t group) const { return load(data->scales[kFormat.n_groups() + group]); }
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
-        return bytes(quants[group][pair][i]);
+        return bytes(data->quants[group][pair][i]);
     }
 };
 
-template<class Q>
+template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
-    using Wide = WideSuperblock<Q::kType>;
+    using Wide = WideQuants<widened_type(kType)>;
     static constexpr std::uint32_t kCols = kSuperblock;
-    static constexpr std::size_t kWeights = 1, kWords = 2 * kQuantGroupBytes / 4;
-    static void widen(const Q* from, std::uint32_t n_units, Wide* to) {
-        for (std::uint32_t i = 0; i < n_units; ++i)
-            for (std::size_t group = 0; group < 2; ++group) {
-                store(from[i].scale(group), to[i].scales[group]);
-                for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
-                    Bytes cell[2] = {from[i].cell(group, pair, 0), from[i].cell(group, pair, 1)};
-                    make_pairs(cell);
-                    for (std::size_t half = 0; half < 2; ++half) store(cell[half], to[i].quants[group][pair][half]);
-                }
-            }
-    }
+    static constexpr std::size_t kUnitBytes = kBytes, kWords = 2 * kQuantGroupBytes / 4;
 };
 template<Type kType>
-struct ColumnGroup<Superblock<kType>> : QuantColumnGroup<Superblock<kType>> {};
+struct ColumnGroup<WideQuants<kType>> : QuantColumnGroup<kType, sizeof(WideQuants<kType>)> {
+    using Unit = WideUnit<kType>;
+    static constexpr std::size_t weight_at(std::size_t unit) { return unit; }
+};
 template<Type kType>
-struct ColumnGroup<WideSuperblock<kType>> : QuantColumnGroup<WideSuperblock<kType>> {};
+struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).unit_bytes()> {
+    using Unit = QuantUnit<kType>;
+    /// A cell that takes several steps to unpack is unpacked once, for four rows or less it waits for memory anyway.
+    static constexpr std::uint32_t kGemvRows = kType == Type::q8 || kType == Type::q4 ? kFewRows : 4;
+    /// Blocks of columns start with the factors over them.
+    static constexpr std::size_t weight_at(std::size_t unit) {
+        return static_cast<std::size_t>(Unit::kFormat.head_at(unit));
+    }
+    static void widen(const Quants<kType>* from, std::uint32_t n_units, WideQuants<widened_type(kType)>* to) {
+        for (std::uint32_t n = 0; n < n_units; ++n) {
+            const Unit unit = Unit::at(from, n);
+            for (std::size_t i = 0; i < Unit::kFormat.n_groups(); ++i) store(unit.scale(i), to[n].scales[i]);
+            for (std::size_t group = 0; group < 2; ++group) {
+                if constexpr (Unit::kFormat.minima)
+                    store(unit.minimum(group), to[n].scales[Unit::kFormat.n_groups() + group]);
+                for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
+                    Bytes cell[2] = {unit.cell(group, pair, 0), unit.cell(group, pair, 1)};
+                    make_pairs(cell);
+                    for (std::size_t half = 0; half < 2; ++half) store(cell[half], to[n].quants[group][pair][half]);
+                }
+            }
+        }
+    }
+};
+static_assert(kColumnBlock % kFactorColumns == 0);
 
-/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]). x is the group of n_packed rows from the
-/// first of kRows on, see Kernels::pack_q8. each_pair(pair) is called before every eight columns, to fetch what comes next.
+/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), by halves where scales are; then what its
+/// minima take. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
+/// called before every eight columns, to fetch what comes next.
 template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class EachPair>
-FOVEA_LANES void add_group(float* sum, const Q* const (&weight)[kPanels], std::size_t group, const std::byte* x,
+FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
                            std::size_t n_packed, EachPair&& each_pair) {
+    constexpr std::size_t kParts = kGroup / Q::kFormat.scale_columns, kPartPairs = kGroup / 8 / kParts;
     const std::byte* const x_scales = x + kGroup * n_packed;
-    const std::byte* const starts = x_scales + (Q::kType == Type::q8 ? 4 : 8) * n_packed;
-    Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum(starts + 4 * r);
-    }
-    FOVEA_UNROLL for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
-        each_pair(pair);
-        if constexpr (Q::kPairs)
-            add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
-        else
-            add_columns(dot, weight, group, pair, x, n_packed);
-        x += 8 * n_packed;
-    }
-    F32x16 scale[kPanels];
-    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p]->scale(group);
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        const F32x16 x_scale = splat(__builtin_bit_cast(float, word(x_scales + 4 * r)));
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+    const auto at = [&](std::uint32_t r, std::uint32_t p) { return sum + (r * kPanels + p) * kLanes; };
+    FOVEA_UNROLL for (std::size_t part = 0; part < kParts; ++part) {
+        const Starts<Q::kType, kRows> starts(x, n_packed, x_scales);
+        Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Q::kType>(starts.of(r));
+        }
+        FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs; ++pair) {
+            each_pair(pair);
             if constexpr (Q::kPairs)
-                if (r % 2 == 0) part(dot[r][p], dot[r + 1][p]);
-            float* at = sum + (r * kPanels + p) * kLanes;
-            store(fma(end_sum<Q::kType>(dot[r][p], starts + 4 * r), scale[p] * x_scale, load(at)), at);
+                add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
+            else
+                add_columns(dot, weight, group, pair, x, n_packed);
+            x += 8 * n_packed;
+        }
+        F32x16 scale[kPanels];
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p].scale(group * kParts + part);
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            const F32x16 x_scale = splat(number(x_scales + 4 * r));
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                if constexpr (Q::kPairs)
+                    if (r % 2 == 0) split_rows(dot[r][p], dot[r + 1][p]);
+                store(fma(end_sum<Q::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at(r, p))), at(r, p));
+            }
+        }
+    }
+    if constexpr (Q::kFormat.minima) {
+        F32x16 minimum[kPanels];
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) minimum[p] = weight[p].minimum(group);
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            const auto start4 = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r));
+            const F32x16 minus_total = splat(start4 * 0.125f * number(x_scales + 4 * r));
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                store(fma(minus_total, minimum[p], load(at(r, p))), at(r, p));
+            }
         }
     }
 }
@@ -97,38 +174,41 @@ FOVEA_LANES void add_group(float* sum, const Q* const (&weight)[kPanels], std::s
 /// Fetches what a pair of a group's cells will be `ahead` bytes on, and the group's scales with the first: evenly, for
 /// of a burst only the first lines get under way. Of two tiles that go over the same weights each fetches every other line.
 template<bool kTiled, class Q, std::uint32_t kPanels>
-FOVEA_LANES void fetch_pair(const Q* const (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead) {
-    constexpr std::size_t kLine = 64, kStep = kTiled ? 2 * kLine : kLine, kPairBytes = sizeof weight[0]->quants[0][0];
+FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead) {
+    constexpr std::size_t kLine = 64, kStep = kTiled ? 2 * kLine : kLine;
     asm volatile("" : "+r"(ahead) : : "memory");  // else the compiler would fetch for all pairs before the first
+    const std::size_t end = (pair + 1) * Q::kPairBytes;
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-        const auto* quants = reinterpret_cast<const std::byte*>(weight[p]->quants[group][pair]) + ahead;
-        FOVEA_UNROLL for (std::size_t line = 0; line < kPairBytes; line += kLine) {
-            if ((pair * kPairBytes + line) % kStep == 0) __builtin_prefetch(quants + line, 0, 3);
+        const std::byte* quants = weight[p].quants(group) + ahead;
+        FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
+            if (line % kStep == 0) __builtin_prefetch(quants + line, 0, 3);
         }
-        if (pair == 0) __builtin_prefetch(reinterpret_cast<const std::byte*>(weight[p]) + ahead, 0, 3);
+        if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, 3);
     }
 }
 
 /// How far ahead to fetch in unit i of a block whose streams are all fetched as far.
-template<class Q, std::uint32_t kPanels>
-FOVEA_LANES std::size_t ahead_of(const Block<Q, kPanels>& b, std::size_t i) {
+template<class W, std::uint32_t kPanels>
+FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
     const auto ahead = b.ahead[0] - reinterpret_cast<const std::byte*>(b.weight[0]);
     return static_cast<std::size_t>(ahead) + (i < b.ahead_cols ? 0 : b.ahead_jump);
 }
 
 /// Registers are for the integer sums: the more there are, the less the adders wait. A float sum is touched once for
 /// eight integer products and stays in memory.
-template<std::uint32_t kRows, Fetch kFetch, class Q, std::uint32_t kPanels>
-requires(is_quantized(Q::kType)) void microkernel(const Block<Q, kPanels>& b) {
+template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
+requires requires { typename ColumnGroup<W>::Unit; }
+void microkernel(const Block<W, kPanels>& b) {
+    using Unit = typename ColumnGroup<W>::Unit;
     alignas(64) float sums[kRows * kPanels * kLanes];
     float* sum = sums;
     for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sum + i * kLanes);
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
         const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : i * b.ahead_step;
-        const Q* weight[kPanels];
+        Unit weight[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            weight[p] = b.weight[p] + i;
+            weight[p] = Unit::at(b.weight[p], i);
             for (std::size_t line = 0; kFetch == Fetch::second && line < b.ahead_step; line += 64)
                 __builtin_prefetch(b.ahead[p] + ahead + line, 0, 2);
         }
@@ -148,15 +228,16 @@ requires(is_quantized(Q::kType)) void microkernel(const Block<Q, kPanels>& b) {
 }
 
 /// As that of product.h, with a group for a step.
-template<std::uint32_t kRows, class Q, std::uint32_t kPanels>
-requires(is_quantized(Q::kType)) void tiles_product(const Block<Q, kPanels>& b, const RowTile* tiles,
-                                                    std::uint32_t n_tiles, std::size_t offset) {
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+requires requires { typename ColumnGroup<W>::Unit; }
+void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
+    using Unit = typename ColumnGroup<W>::Unit;
     alignas(64) float sums[kFewRows * kPanels * kLanes];
     for (std::uint32_t i = 0; i < n_tiles * kRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
         const std::size_t ahead = ahead_of(b, i);
-        const Q* weight[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = b.weight[p] + i;
+        Unit weight[kPanels];
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = Unit::at(b.weight[p], i);
         for (std::size_t group = 0; group < 2; ++group, offset += kQuantGroupBytes / 4) {
             float* sum = sums;
             for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes) {

@@ -3,19 +3,23 @@
 //   QuantTiling            tile shapes: kRows, kLiveSums, kMostPanels, kOperandBytes as in Tiling; kPairs: see make_pairs
 //   Bytes                  64 of them: a cell (four columns of sixteen rows)
 //   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
-//   low_nibbles(w), high_nibbles(w)
-//   q8_cell(w)             q8 weights as add_products wants them
+//   low_nibbles(w), high_nibbles(w), a | b
+//   moved_bits(w, from, mask)  the bits of each byte that start with bit `from` moved to where those of the mask start
+//   signed_cell(w)         int8 weights as add_products wants them
+//   codebook_cell(w, codebook)  the same of those that nibbles stand for
+//   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of groups of sixteen columns
 //   store_bytes(x, p)      the lowest byte of each of sixteen words
 //   Dot                    sixteen rows' sums over a group, in whatever parts
-//   begin_sum(start)       before the first products. `start` is where a sum starts, at once or at last, if weights are
-//                          multiplied as unsigned, see Kernels::pack_q8
+//   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
+//                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero
+//   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed)  products of two cells of each panel, eight columns, with those
 //                          columns of kRows rows, which are at x and at x + 4·n_packed
 //   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
 // With kPairs, for many rows, which go by twos (without, make_pairs does nothing):
 //   make_pairs(cell)       two cells, ready for add_pairs
 //   add_pairs<kRows>(dot, weight, group, pair, x, n_packed)  as add_columns; two Dots hold two rows' sums
-//   part(a, b)             into one row's and the other's
+//   split_rows(a, b)       into one row's and the other's
 #pragma once
 #include "../kernels.h"
 #include "lanes.h"
@@ -29,6 +33,12 @@ FOVEA_LANES int word(const std::byte* p) {
     int x;
     __builtin_memcpy(&x, p, sizeof x);
     return x;
+}
+FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, word(p)); }
+
+/// Whether the products of a group are summed as int16: unsigned quants of four bits.
+[[nodiscard]] constexpr bool sums_16(Type type) {
+    return format_of(type).bits == 4 && format_of(type).codebook == nullptr;
 }
 
 }  // namespace
@@ -50,12 +60,12 @@ FOVEA_LANES void make_pairs(Bytes (&)[2]) {}
 #if !defined(__aarch64__) || defined(__ARM_FEATURE_DOTPROD)
 /// Cell by cell, so that the sums of many rows hide each other's latency.
 template<std::uint32_t kRows, class Q, std::uint32_t kPanels>
-FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q* const (&weight)[kPanels], std::size_t group,
+FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPanels], std::size_t group,
                              std::size_t pair, const std::byte* x, std::size_t n_packed) {
     FOVEA_UNROLL for (std::size_t i = 0; i < 2; ++i, x += 4 * n_packed) {
         asm("" : "+r"(x));  // rows are at small offsets from it; the compiler would keep a pointer for each
         Bytes cell[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) cell[p] = weight[p]->cell(group, pair, i);
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) cell[p] = weight[p].cell(group, pair, i);
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
                 dot[r][p] = add_products<Q::kType>(dot[r][p], cell[p], x + 4 * r);

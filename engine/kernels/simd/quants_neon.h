@@ -23,7 +23,29 @@ FOVEA_LANES Bytes high_nibbles(Bytes w) {
     for (int i = 0; i < 4; ++i) w.q[i] = vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w.q[i]), 4));
     return w;
 }
-FOVEA_LANES Bytes q8_cell(Bytes w) { return w; }
+FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
+    for (int i = 0; i < 4; ++i) a.q[i] = vorrq_s8(a.q[i], b.q[i]);
+    return a;
+}
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
+    const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(4 - from));  // to the right where it is negative
+    for (int i = 0; i < 4; ++i) {
+        const uint8x16_t moved = vshlq_u8(vreinterpretq_u8_s8(w.q[i]), by);
+        w.q[i] = vandq_s8(vreinterpretq_s8_u8(moved), vdupq_n_s8(static_cast<std::int8_t>(mask)));
+    }
+    return w;
+}
+FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
+FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) {
+    const int8x16_t table = vld1q_s8(codebook);
+    for (int i = 0; i < 4; ++i) w.q[i] = vqtbl1q_s8(table, vreinterpretq_u8_s8(w.q[i]));
+    return w;
+}
+template<int kZero>
+FOVEA_LANES Bytes centred_cell(Bytes w) {
+    for (int i = 0; i < 4; ++i) w.q[i] = vsubq_s8(w.q[i], vdupq_n_s8(kZero));
+    return w;
+}
 FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     const uint16x8_t low = vcombine_u16(vmovn_u32(x.q[0]), vmovn_u32(x.q[1]));
     const uint16x8_t high = vcombine_u16(vmovn_u32(x.q[2]), vmovn_u32(x.q[3]));
@@ -72,8 +94,8 @@ FOVEA_LANES void make_pairs(Bytes (&cell)[2]) {
     }
 }
 template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels>
-FOVEA_LANES void add_pairs(Dot (&dot)[kDots][kPanels], const Q* const (&weight)[kPanels], std::size_t group,
-                           std::size_t pair, const std::byte* x, std::size_t n_packed) {
+FOVEA_LANES void add_pairs(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels], std::size_t group, std::size_t pair,
+                           const std::byte* x, std::size_t n_packed) {
     const auto two = [](const std::byte* from, std::uint32_t r) {  // an odd last row goes with itself
         const auto* at = reinterpret_cast<const std::int32_t*>(from + 4 * r);
         const int32x2_t rows = r + 1 < kRows ? vld1_s32(at) : vld1_dup_s32(at);
@@ -85,7 +107,7 @@ FOVEA_LANES void add_pairs(Dot (&dot)[kDots][kPanels], const Q* const (&weight)[
     }
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
         FOVEA_UNROLL for (std::uint32_t i = 0; i < 8; ++i) {
-            const int8x16_t w = weight[p]->cell(group, pair, i / 4).q[i % 4];
+            const int8x16_t w = weight[p].cell(group, pair, i / 4).q[i % 4];
             FOVEA_UNROLL for (std::uint32_t r = 0; r < kDots / 2; ++r) {
                 int32x4_t& sum = dot[2 * r + i / 4][p].q[i % 4];
                 sum = vmmlaq_s32(sum, rows[r], w);
@@ -94,7 +116,7 @@ FOVEA_LANES void add_pairs(Dot (&dot)[kDots][kPanels], const Q* const (&weight)[
     }
 }
 /// The sums of two rows, each with a panel's sixteen.
-FOVEA_LANES void part(Dot& a, Dot& b) {
+FOVEA_LANES void split_rows(Dot& a, Dot& b) {
     const auto zip = [](const Dot& dot, int i, bool second) {
         const int64x2_t x = vreinterpretq_s64_s32(dot.q[i]), y = vreinterpretq_s64_s32(dot.q[i + 1]);
         return vreinterpretq_s32_s64(second ? vzip2q_s64(x, y) : vzip1q_s64(x, y));
@@ -135,17 +157,17 @@ FOVEA_LANES int16x8_t add_products(int16x8_t sum, int8x16_t a, int8x16_t b) {
 /// q8: two products fit int16, 2·128·127, and are then added by pairs. q4: all eight of a group do, 8·15·127.
 template<Type kType, bool kHigh>
 FOVEA_LANES void add_both(int32x4_t& sum, int8x16_t w0, int8x16_t x0, int8x16_t w1, int8x16_t x1) {
-    if constexpr (kType == Type::q4)
+    if constexpr (sums_16(kType))
         sum =
             vreinterpretq_s32_s16(add_products<kHigh>(add_products<kHigh>(vreinterpretq_s16_s32(sum), w0, x0), w1, x1));
     else
         sum = vpadalq_s16(sum, add_products<kHigh>(products<kHigh>(w0, x0), w1, x1));
 }
 template<std::uint32_t kRows, class Q, std::uint32_t kPanels>
-FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q* const (&weight)[kPanels], std::size_t group,
+FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPanels], std::size_t group,
                              std::size_t pair, const std::byte* x, std::size_t n_packed) {
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-        const Bytes w0 = weight[p]->cell(group, pair, 0), w1 = weight[p]->cell(group, pair, 1);
+        const Bytes w0 = weight[p].cell(group, pair, 0), w1 = weight[p].cell(group, pair, 1);
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             const int8x16_t x0 = four(x + 4 * r), x1 = four(x + 4 * n_packed + 4 * r);
             FOVEA_UNROLL for (int i = 0; i < 4; ++i) {
@@ -157,21 +179,35 @@ FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q* const (&weight
 }
 template<Type kType>
 FOVEA_LANES Dot whole(Dot sum) {
-    if constexpr (kType == Type::q4)
+    if constexpr (sums_16(kType))
         for (auto& q : sum.q) q = vpaddlq_s16(vreinterpretq_s16_s32(q));
     for (int i = 0; i < 4; ++i) sum.q[i] = vpaddq_s32(sum.q[2 * i], sum.q[2 * i + 1]);
     return sum;
 }
 #endif
 
-/// Sums start at zero here; what pack_q8 says they start at comes last.
-FOVEA_LANES Dot begin_sum(const std::byte*) { return {}; }
+/// Sums start at zero here; what pack_q8 says they start at comes last, and for q4 alone.
+template<Type kType, std::uint32_t>
+struct Starts {
+    const std::byte* first;
+    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+        : first(x_scales + 8 * n_packed) {}
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
+};
+template<Type>
+FOVEA_LANES Dot begin_sum(const std::byte*) {
+    return {};
+}
 template<Type kType>
 FOVEA_LANES F32x16 end_sum(Dot sum, const std::byte* start) {
-    const int32x4_t first = vdupq_n_s32(kType == Type::q4 ? word(start) : 0);
     const Dot dot = whole<kType>(sum);
     F32x16 x;
-    for (int i = 0; i < 4; ++i) x.q[i] = vcvtq_f32_s32(kType == Type::q4 ? dot.q[i] + first : dot.q[i]);
+    if constexpr (kType == Type::q4) {
+        const int32x4_t first = vdupq_n_s32(word(start));
+        for (int i = 0; i < 4; ++i) x.q[i] = vcvtq_f32_s32(dot.q[i] + first);
+    } else {
+        for (int i = 0; i < 4; ++i) x.q[i] = vcvtq_f32_s32(dot.q[i]);
+    }
     return x;
 }
 

@@ -2,6 +2,8 @@
 //   Bytes                  64 bytes are also sixteen int32 sums: Dot
 //   four(x)                the four bytes at x, sixteen times
 //   flip(w)                bit 7 of each flipped: as an unsigned number, w + 128
+//   less(w, n)             w − n by bytes
+//   words_up_to(p, n)      n <= 16 words at p, zeros after; reads nothing beyond
 //   dot4(sum, u, x)        sum + the products of unsigned u with signed x by fours, exactly (VNNI)
 //   pairs(u, x)            the same products by twos, as int16, saturated
 //   widened(p)             sums of int16 by twos
@@ -32,6 +34,19 @@ FOVEA_LANES Bytes four(const std::byte* x) { return _mm512_set1_epi32(word(x)); 
 FOVEA_LANES Bytes flip(Bytes w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
 FOVEA_LANES Bytes low_nibbles(Bytes w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
 FOVEA_LANES Bytes high_nibbles(Bytes w) { return low_nibbles(_mm512_srli_epi16(w, 4)); }
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
+    const Bytes moved = from < 4 ? _mm512_slli_epi16(w, static_cast<unsigned>(4 - from))
+                                 : _mm512_srli_epi16(w, static_cast<unsigned>(from - 4));
+    return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
+}
+FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
+    const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(sixteen), w);
+}
+FOVEA_LANES Bytes less(Bytes w, int n) { return _mm512_sub_epi8(w, _mm512_set1_epi8(static_cast<char>(n))); }
+FOVEA_LANES Bytes words_up_to(const std::byte* p, std::uint32_t n) {
+    return _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
+}
 FOVEA_LANES Bytes pairs(Bytes u, Bytes x) { return _mm512_maddubs_epi16(u, x); }
 FOVEA_LANES Bytes widened(Bytes p) { return _mm512_madd_epi16(p, _mm512_set1_epi16(1)); }
 FOVEA_LANES Bytes add16(Bytes a, Bytes b) { return _mm512_add_epi16(a, b); }
@@ -44,6 +59,8 @@ FOVEA_LANES F32x16 to_float(Bytes sum) { return {_mm512_cvtepi32_ps(sum)}; }
 FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
 }
+FOVEA_LANES Bytes four_of(int n) { return _mm512_set1_epi8(static_cast<char>(n)); }
+FOVEA_LANES Bytes negative(Bytes sum) { return _mm512_sub_epi32(_mm512_setzero_si512(), sum); }
 #if defined(__AVX512VNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32(sum, u, x); }
 #endif
@@ -80,6 +97,31 @@ FOVEA_LANES Bytes low_nibbles(Bytes w) {
 FOVEA_LANES Bytes high_nibbles(Bytes w) {
     return low_nibbles({_mm256_srli_epi16(w.low, 4), _mm256_srli_epi16(w.high, 4)});
 }
+FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
+    return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)};
+}
+FOVEA_LANES __m256i moved_bits(__m256i w, int from, int mask) {
+    const __m256i moved = from < 4 ? _mm256_slli_epi16(w, 4 - from) : _mm256_srli_epi16(w, from - 4);
+    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
+}
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
+    return {moved_bits(w.low, from, mask), moved_bits(w.high, from, mask)};
+}
+FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
+    const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    const __m256i both = _mm256_broadcastsi128_si256(sixteen);
+    return {_mm256_shuffle_epi8(both, w.low), _mm256_shuffle_epi8(both, w.high)};
+}
+FOVEA_LANES Bytes less(Bytes w, int n) {
+    const __m256i all_n = _mm256_set1_epi8(static_cast<char>(n));
+    return {_mm256_sub_epi8(w.low, all_n), _mm256_sub_epi8(w.high, all_n)};
+}
+FOVEA_LANES Bytes words_up_to(const std::byte* p, std::uint32_t n) {
+    const int* words = reinterpret_cast<const int*>(p);
+    const int end = static_cast<int>(n);
+    return {_mm256_maskload_epi32(words, eight_between(0, 0, end)),
+            _mm256_maskload_epi32(words + 8, eight_between(8, 0, end))};
+}
 FOVEA_LANES Bytes pairs(Bytes u, Bytes x) {
     return {_mm256_maddubs_epi16(u.low, x.low), _mm256_maddubs_epi16(u.high, x.high)};
 }
@@ -101,6 +143,11 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(ordered));
 }
+FOVEA_LANES Bytes four_of(int n) { return all(_mm256_set1_epi8(static_cast<char>(n))); }
+FOVEA_LANES Bytes negative(Bytes sum) {
+    const __m256i zero = _mm256_setzero_si256();
+    return {_mm256_sub_epi32(zero, sum.low), _mm256_sub_epi32(zero, sum.high)};
+}
 #if defined(__AVXVNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
     return {_mm256_dpbusd_avx_epi32(sum.low, u.low, x.low), _mm256_dpbusd_avx_epi32(sum.high, u.high, x.high)};
@@ -113,8 +160,42 @@ using Dot = Bytes;
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
-FOVEA_LANES Bytes q8_cell(Bytes w) { return flip(w); }
-FOVEA_LANES Bytes begin_sum(const std::byte* start) { return four(start); }
+/// Signed weights are multiplied as unsigned ones, w + 128.
+FOVEA_LANES Bytes signed_cell(Bytes w) { return flip(w); }
+FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return flip(lookup(w, codebook)); }
+template<int>
+FOVEA_LANES Bytes centred_cell(Bytes w) {
+    return w;
+}
+template<Type kType, std::uint32_t kRows>
+struct Starts {
+    static constexpr QuantFormat kFormat = format_of(kType);
+    const std::byte* first;
+    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+        : first(x_scales + (kType == Type::q4 ? 8 : 4) * n_packed) {}
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
+};
+/// Of sixteen columns, whose sums of quants no one packed: −zero·Σ, all rows side by side.
+template<Type kType, std::uint32_t kRows>
+requires(format_of(kType).scale_columns == 16) struct Starts<kType, kRows> {
+    alignas(64) std::byte minus[64];
+    FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte*) {
+        const Bytes zero = four_of(format_of(kType).zero);
+        Bytes sum{};
+        FOVEA_UNROLL for (std::size_t cell = 0; cell < 4; ++cell) {
+            sum = dot4(sum, zero, words_up_to(x + 4 * cell * n_packed, kRows));
+        }
+        store(negative(sum), minus);
+    }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return minus + 4 * r; }
+};
+template<Type kType>
+FOVEA_LANES Bytes begin_sum(const std::byte* start) {
+    if constexpr (format_of(kType).minima)
+        return Bytes{};
+    else
+        return four(start);
+}
 template<Type>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
     return dot4(sum, cell, four(x));
@@ -126,19 +207,36 @@ FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte*) {
 
 #else
 
-FOVEA_LANES Bytes q8_cell(Bytes w) { return w; }
-FOVEA_LANES Bytes begin_sum(const std::byte*) { return Bytes{}; }
+FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
+FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, codebook); }
+template<int kZero>
+FOVEA_LANES Bytes centred_cell(Bytes w) {
+    return less(w, kZero);
+}
+template<Type kType, std::uint32_t>
+struct Starts {
+    const std::byte* first;
+    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+        : first(x_scales + 8 * n_packed) {}
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
+};
+template<Type>
+FOVEA_LANES Bytes begin_sum(const std::byte*) {
+    return Bytes{};
+}
 
-/// q8: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates. q4: eight cells' pairs fit int16,
-/// 8·2·15·127 = 30480, and are widened once.
+/// Signed: |w|·(±x) by pairs is at most 2·128·127 = 32512, so nothing saturates; unsigned of five bits, 2·31·127, as
+/// well. Of four bits eight cells' pairs fit int16, 8·2·15·127 = 30480, and are widened once.
 template<Type kType>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
-    if constexpr (kType == Type::q4) return add16(sum, pairs(cell, four(x)));
+    if constexpr (sums_16(kType)) return add16(sum, pairs(cell, four(x)));
+    if constexpr (format_of(kType).minima) return add32(sum, widened(pairs(cell, four(x))));
     return add32(sum, widened(pairs(magnitudes(cell), apply_sign(four(x), cell))));
 }
 template<Type kType>
 FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {
-    return to_float(kType == Type::q4 ? add32(widened(sum), four(start)) : sum);
+    if constexpr (kType == Type::q4) return to_float(add32(widened(sum), four(start)));
+    return to_float(sums_16(kType) ? widened(sum) : sum);
 }
 
 #endif

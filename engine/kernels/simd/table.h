@@ -20,8 +20,8 @@ constexpr FloatKernels make_floats() {
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>, nullptr},
-            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>, nullptr},
+            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>},
+            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = {unary<Unary::exp>, unary<Unary::tanh>, unary<Unary::erf>, unary<Unary::sin>, unary<Unary::cos>,
@@ -34,8 +34,13 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
     return {.isa = isa,
             .needs = needs,
             .floats = floats,
-            .q8 = {matmul<Superblock<Type::q8>>, attend<CacheQ8>, attend_weights<CacheQ8>},
-            .q4 = {matmul<Superblock<Type::q4>>, nullptr, nullptr}};
+            .quants = {{matmul<Quants<Type::q8>>, attend<CacheQ8>, attend_weights<CacheQ8>},
+                       {matmul<Quants<Type::q4>>, nullptr, nullptr},
+                       {matmul<Quants<Type::q6_k>>, nullptr, nullptr},
+                       {matmul<Quants<Type::q5_k>>, nullptr, nullptr},
+                       {matmul<Quants<Type::q4_k>>, nullptr, nullptr},
+                       {matmul<Quants<Type::iq4_nl>>, nullptr, nullptr},
+                       {matmul<Quants<Type::mxfp4>>, nullptr, nullptr}}};
 }
 
 }  // namespace

@@ -277,7 +277,7 @@ TEST_CASE("scalar q8 cache: quants and scales as pack_q8 makes them, a group at 
             kernels_scalar.floats.write_key[q8](x.data(), dim, lane, keys.data());
             kernels_scalar.floats.write_value[q8](x.data(), dim, lane, values.data());
         }
-        const QuantPanel panel{keys.data(), true};
+        const QuantPanel panel{keys.data(), Type::q8};
         for (std::uint32_t i = 0; i < dim; ++i) {
             double amax = 0;
             for (std::uint32_t j = i / kGroup * kGroup; j < dim && j < (i / kGroup + 1) * kGroup; ++j)

@@ -15,7 +15,6 @@ constexpr Flush kFlushes[] = {Flush::begin, Flush::end};
 constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
                                        Activation::silu};
-constexpr Type kMatrixTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4};
 
 /// Whether this one of the many products and attentions is computed: all of them, but one of seven in an emulator.
 [[nodiscard]] bool is_taken([[maybe_unused]] std::uint32_t seed) {
@@ -35,7 +34,7 @@ std::vector<const Kernels*> tables() {
 /// Whether two tables have a kernel for the same types: `of` gives that of a type, or null.
 template<class Of>
 bool has_same_types(const Kernels& a, const Kernels& b, Of of) {
-    return std::ranges::all_of(kMatrixTypes, [&](Type type) { return !of(a, type) == !of(b, type); });
+    return std::ranges::all_of(kTypes, [&](Type type) { return !of(a, type) == !of(b, type); });
 }
 
 Guarded<float> random_floats(std::size_t n, Fill fill, std::uint32_t seed, Flush flush = Flush::end) {
@@ -72,7 +71,7 @@ void check_matmul(const Kernels& k, const MatmulCase& c, Type type, std::uint32_
 
 void check_matmul(const Kernels& k) {
     std::uint32_t seed = 0;
-    for (const Type type : kMatrixTypes) {
+    for (const Type type : kTypes) {
         REQUIRE((k.of(type).matmul != nullptr));
         // Widths around the column block; heights around panels and groups of panels; every count of operand rows.
         for (const std::uint32_t n_cols : {1u, 2u, 3u, 15u, 64u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 1600u})
@@ -424,14 +423,15 @@ void check_unary_sizes(const Kernels& k) {
 
 /// A kernel that is added to the struct does not compile here until it has a line of its own.
 void check_table(const Kernels& k) {
-    const auto& [isa, needs, floats, q8, q4] = k;
+    const auto& [isa, needs, floats, quants] = k;
     const auto& [types, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend_merge,
                  attend_finish, unary, softcap] = floats;
     const auto& [matmul, attend, attend_weights] = types[0];
     const std::string name = isa;
     CAPTURE(name);
     CHECK(covers(detect_features(), needs));
-    REQUIRE((q8.matmul && q4.matmul && matmul && attend && attend_weights));
+    REQUIRE((matmul && attend && attend_weights));
+    for (const TypeKernels& of : quants) REQUIRE(bool(of.matmul != nullptr));
     REQUIRE((pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
     REQUIRE((write_key[0] && write_value[0] && attend_merge && attend_finish && unary[0] && softcap));
     check_matmul(k);

@@ -1,0 +1,246 @@
+#include "convert/factor_formats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "convert/elements.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint16_t kHalfNan = 0x7e00, kBfloatNan = 0x7fc0;
+constexpr int kMostFactors = 127;  // what an int8 multiplies a factor with, at most
+
+int clamped(double x, int least, int most) noexcept {
+    if (!(x > least)) return least;
+    if (!(x < most)) return most;
+    return static_cast<int>(std::floor(x + 0.5));
+}
+
+/// Weights x ≈ scale·q − minimum, q from `least` to `most`.
+struct Fit {
+    double scale = 0, minimum = 0, error = std::numeric_limits<double>::infinity();
+};
+struct Range {
+    int least, most;
+};
+
+double squared_error(const float* x, std::uint32_t n, Range range, double scale, double minimum) noexcept {
+    double sum = 0;
+    const double inverse = scale != 0 ? 1 / scale : 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const double d = x[i] + minimum - scale * clamped((x[i] + minimum) * inverse, range.least, range.most);
+        sum += d * d;
+    }
+    return sum;
+}
+
+/// The scale and minimum with the least squared error for the quants that `from` gives (linear regression); a minimum is
+/// never negative, for a group that has none below zero starts there.
+Fit regress(const float* x, std::uint32_t n, Range range, const Fit& from) noexcept {
+    double q1 = 0, q2 = 0, x1 = 0, xq = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const int q = clamped((x[i] + from.minimum) / from.scale, range.least, range.most);
+        q1 += q;
+        q2 += q * q;
+        x1 += x[i];
+        xq += static_cast<double>(x[i]) * q;
+    }
+    const double determinant = n * q2 - q1 * q1;
+    Fit fit = from;
+    if (determinant > 0) {
+        fit.scale = (n * xq - q1 * x1) / determinant;
+        fit.minimum = (q1 * xq - q2 * x1) / determinant;
+    }
+    if (fit.minimum < 0 && q2 > 0) {
+        fit.minimum = 0;
+        fit.scale = xq / q2;
+    }
+    fit.error = squared_error(x, n, range, fit.scale, fit.minimum);
+    return fit;
+}
+
+Fit fit_with_minimum(const float* x, std::uint32_t n, Range range) noexcept {
+    const auto [low, high] = std::minmax_element(x, x + n);
+    const double minimum = std::max(0.0, -static_cast<double>(*low)), width = *high + minimum;
+    Fit best;
+    if (width <= 0) return {0, minimum, squared_error(x, n, range, 0, minimum)};
+    for (int percent = 100; percent >= 70; percent -= 5) {
+        // The middle stays: as much is cut off below as above.
+        const double kept = percent / 100.0, cut = minimum > 0 ? width * (1 - kept) / 2 : 0;
+        Fit fit{width * kept / range.most, minimum - cut};
+        for (int again = 0; again < 3 && fit.scale > 0; ++again) {
+            fit = regress(x, n, range, fit);
+            if (fit.error < best.error) best = fit;
+        }
+    }
+    return best;
+}
+
+/// A scale alone, of either sign: the extreme is brought near to either end of the range.
+Fit fit_scale(const float* x, std::uint32_t n, Range range) noexcept {
+    double extreme = 0;
+    for (std::uint32_t i = 0; i < n; ++i)
+        if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+    if (extreme == 0) return {0, 0, 0};
+    Fit best;
+    for (const int end : {range.least, range.most})
+        for (int eighth = -6; eighth <= 6; ++eighth) {
+            Fit fit{extreme / (end + eighth / 8.0), 0};
+            double products = 0, squares = 0;
+            for (std::uint32_t i = 0; i < n; ++i) {
+                const int q = clamped(x[i] / fit.scale, range.least, range.most);
+                products += static_cast<double>(x[i]) * q;
+                squares += q * q;
+            }
+            fit.scale = products / squares;
+            fit.error = squared_error(x, n, range, fit.scale, 0);
+            if (fit.error < best.error) best = fit;
+        }
+    return best;
+}
+
+/// The float16 of which `most` is at most kMostFactors times.
+std::uint16_t factor_for(double most) noexcept {
+    std::uint16_t factor = to_f16(static_cast<float>(most / kMostFactors));
+    if (most > 0 && from_f16(factor) * (kMostFactors + 0.5) < most) ++factor;
+    return factor;
+}
+
+/// The multiples of both factors with the least error, near those wanted.
+void choose_multiples(const float* x, std::uint32_t n, Range range, const Fit& fit, double factor, double minimum_factor,
+                      std::int8_t& scale, std::int8_t& minimum) noexcept {
+    const int s = factor > 0 ? clamped(fit.scale / factor, -kMostFactors, kMostFactors) : 0;
+    const int m = minimum_factor > 0 ? clamped(fit.minimum / minimum_factor, 0, kMostFactors) : 0;
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = std::max(s - 1, -kMostFactors); i <= std::min(s + 1, kMostFactors); ++i)
+        for (int j = std::max(m - 1, 0); j <= std::min(m + (minimum_factor > 0), kMostFactors); ++j) {
+            const double error = squared_error(x, n, range, i * factor, j * minimum_factor);
+            if (error >= best) continue;
+            best = error;
+            scale = static_cast<std::int8_t>(i);
+            minimum = static_cast<std::int8_t>(j);
+        }
+}
+
+void set_quants(const float* x, std::uint32_t n, Range range, double scale, double minimum, std::int8_t* out) noexcept {
+    for (std::uint32_t i = 0; i < n && scale != 0; ++i)
+        out[i] = static_cast<std::int8_t>(clamped((x[i] + minimum) / scale, range.least, range.most));
+}
+
+void quantize_with_factors(const QuantFormat& format, const float* x, std::uint32_t n_groups,
+                           QuantizedGroup* out) noexcept {
+    const Range range{-format.zero, (1 << format.bits) - 1 - format.zero};
+    const std::uint32_t width = format.scale_columns, parts = kGroup / width;
+    Fit fits[kFactorColumns / 16];
+    double most_scale = 0, most_minimum = 0;
+    for (std::uint32_t i = 0; i < n_groups * parts; ++i) {
+        fits[i] = format.minima ? fit_with_minimum(x + i * width, width, range) : fit_scale(x + i * width, width, range);
+        most_scale = std::max(most_scale, std::fabs(fits[i].scale));
+        most_minimum = std::max(most_minimum, fits[i].minimum);
+    }
+    const std::uint16_t scale = factor_for(most_scale), minimum = factor_for(most_minimum);
+    for (std::uint32_t i = 0; i < n_groups * parts; ++i) {
+        QuantizedGroup& group = out[i / parts];
+        group.scale = scale;
+        group.minimum_factor = minimum;
+        const double factor = from_f16(scale), minimum_factor = from_f16(minimum);
+        std::int8_t& multiple = group.scales[i % parts];
+        choose_multiples(x + i * width, width, range, fits[i], factor, minimum_factor, multiple, group.minimum);
+        set_quants(x + i * width, width, range, multiple * factor, group.minimum * minimum_factor,
+                   group.quants.data() + i % parts * width);
+    }
+}
+
+std::int8_t nearest(const std::int8_t* codebook, double x) noexcept {
+    int best = 0;
+    for (int i = 1; i < 16; ++i)
+        if (std::fabs(x - codebook[i]) < std::fabs(x - codebook[best])) best = i;
+    return static_cast<std::int8_t>(best);
+}
+
+void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
+    const bool powers = format.scale == QuantScale::bf16;  // of two
+    double extreme = 0, best = std::numeric_limits<double>::infinity();
+    for (std::uint32_t i = 0; i < kGroup; ++i)
+        if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+    if (extreme == 0) return;
+    const auto attempt = [&](std::uint16_t stored) {
+        const double scale = powers ? from_bf16(stored) : from_f16(stored);
+        if (scale == 0 || !std::isfinite(scale)) return;
+        QuantizedGroup group{.scale = stored};
+        double error = 0;
+        for (std::uint32_t i = 0; i < kGroup; ++i) {
+            group.quants[i] = nearest(format.codebook, x[i] / scale);
+            const double d = x[i] - scale * format.codebook[group.quants[i]];
+            error += d * d;
+        }
+        if (error >= best) return;
+        best = error;
+        out = group;
+    };
+    if (powers) {
+        const int exponent = std::ilogb(extreme) - 3;  // of 8 to 12 the codebook has the ends
+        for (int i = -1; i <= 1; ++i) attempt(to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(exponent + i, -128, 126)))));
+        return;
+    }
+    for (const int end : {-127, 113})
+        for (int quarter = -24; quarter <= 24; ++quarter)
+            attempt(to_f16(static_cast<float>(extreme / (end + quarter))));
+}
+
+}  // namespace
+
+void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup* out) noexcept {
+    const QuantFormat& format = format_of(type);
+    const std::uint32_t n_groups = (n + kGroup - 1) / kGroup;
+    float padded[kFactorColumns] = {};
+    std::copy_n(x, n, padded);
+    for (std::uint32_t i = 0; i < n_groups; ++i) out[i] = {};
+    const bool finite = std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+    if (format.factors() && finite) return quantize_with_factors(format, padded, n_groups, out);
+    for (std::uint32_t i = 0; i < n_groups; ++i) {
+        const float* group = padded + i * kGroup;
+        const bool whole = std::all_of(group, group + kGroup, [](float value) { return std::isfinite(value); });
+        if (format.factors() || !whole)
+            out[i] = {.scale = format.scale == QuantScale::bf16 ? kBfloatNan : kHalfNan};
+        else
+            quantize_by_codebook(format, group, out[i]);
+    }
+}
+
+void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
+                      std::byte* panel) noexcept {
+    const QuantFormat& format = format_of(type);
+    std::byte* const head = panel + format.head_at(index / 2);
+    std::byte* const unit = panel + format.unit_at(index / 2);
+    const std::uint32_t parts = kGroup / format.scale_columns, of_unit = index % 2 * parts;
+    if (format.factors()) {
+        std::memcpy(head + lane * 2, &group.scale, 2);
+        if (format.minima) std::memcpy(head + (kLanes + lane) * 2, &group.minimum_factor, 2);
+        for (std::uint32_t i = 0; i < parts; ++i)
+            unit[(of_unit + i) * kLanes + lane] = static_cast<std::byte>(group.scales[i]);
+        if (format.minima) unit[format.minima_at() + of_unit * kLanes + lane] = static_cast<std::byte>(group.minimum);
+    } else {
+        std::memcpy(unit + (of_unit * kLanes + lane) * 2, &group.scale, 2);
+    }
+    std::byte* const quants = unit + format.quants_at() + index % 2 * format.group_bytes() + lane * 4;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+        const auto quant = static_cast<std::uint32_t>(group.quants[i] + format.zero);
+        quants[i / 8 * 64 + i % 4] |= static_cast<std::byte>((quant & 15) << (i % 8 < 4 ? 0 : 4));
+        if (format.bits == 6) quants[256 + i / 16 * 64 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4 % 4 * 2);
+        if (format.bits == 5) quants[256 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4);
+    }
+}
+
+double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept {
+    const QuantFormat& format = format_of(type);
+    const double quant = format.codebook ? format.codebook[group.quants[i]] : group.quants[i];
+    if (!format.factors()) return quant * (format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale));
+    const double scale = static_cast<double>(from_f16(group.scale)) * group.scales[i / format.scale_columns];
+    return scale * quant - static_cast<double>(from_f16(group.minimum_factor)) * group.minimum;
+}
+
+}  // namespace fovea
