@@ -110,7 +110,7 @@ void for_each_block_field(B& b, Field& field) {
     field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::both),
     field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
     field("block position", b.position, Position::none, Position::relative),
-    field("activation", b.activation, Activation::none, Activation::silu);
+    field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
     field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
                 b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
     field.skip(1);
