@@ -217,11 +217,11 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const std::uint32_t query_rows = b.n_heads * b.head_dim, key_rows = b.n_kv_heads * b.head_dim;
     const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * b.value_head_dim;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
-    const auto tensor = [&](bool called_for, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
-        if (called_for) visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+    const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+        visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };
 #define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    tensor(called_for, Role::role, layout, n_rows, n_cols);
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #define FOVEA_STACK_TENSOR(...)
 #define FOVEA_BLOCK_TENSOR(...)
 #include "roles.inc"
@@ -233,18 +233,18 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     using enum Layout;
     const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
-        const auto tensor = [&](bool called_for, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
-            if (called_for) visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+        const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+            visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
         };
         if (layer == 0) {
 #define FOVEA_STACK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    tensor(called_for, Role::role, layout, n_rows, n_cols);
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
         if (layer < s.n_blocks) {  // here it is a block's number
             const Block& b = s.blocks[layer];
 #define FOVEA_BLOCK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
-    tensor(called_for, Role::role, layout, n_rows, n_cols);
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
         for_each_layer_tensor(s, stack, layer, visit);

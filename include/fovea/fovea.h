@@ -259,7 +259,7 @@ typedef struct {
     const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
     uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
-    uint32_t cancellable;     ///< not 0: fovea_cancel works; costs the threads two meetings per layer [no]
+    uint32_t cancellable;     ///< not 0: fovea_cancel works [no]
     uint32_t reserved;        ///< 0
     fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
     void* run_context;        ///< given to `run`; must outlive the session or workspace
