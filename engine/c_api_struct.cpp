@@ -8,23 +8,6 @@
 
 namespace fovea {
 
-// clang-format off
-// Every code of either interface has the other's number.
-static_assert(
-    int(Code::ok) == FOVEA_OK && int(Code::truncated) == FOVEA_TRUNCATED && int(Code::bad_magic) == FOVEA_BAD_MAGIC &&
-    int(Code::version_unsupported) == FOVEA_VERSION_UNSUPPORTED && int(Code::misaligned) == FOVEA_MISALIGNED &&
-    int(Code::checksum_mismatch) == FOVEA_CHECKSUM_MISMATCH && int(Code::section_missing) == FOVEA_SECTION_MISSING &&
-    int(Code::section_invalid) == FOVEA_SECTION_INVALID && int(Code::config_invalid) == FOVEA_CONFIG_INVALID &&
-    int(Code::tensor_missing) == FOVEA_TENSOR_MISSING && int(Code::tensor_invalid) == FOVEA_TENSOR_INVALID &&
-    int(Code::unsupported) == FOVEA_UNSUPPORTED && int(Code::bad_limits) == FOVEA_BAD_LIMITS &&
-    int(Code::arena_too_small) == FOVEA_ARENA_TOO_SMALL && int(Code::bad_shape) == FOVEA_BAD_SHAPE &&
-    int(Code::token_out_of_range) == FOVEA_TOKEN_OUT_OF_RANGE && int(Code::context_full) == FOVEA_CONTEXT_FULL &&
-    int(Code::buffer_too_small) == FOVEA_BUFFER_TOO_SMALL && int(Code::bad_argument) == FOVEA_BAD_ARGUMENT &&
-    int(Code::isa_unavailable) == FOVEA_ISA_UNAVAILABLE && int(Code::io_error) == FOVEA_IO_ERROR &&
-    int(Code::threads_unavailable) == FOVEA_THREADS_UNAVAILABLE &&
-    int(Code::session_mismatch) == FOVEA_SESSION_MISMATCH && int(Code::cancelled) == FOVEA_CANCELLED &&
-    int(Code::pool_full) == FOVEA_POOL_FULL);
-// clang-format on
 static_assert(int(Type::f32) == FOVEA_F32 && int(Type::f16) == FOVEA_F16 && int(Type::q8) == FOVEA_Q8);
 static_assert(int(Kind::decode) == FOVEA_LOGITS && int(Kind::encode) == FOVEA_VECTORS &&
               int(Kind::attend) == FOVEA_ATTENTION);

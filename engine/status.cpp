@@ -3,15 +3,11 @@
 namespace fovea {
 namespace {
 
-// clang-format off
-constexpr const char* kNames[] = {  // in the order of Code
-    "ok", "truncated", "not a Fovea file", "version unsupported", "misaligned", "checksum mismatch", "section missing",
-    "section invalid", "configuration invalid", "tensor missing", "tensor invalid", "unsupported", "bad limits",
-    "arena too small", "bad shape", "token out of range", "context full", "buffer too small", "bad argument",
-    "instruction set unavailable", "input or output failed", "threads unavailable", "session mismatch",
-    "cancelled", "pool full"};
-// clang-format on
-static_assert(std::size(kNames) == static_cast<std::size_t>(Code::pool_full) + 1);
+constexpr const char* kNames[] = {
+#define FOVEA_CODE(name, NAME, words) words,
+#include "fovea/codes.inc"
+#undef FOVEA_CODE
+};
 
 /// Text written into a span; what does not fit is dropped, so that a line is cut off and never overruns.
 struct Line {

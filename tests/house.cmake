@@ -1,5 +1,6 @@
 # What CONTRIBUTING says of sizes: no source file above 500 lines, each folder of the engine below 2,500 lines of code, which
-# is what is neither blank nor a comment of its own line.
+# is what is neither blank nor a comment of its own line. And of files touched: the last of each kind that was added is
+# named in the files of its row, and in no other.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
 
@@ -43,6 +44,35 @@ foreach(room include engine engine/cache engine/kernels engine/kernels/simd engi
     string(APPEND wrong "\n  ${room}: expected at most ${most_code} lines of code, got ${total}")
   endif()
 endforeach()
+
+# named(WITNESS FILE...): the files of include, engine, platform and tools/verbs, and CMakeLists.txt, that name the witness.
+file(GLOB_RECURSE sources RELATIVE ${SOURCE} ${SOURCE}/include/*.* ${SOURCE}/engine/*.* ${SOURCE}/platform/*.*
+     ${SOURCE}/tools/verbs/*.* ${SOURCE}/tools/main.cpp)
+list(APPEND sources CMakeLists.txt)
+function(named witness)
+  set(found "")
+  foreach(file IN LISTS sources)
+    file(STRINGS ${SOURCE}/${file} lines REGEX "${witness}" LIMIT_COUNT 1)
+    if(lines)
+      list(APPEND found ${file})
+    endif()
+  endforeach()
+  set(expected ${ARGN})
+  list(SORT expected)
+  list(SORT found)
+  if(NOT found STREQUAL expected)
+    list(JOIN expected ", " expected)
+    list(JOIN found ", " found)
+    set(wrong "${wrong}\n  ${witness}: expected in ${expected}; got ${found}" PARENT_SCOPE)
+  endif()
+endfunction()
+named(gelu_tanh include/fovea/config.h engine/kernels/math.h)
+named(VERSION_UNSUPPORTED include/fovea/codes.inc)
+named(appended_value engine/model/roles.inc engine/run/qkv.cpp)
+named(add_tokenize tools/verbs/verbs.h tools/verbs/tokenize.cpp)
+named(neon_i8mm CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/neon_i8mm.cpp)
+named(min_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp tools/verbs/run.cpp)
+
 if(wrong)
-  message(FATAL_ERROR "sizes:${wrong}")
+  message(FATAL_ERROR "sizes, or files touched (docs/CONTRIBUTING.md):${wrong}")
 endif()

@@ -20,21 +20,6 @@ namespace {
 
 constexpr char kVersion[] = "fovea " FOVEA_VERSION;
 
-void add_verbs(CLI::App& app) {
-    add_run(app);
-    add_convert(app);
-    add_inspect(app);
-    add_plan(app);
-    add_logits(app);
-    add_attend(app);
-    add_encode(app);
-    add_tokenize(app);
-    add_bench(app);
-    add_certify(app);
-    add_eval(app);
-    add_embed(app);
-}
-
 std::string verb_names(const CLI::App& app) {
     std::string names;
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -76,7 +61,7 @@ int run_command_line(int argc, char** argv) {
     app.name("fovea");
     app.require_subcommand(0, 1);  // else a file named like a verb would be one more
     app.set_version_flag("--version", kVersion);
-    add_verbs(app);
+    for (AddVerb* add : kVerbs) add(app);
     try {
         app.parse(argc, argv);
         if (app.get_subcommands().empty())

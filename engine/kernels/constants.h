@@ -1,13 +1,13 @@
-// The constants of exp, tanh, erf, sine, cosine and the activations. scalar_math.h says what is done with them,
-// operation by operation; simd/math.h does the same over lanes. Coefficients ascend, and are from
-// tests/golden/make_math.py; docs/numerics.md states each function's error. A change here changes results: raise
-// kNumericsVersion.
+// The constants of exp, tanh, erf, sine, cosine and the activations. math.h says what is done with them, operation by
+// operation. Coefficients ascend, and are from tests/golden/make_math.py; docs/numerics.md states each function's error.
+// A change here changes results: raise kNumericsVersion.
 #pragma once
 #include <cstdint>
 
 namespace fovea {
 
-constexpr float kRound = 0x1.8p+23f;  // 1.5·2²³: adding it rounds |x| < 2²² to an integer, in the low bits
+constexpr std::uint32_t kNan = 0x7fc00000u;  // the bits of the one NaN that is stored
+constexpr float kRound = 0x1.8p+23f;         // 1.5·2²³: adding it rounds |x| < 2²² to an integer, in the low bits
 
 constexpr float kQuantMin = 0x1p-100f;  // a group whose magnitudes are all below is quantized as zeros
 

@@ -132,8 +132,16 @@ struct AttendMerge {
     const float *chunk_m, *chunk_l, *chunk_o;  // the next chunk to the right
 };
 
-enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos, gelu, gelu_tanh, silu };
-inline constexpr int kUnaryCount = 8;
+/// Functions of one value; the activations from GELU on follow.
+enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos };
+inline constexpr int kFirstActivation = 5 - static_cast<int>(Activation::gelu);
+inline constexpr int kUnaryCount = kFirstActivation + kActivationCount;
+[[nodiscard]] constexpr Unary unary_of(Activation activation) noexcept {
+    return static_cast<Unary>(kFirstActivation + static_cast<int>(activation));
+}
+[[nodiscard]] constexpr Activation activation_of(Unary function) noexcept {
+    return static_cast<Activation>(static_cast<int>(function) - kFirstActivation);
+}
 
 /// Kernels whose operands are weights or caches of one type; null where there are none of it (bf16 and q4 caches).
 struct TypeKernels {
@@ -147,6 +155,11 @@ struct TypeKernels {
     /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores above and the m and l that a
     /// row ended with (o is not used, the tile is the chunk's); 0 where unseen or hidden, or l = 0; canonical.
     void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
+};
+
+struct UnaryTable {
+    void (*functions[kUnaryCount])(const float* x, std::size_t n, float* y) noexcept;
+    [[nodiscard]] auto operator[](int i) const noexcept { return functions[i]; }
 };
 
 /// All that multiplies no quants. Instruction sets that differ in integer products alone share it.
@@ -205,7 +218,7 @@ struct FloatKernels {
                           std::uint32_t value_stride, float* out, std::size_t out_stride) noexcept;
 
     /// y[i] = f(x[i]), canonical. Indexed by Unary. Errors of each are stated in docs/numerics.md.
-    void (*unary[kUnaryCount])(const float* x, std::size_t n, float* y) noexcept;
+    UnaryTable unary;
 
     /// y[i] = cap·tanh(x[i]/cap), in place, canonical.
     void (*softcap)(float* x, std::size_t n, float cap) noexcept;

@@ -10,6 +10,8 @@
 #include "quant_group.h"
 #include "scalar_math.h"
 
+#include "math.h"
+
 namespace fovea {
 namespace {
 
@@ -148,17 +150,6 @@ void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32
 
 // ---- matrices ------------------------------------------------------------------------------------------------------
 
-float activate(Activation activation, float x) {
-    switch (activation) {
-        case Activation::none: return x;
-        case Activation::relu: return relu_f32(x);
-        case Activation::gelu: return gelu_f32(x);
-        case Activation::gelu_tanh: return gelu_tanh_f32(x);
-        case Activation::silu: return silu_f32(x);
-    }
-    return x;
-}
-
 /// y[lane] = W·x + bias for one panel and one row of a block.
 void apply_panel(const Matmul& m, Type type, std::uint32_t panel, std::uint32_t row, float (&y)[kLanes]) {
     const std::uint32_t block = row_block(m.seq_len), first = row - row % block, left = m.seq_len - first;
@@ -272,8 +263,8 @@ void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs
                 float* sin) noexcept {
     for (std::size_t i = 0; i < n_pairs; ++i) {
         const float angle = static_cast<float>(pos) * frequency[i];
-        cos[2 * i] = cos[2 * i + 1] = sin_f32(angle, 1) * scale;
-        sin[2 * i] = sin[2 * i + 1] = sin_f32(angle, 0) * scale;
+        cos[2 * i] = cos[2 * i + 1] = sine(angle, 1) * scale;
+        sin[2 * i] = sin[2 * i + 1] = sine(angle, 0) * scale;
     }
 }
 
@@ -331,7 +322,7 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
-            if (a.softcap != 0.0f) score = softcap_f32(score, a.softcap);
+            if (a.softcap != 0.0f) score = softcap(score, a.softcap);
             if (a.masks) score = score + bias[i];
             s.seen[i] = sees(a, row, tile + i, 1) && bias[i] != kMinusInfinity;
             s.score[i] = s.seen[i] ? score : kMinusInfinity;
@@ -372,13 +363,13 @@ void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s,
     constexpr decltype(add_value<F32>)* kAddValue[] = {add_value<F32>, add_value<F16>, nullptr,
                                                        add_value<Quants<Type::q8>>};
     const float raised = update_running_max(m, s.score);
-    const float decay = m == kMinusInfinity ? 1.0f : exp_f32(m - raised);
+    const float decay = m == kMinusInfinity ? 1.0f : exp(m - raised);
     m = raised;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) l[lane] = l[lane] * decay;
     for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = o[i] * decay;
     for (std::uint32_t offset = 0; offset < kTile; ++offset) {
         // Where m is not finite, exp(−inf − m) may not be 0, yet what is unseen is never read.
-        const float p = s.seen[offset] ? exp_f32(s.score[offset] - m) : 0.0f;
+        const float p = s.seen[offset] ? exp(s.score[offset] - m) : 0.0f;
         l[offset % kLanes] = l[offset % kLanes] + p;
         if (p != 0.0f) kAddValue[static_cast<int>(type)](a, tile + offset, p, o);
     }
@@ -407,7 +398,7 @@ void attend_weights(const Attend& a, std::uint32_t tile, float* weights, Type ty
         score_tile(a, type, row, tile * kTile, s);
         for (std::uint32_t i = 0; i < kTile; ++i)
             weights[row * kTile + i] =
-                s.seen[i] && a.l[row] != 0.0f ? canonical(exp_f32(s.score[i] - a.m[row]) / a.l[row]) : 0.0f;
+                s.seen[i] && a.l[row] != 0.0f ? canonical(exp(s.score[i] - a.m[row]) / a.l[row]) : 0.0f;
     }
 }
 
@@ -423,8 +414,8 @@ void attend_merge(const AttendMerge& a) noexcept {
             continue;
         }
         const float m = max_of(a.m[row], a.chunk_m[row]);
-        const float keep = exp_f32(a.m[row] - m);
-        const float take = exp_f32(a.chunk_m[row] - m);
+        const float keep = exp(a.m[row] - m);
+        const float take = exp(a.chunk_m[row] - m);
         a.m[row] = m;
         a.l[row] = fma_f32(a.chunk_l[row], take, a.l[row] * keep);
         for (std::size_t i = 0; i < a.value_stride; ++i) o[i] = fma_f32(chunk_o[i], take, o[i] * keep);
@@ -442,13 +433,13 @@ void attend_finish(const float* l, const float* o, std::uint32_t n_rows, std::ui
 
 // ---- one value at a time -------------------------------------------------------------------------------------------
 
-template<auto function>
-void each(const float* x, std::size_t n, float* y) noexcept {
-    for (std::size_t i = 0; i < n; ++i) y[i] = canonical(function(x[i]));
+template<Unary kUnary>
+void unary(const float* x, std::size_t n, float* y) noexcept {
+    for (std::size_t i = 0; i < n; ++i) y[i] = canonical(apply(kUnary, x[i]));
 }
 
-void softcap(float* x, std::size_t n, float cap) noexcept {
-    for (std::size_t i = 0; i < n; ++i) x[i] = canonical(softcap_f32(x[i], cap));
+void softcap_row(float* x, std::size_t n, float cap) noexcept {
+    for (std::size_t i = 0; i < n; ++i) x[i] = canonical(softcap(x[i], cap));
 }
 
 // ---- the table -----------------------------------------------------------------------------------------------------
@@ -457,6 +448,17 @@ void softcap(float* x, std::size_t n, float cap) noexcept {
 template<auto kernel, Type type, class... Arguments>
 void of(Arguments... arguments) noexcept {
     kernel(arguments..., type);
+}
+
+template<int kNumber = 0>
+constexpr void fill_unary(UnaryTable& table) {
+    table.functions[kNumber] = unary<static_cast<Unary>(kNumber)>;
+    if constexpr (kNumber + 1 < kUnaryCount) fill_unary<kNumber + 1>(table);
+}
+constexpr UnaryTable unary_table() {
+    UnaryTable table{};
+    fill_unary(table);
+    return table;
 }
 
 constexpr FloatKernels make_floats() {
@@ -473,9 +475,8 @@ constexpr FloatKernels make_floats() {
             .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
-            .unary = {each<exp_f32>, each<tanh_f32>, each<erf_f32>, each<[](float x) { return sin_f32(x, 0); }>,
-                      each<[](float x) { return sin_f32(x, 1); }>, each<gelu_f32>, each<gelu_tanh_f32>, each<silu_f32>},
-            .softcap = softcap};
+            .unary = unary_table(),
+            .softcap = softcap_row};
 }
 
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {

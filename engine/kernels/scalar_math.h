@@ -20,7 +20,6 @@ inline float float_of(std::uint32_t x) { return std::bit_cast<float>(x); }
 inline float magnitude(float x) { return float_of(bits(x) & 0x7fffffffu); }
 inline float with_sign_of(float y, float x) { return float_of(bits(y) | (bits(x) & 0x80000000u)); }
 
-constexpr std::uint32_t kNan = 0x7fc00000u;
 inline float canonical(float x) { return x != x ? float_of(kNan) : x; }
 
 /// NaN in a comes out as b, NaN in b as b: what x86's maxps does and other machines are made to do.
@@ -79,56 +78,17 @@ float polynomial(float x, const float (&c)[n]) {
     return sum;
 }
 
-/// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980).
-inline float exp_f32(float x) {
-    const float c = x > kExpMax ? kExpMax : x;
-    const float t = fma_f32(c, kLog2E, kExpRound);
-    const float n = t - kExpRound;
-    const float r = fma_f32(n, -kLn2Low, fma_f32(n, -kLn2High, c));
-    // First times 2^(n − 1), so that 2^128 is never needed.
-    const float y = polynomial(r, kExp) * float_of(bits(t) << 23) * 2.0f;
-    return x < kExpMin ? 0.0f : y;
+// The rest of what math.h builds on.
+inline float fma(float a, float b, float c) { return fma_f32(a, b, c); }
+inline float select(bool mask, float a, float b) { return mask ? a : b; }
+inline float constant(float, float c) { return c; }
+inline std::uint32_t constant(std::uint32_t, std::uint32_t n) { return n; }
+inline float floats(std::uint32_t x) { return float_of(x); }
+inline bool nonzero(std::uint32_t x) { return x != 0; }
+template<int n>
+std::uint32_t shift_left(std::uint32_t x) {
+    return x << n;
 }
-
-inline float tanh_f32(float x) {
-    const float a = magnitude(x), z = a * a;
-    const float small = fma_f32(a * z, polynomial(z, kTanh), a);
-    const float large = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
-    return with_sign_of(a < kTanhSmall ? small : large, x);
-}
-
-/// Small: a series in x²; large: 1 − e^q with q near log(erfc(a)).
-inline float erf_f32(float x) {
-    const float a = magnitude(x);
-    const float small = fma_f32(a, polynomial(a * a, kErf), a);
-    const float large = 1.0f - exp_f32(polynomial(a > kErfMax ? kErfMax : a, kErfc));
-    return with_sign_of(a < kErfSmall ? small : large, x);
-}
-
-/// sin(x + quarters·π/2) for quarters 0 (sine) or 1 (cosine): x = n·π/2 + r, and n mod 4 says which of ±sin(r),
-/// ±cos(r).
-inline float sin_f32(float x, std::uint32_t quarters) {
-    const float t = fma_f32(x, kTwoOverPi, kRound);
-    const float n = t - kRound;
-    float r = x;
-    for (const float part : kHalfPi) r = fma_f32(n, -part, r);
-    const float z = r * r;
-    const float s = fma_f32(r * z, polynomial(z, kSin), r);
-    const float c = fma_f32(z * z, polynomial(z, kCos), fma_f32(z, -0.5f, 1.0f));
-    const std::uint32_t q = bits(t) + quarters;
-    const float y = float_of(bits(q & 1u ? c : s) ^ ((q & 2u) << 30));
-    return magnitude(x) > kSinMax ? float_of(kNan) : y;
-}
-
-/// Hendrycks and Gimpel 2016; the second is the same paper's approximation.
-inline float gelu_f32(float x) { return (0.5f * x) * (1.0f + erf_f32(x * kSqrtHalf)); }
-inline float gelu_tanh_f32(float x) {
-    return (0.5f * x) * (1.0f + tanh_f32(x * fma_f32(x * x, kGeluCubic, kGeluLinear)));
-}
-
-inline float silu_f32(float x) { return x / (1.0f + exp_f32(-x)); }  // Elfwing et al. 2018
-inline float relu_f32(float x) { return 0.0f > x ? 0.0f : x; }
-inline float softcap_f32(float x, float cap) { return cap * tanh_f32(x / cap); }
 
 }  // namespace
 }  // namespace fovea

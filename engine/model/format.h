@@ -111,7 +111,7 @@ void for_each_block_field(B& b, Field& field) {
     field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::both),
     field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
     field("block position", b.position, Position::none, Position::relative),
-    field("activation", b.activation, Activation::none, Activation::silu);
+    field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
     field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
                 b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
     field.skip(1);
@@ -127,37 +127,11 @@ enum class Layout : std::uint8_t {
     panels = 2,  // 16 rows at a time, see panel_bytes
 };
 
-// What a tensor is. Per-layer roles use TensorRecord::layer; rope_frequencies uses it for the block's number.
+// What a tensor is: the roles that roles.inc lists, by their numbers in a file.
 enum class Role : std::uint16_t {
-    token_embedding = 1,   // [vocab_size, d_model]; panels where it is also the output head, else rows
-    position_embedding,    // [max_positions, d_model] rows
-    type_embedding,        // [n_token_types, d_model] rows
-    embedding_norm, embedding_norm_bias,
-    final_norm, final_norm_bias,
-    output, output_bias,   // [vocab_size, d_model] panels
-    rope_frequencies,      // [rotary_dim / 2] vector: radians per position of each adjacent pair
-    relative_bias,         // [relative_buckets, n_heads] rows f32; layer = block number
-
-    attention_norm = 32, attention_norm_bias,            // before attention (pre, both) or after it (post)
-    attention_post_norm, attention_post_norm_bias,       // after attention (both)
-    query, query_bias,     // [n_heads·head_dim, query_width]; rotated dims of a head are adjacent pairs
-    key, key_bias,         // [n_kv_heads·head_dim, key_width]
-    value, value_bias,     // [n_kv_heads·value_head_dim, value_width]
-    query_norm, key_norm, query_norm_bias, key_norm_bias,  // [head_dim]
-    attention_output, attention_output_bias,             // [output_width, n_heads·value_head_dim]
-    appended_key, appended_value,                        // bias_kv: [n_kv_heads·head_dim], [n_kv_heads·value_head_dim]
-
-    cross_norm = 64, cross_norm_bias, cross_post_norm, cross_post_norm_bias,
-    cross_query, cross_query_bias, cross_key, cross_key_bias, cross_value, cross_value_bias,
-    cross_output, cross_output_bias,
-
-    feed_forward_norm = 96, feed_forward_norm_bias, feed_forward_post_norm, feed_forward_post_norm_bias,
-    up, up_bias,           // [d_ff, d_model]; gated: [2·padded d_ff, d_model], panels of gate and up in turn
-    down, down_bias,       // [d_model, d_ff]
+#define FOVEA_TENSOR(field, role, number, ...) role = number,
+#include "roles.inc"
 };
-
-/// The role so many numbers further: a map's or norm's bias comes right after it.
-[[nodiscard]] constexpr Role after(Role role, int n) noexcept { return static_cast<Role>(static_cast<int>(role) + n); }
 
 /// "query_bias" for Role::query_bias; "unknown" for numbers that are no role.
 [[nodiscard]] const char* role_name(std::uint16_t role) noexcept;
@@ -210,81 +184,45 @@ struct TensorSpec {
 /// Calls visit(TensorSpec) for each tensor of one layer of a checked stack, in the order of the roles.
 template <class Visit>
 void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer, Visit&& visit) {
+    using enum Layout;
     const Block& b = s.block(layer);
-    const auto vector = [&](bool present, Role role, std::uint32_t n) {
-        if (present) visit(TensorSpec{role, stack, layer, Layout::vector, 1, n});
+    const bool attends = b.n_heads && !b.no_projections, reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0;
+    const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
+    const bool post_norm = norm && b.norm_place == NormPlace::both, post_norm_bias = post_norm && b.norm_bias;
+    const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
+    const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
+    const std::uint32_t query_rows = b.n_heads * b.head_dim, key_rows = b.n_kv_heads * b.head_dim;
+    const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * b.value_head_dim;
+    const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
+    const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+        visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };
-    const auto panels = [&](bool present, Role role, std::uint32_t n_rows, std::uint32_t n_cols) {
-        if (present) visit(TensorSpec{role, stack, layer, Layout::panels, n_rows, n_cols});
-    };
-    // The roles of a norm are consecutive: weight, bias, and for NormPlace::both the second norm's weight, bias.
-    const auto norms = [&](Role role) {
-        const bool one = b.norm != Norm::none, two = one && b.norm_place == NormPlace::both;
-        vector(one, role, s.d_model);
-        vector(one && b.norm_bias, after(role, 1), s.d_model);
-        vector(two, after(role, 2), s.d_model);
-        vector(two && b.norm_bias, after(role, 3), s.d_model);
-    };
-    // So are those of an attention's projections.
-    const auto projections = [&](Role query, Role output, std::uint32_t kv_width) {
-        panels(true, query, b.n_heads * b.head_dim, or_else(b.query_width, s.d_model));
-        vector(b.query_bias, after(query, 1), b.n_heads * b.head_dim);
-        panels(true, after(query, 2), b.n_kv_heads * b.head_dim, or_else(b.key_width, kv_width));
-        vector(b.key_bias, after(query, 3), b.n_kv_heads * b.head_dim);
-        panels(true, after(query, 4), b.n_kv_heads * b.value_head_dim, or_else(b.value_width, kv_width));
-        vector(b.value_bias, after(query, 5), b.n_kv_heads * b.value_head_dim);
-        if (query == Role::query && b.query_key_norm != Norm::none) {
-            vector(true, Role::query_norm, b.head_dim);
-            vector(true, Role::key_norm, b.head_dim);
-            vector(b.norm_bias && b.query_key_norm == Norm::layer, Role::query_norm_bias, b.head_dim);
-            vector(b.norm_bias && b.query_key_norm == Norm::layer, Role::key_norm_bias, b.head_dim);
-        }
-        const std::uint32_t width = or_else(b.output_width, s.d_model);
-        panels(b.has_output_map, output, width, b.n_heads * b.value_head_dim);
-        vector(b.has_output_map && b.output_bias, after(output, 1), width);
-    };
-    if (b.n_heads && !b.no_projections) {
-        norms(Role::attention_norm);
-        projections(Role::query, Role::attention_output, s.d_model);
-        vector(b.bias_kv, Role::appended_key, b.n_kv_heads * b.head_dim);
-        vector(b.bias_kv, Role::appended_value, b.n_kv_heads * b.value_head_dim);
-        if (b.cross_attention) {
-            norms(Role::cross_norm);
-            projections(Role::cross_query, Role::cross_output, s.d_model);
-        }
-    }
-    if (b.d_ff) {
-        norms(Role::feed_forward_norm);
-        panels(true, Role::up, up_rows(b), s.d_model);
-        vector(b.up_bias || b.gate_bias, Role::up_bias, up_rows(b));
-        panels(true, Role::down, s.d_model, b.d_ff);
-        vector(b.down_bias, Role::down_bias, s.d_model);
-    }
+#define FOVEA_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#define FOVEA_STACK_TENSOR(...)
+#define FOVEA_BLOCK_TENSOR(...)
+#include "roles.inc"
 }
 
 /// Calls visit(TensorSpec) for every tensor a checked stack calls for, in the order the directory holds them.
 template <class Visit>
 void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
+    using enum Layout;
+    const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
-        const auto global = [&](bool present, Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
-            if (present) visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
+        const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
+            visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
         };
         if (layer == 0) {
-            const bool tied = s.has_output_head && s.tied_output;
-            global(s.vocab_size, Role::token_embedding, tied ? Layout::panels : Layout::rows, s.vocab_size, s.d_model);
-            global(s.position == Position::learned, Role::position_embedding, Layout::rows, s.max_positions, s.d_model);
-            global(s.n_token_types, Role::type_embedding, Layout::rows, s.n_token_types, s.d_model);
-            global(s.embedding_norm != Norm::none, Role::embedding_norm, Layout::vector, 1, s.d_model);
-            global(s.embedding_norm_bias, Role::embedding_norm_bias, Layout::vector, 1, s.d_model);
-            global(s.final_norm != Norm::none, Role::final_norm, Layout::vector, 1, s.d_model);
-            global(s.final_norm_bias, Role::final_norm_bias, Layout::vector, 1, s.d_model);
-            global(s.has_output_head && !tied, Role::output, Layout::panels, s.vocab_size, s.d_model);
-            global(s.output_bias, Role::output_bias, Layout::vector, 1, s.vocab_size);
+#define FOVEA_STACK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "roles.inc"
         }
         if (layer < s.n_blocks) {  // here it is a block's number
             const Block& b = s.blocks[layer];
-            global(b.position == Position::rope, Role::rope_frequencies, Layout::vector, 1, b.rotary_dim / 2);
-            global(b.position == Position::relative, Role::relative_bias, Layout::rows, b.relative_buckets, b.n_heads);
+#define FOVEA_BLOCK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "roles.inc"
         }
         for_each_layer_tensor(s, stack, layer, visit);
     }

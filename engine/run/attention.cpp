@@ -135,43 +135,74 @@ void attend_task(const Attention& a, const Task& task) noexcept {
     finish(a, task, query, state);
 }
 
-/// Tasks as members come for them. A mean of weights is summed in the order of the heads: then a block's heads stay with
-/// one member.
-void attend_whole(const Attention& a) noexcept {
-    std::uint32_t first = 0, piece = a.pass.take(0);
-    for (const Sequence& s : a.sequences) {
-        const Tasks tasks(a, s);
-        for (; piece < first + tasks.n_pieces(); piece = a.pass.take(piece + 1))
-            for (std::uint32_t i = 0; i < tasks.together(); ++i) attend_task(a, tasks.task(a, s, piece - first, i));
-        first += tasks.n_pieces();
+/// A way through the tasks of all sequences, in order.
+class TaskWalk {
+public:
+    explicit TaskWalk(const Attention& a) noexcept : a_(a), sequence_(a.sequences.data()), tasks_(a, *sequence_) {}
+
+    /// Pieces of work there are.
+    [[nodiscard]] std::uint32_t n_pieces() const noexcept {
+        std::uint32_t n = 0;
+        for (const Sequence& s : a_.sequences) n += Tasks(a_, s).n_pieces();
+        return n;
     }
+    /// Goes on to piece `number`, not below where it is.
+    void go_to(std::uint32_t number) noexcept {
+        for (; number >= first_ + tasks_.n_pieces(); tasks_ = Tasks(a_, *++sequence_)) first_ += tasks_.n_pieces();
+        piece_ = number - first_;
+    }
+    [[nodiscard]] std::uint32_t together() const noexcept { return tasks_.together(); }
+    [[nodiscard]] Task task(std::uint32_t of_together = 0) const noexcept {
+        return tasks_.task(a_, *sequence_, piece_, of_together);
+    }
+
+private:
+    const Attention& a_;
+    const Sequence* sequence_;
+    Tasks tasks_;
+    std::uint32_t first_ = 0, piece_ = 0;  // the sequence's first piece; the one there, counted from it
+};
+
+/// Each task by one member. A mean of weights is summed in the order of the heads: then a block's heads stay with one.
+void attend_whole(const Attention& a, const char* name, const Output& output) noexcept {
+    TaskWalk walk(a);
+    const std::uint32_t n = walk.n_pieces();
+    a.pass.phase(name, output, as_they_come(n, n), [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            walk.go_to(i);
+            for (std::uint32_t j = 0; j < walk.together(); ++j) attend_task(a, walk.task(j));
+        }
+    });
 }
 
-/// A task's chunk in `partials`: its sequence's come after those of the sequences before it, [task][chunk][row].
-struct Partials {
-    const Attention& a;
-    std::uint64_t first = 0;  // of the sequence
+/// A way through the chunks of all tasks, in order: the task it is at, and what lies before it.
+struct ChunkWalk {
+    TaskWalk tasks;
+    std::uint32_t n_tasks = 0, n_chunks = 0;  // before the task
+    std::uint64_t n_rows = 0;                 // of partial states before it
 
-    [[nodiscard]] State operator()(const Task& task, std::uint64_t before, std::uint32_t chunk) const noexcept {
+    explicit ChunkWalk(const Attention& a) noexcept : tasks(a) {}
+
+    void next(const Task& task, std::uint32_t n_all) noexcept {
+        n_chunks += task.n_chunks();
+        n_rows += std::uint64_t{task.n_rows} * task.n_chunks();
+        if (++n_tasks < n_all) tasks.go_to(n_tasks);
+    }
+    /// Goes on to the task that has chunk `number`; whether that is another one.
+    bool go_to_chunk(std::uint32_t number, std::uint32_t n_all) noexcept {
+        for (bool moved = false;; moved = true) {
+            const Task task = tasks.task();
+            if (number < n_chunks + task.n_chunks()) return moved;
+            next(task, n_all);
+        }
+    }
+    /// A chunk's state in `partials`: [task][chunk][row].
+    [[nodiscard]] State state(const Attention& a, const Task& task, std::uint32_t chunk) const noexcept {
         const WorkspaceState& w = a.pass.workspace;
-        const std::uint64_t at = first + before + std::uint64_t{chunk - task.chunk_begin()} * task.n_rows;
+        const std::uint64_t at = n_rows + std::uint64_t{chunk - task.chunk_begin()} * task.n_rows;
         return State(w.floats(w.map.partials) + at * w.map.partial_stride, task.n_rows, a.value_stride);
     }
 };
-
-/// Calls visit(sequence, tasks, task number, its place among partials) for each task of all sequences.
-template<class Visit>
-void for_each_task(const Attention& a, Visit&& visit) noexcept {
-    std::uint64_t at = 0;
-    for (const Sequence& s : a.sequences) {
-        const Tasks tasks(a, s);
-        for (std::uint32_t i = 0; i < tasks.n_pieces(); ++i) {
-            const Task task = tasks.task(a, s, i, 0);
-            visit(task, at);
-            at += std::uint64_t{task.n_rows} * task.n_chunks();
-        }
-    }
-}
 
 /// Whether every chunk is to be a piece of work of its own: where there are several members and a long cache, and the
 /// partial states of all have room.
@@ -189,34 +220,44 @@ void for_each_task(const Attention& a, Visit&& visit) noexcept {
     return is_long;
 }
 
+/// A task's chunks become one, from left to right.
+void merge_chunks(const Attention& a, const Task& task, const ChunkWalk& walk) noexcept {
+    const State state = walk.state(a, task, task.chunk_begin());
+    for (std::uint32_t chunk = task.chunk_begin() + 1; chunk < task.chunk_end(); ++chunk)
+        merge(a, task, state, walk.state(a, task, chunk));
+    if (a.weights) pack_query(a, task, a.pass.scratch());
+    finish(a, task, a.pass.scratch(), state);
+}
+
 /// Chunks as pieces of work, whose states go to `partials`, to be merged in order once all are there.
-void attend_chunks(const Attention& a) noexcept {
-    const Pass& pass = a.pass;
-    const Partials partial{a};
-    std::uint32_t number = 0, piece = pass.take(0);
-    for_each_task(a, [&](const Task& task, std::uint64_t at) {
-        for (bool packed = false; piece < number + task.n_chunks(); piece = pass.take(piece + 1), packed = true) {
+void attend_chunks(const Attention& a, const char* name, const Output& output) noexcept {
+    Pass& pass = a.pass;
+    ChunkWalk all(a), walk(a), merged(a);
+    const std::uint32_t n = all.tasks.n_pieces();
+    while (all.n_tasks < n) all.next(all.tasks.task(), n);
+    bool packed = false;  // the query of the task that `walk` is at
+    pass.phase("chunks", {}, as_they_come(all.n_chunks, all.n_chunks), [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            if (walk.go_to_chunk(i, n)) packed = false;
+            const Task task = walk.tasks.task();
             if (!packed) pack_query(a, task, pass.scratch());
-            const std::uint32_t chunk = task.chunk_begin() + piece - number;
-            attend_chunk(a, task, pass.scratch(), chunk, partial(task, at, chunk));
+            packed = true;
+            const std::uint32_t chunk = task.chunk_begin() + i - walk.n_chunks;
+            attend_chunk(a, task, pass.scratch(), chunk, walk.state(a, task, chunk));
         }
-        number += task.n_chunks();
     });
-    pass.sync();
-    std::uint32_t i = 0;
-    for_each_task(a, [&](const Task& task, std::uint64_t at) {
-        if (i++ % pass.n_members != pass.member) return;
-        const State state = partial(task, at, task.chunk_begin());
-        for (std::uint32_t chunk = task.chunk_begin() + 1; chunk < task.chunk_end(); ++chunk)
-            merge(a, task, state, partial(task, at, chunk));
-        if (a.weights) pack_query(a, task, pass.scratch());
-        finish(a, task, pass.scratch(), state);
+    pass.phase(name, output, in_parts(n), [&](Pass::Share mine) {
+        for (std::uint32_t i = 0; i < mine.end; ++i) {
+            const Task task = merged.tasks.task();
+            if (i >= mine.begin) merge_chunks(a, task, merged);
+            merged.next(task, n);
+        }
     });
 }
 
 }  // namespace
 
-Attention::Attention(const Pass& p, const Layer& l, const Block& b, Reads r) noexcept
+Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
     : pass(p), layer(l), tensors(r == Reads::memory ? l.cross : l.self), block(b), reads(r) {
     const bool cross = reads == Reads::memory;
     sequences = cross ? pass.cross : pass.self;
@@ -248,11 +289,13 @@ Attention::Attention(const Pass& p, const Layer& l, const Block& b, Reads r) noe
 }
 
 void attend_sequences(const Attention& a) noexcept {
-    splits(a) ? attend_chunks(a) : attend_whole(a);
-    a.pass.sync();
+    const char* name = a.reads == Reads::memory ? "attended memory" : "attended";
+    const Pass& pass = a.pass;
+    const Output output = pass.heads ? Output{} : pass.all(pass.attended(), a.block.n_heads * a.block.value_head_dim);
+    splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
 }
 
-void attention(const Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
+void attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const Attention a(pass, layer, b, reads);
     const bool cross = reads == Reads::memory, pre = b.norm_place == NormPlace::pre;
     const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model, merged = b.n_heads * b.value_head_dim;
@@ -260,24 +303,15 @@ void attention(const Pass& pass, const Layer& layer, const Block& b, Reads reads
     const Input rows{pass.hidden(), n, d_model, pre ? norm : NormWeights{}};
     const Input memory{pass.memory, pass.n_memory, d_model, {}};
     project(a, {rows, cross ? memory : rows, cross ? memory : rows});
-    pass.sync();
     rotate_and_cache(a);
-    pass.sync();
-    if (!cross && pass.self.size() == 1)
-        pass.trace("projected", pass.projected(), n,
-                   static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim, pass.pos);
     attend_sequences(a);
-    pass.trace(cross ? "attended memory" : "attended", pass.attended(), n, merged, pass.pos);
-
     const Linear output{.matrix = a.tensors.output,
                         .bias = a.tensors.output_bias,
                         .out = pass.hidden(),
                         .n_stored = a.tensors.output.n_rows,
                         .epilogue = Epilogue::add};
-    pass.multiply({&output, 1}, pass.operand(output.matrix.type, pass.attended(), n, merged), n);
-    pass.sync();
-    if (!pre) pass.norm_rows(norm, pass.hidden());
-    pass.trace(cross ? "attention to memory" : "attention", pass.hidden(), n, d_model, pass.pos);
+    pass.add_to_stream(cross ? "attention to memory" : "attention", output,
+                       pass.operand(output.matrix.type, pass.attended(), n, merged), pre ? NormWeights{} : norm);
 }
 
 }  // namespace fovea

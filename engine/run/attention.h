@@ -8,9 +8,9 @@ namespace fovea {
 enum class Reads : std::uint8_t { self, memory };
 
 /// Attention added to the residual stream.
-void attention(const Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+void attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
 /// pass.heads through one attention, to pass.out.
-void lone_attention(const Pass& pass, const Layer& layer, const Block& block) noexcept;
+void lone_attention(Pass& pass, const Layer& layer, const Block& block) noexcept;
 
 /// Rows of heads, T being float or const float: those of the pass's own rows, where a sequence lies as its first row
 /// says, or a caller's, where every sequence has as many rows.
@@ -31,7 +31,7 @@ struct HeadRows {
 
 /// One attention of the pass: its operands and where they are.
 struct Attention {
-    const Pass& pass;
+    Pass& pass;
     const Layer& layer;
     const AttentionTensors& tensors;
     const Block& block;
@@ -46,7 +46,7 @@ struct Attention {
     HeadRows<float> out;
     std::uint32_t value_stride;
 
-    Attention(const Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
+    Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {
         return static_cast<std::size_t>(&s - sequences.data());
@@ -69,7 +69,7 @@ struct Input {
 void project(const Attention& a, const Input (&inputs)[3]) noexcept;  // qkv.cpp
 /// Norms and rotates queries and keys, and writes keys and values to the caches.
 void rotate_and_cache(const Attention& a) noexcept;  // qkv.cpp
-/// From caches to merged heads in `out`; meets after.
+/// From caches to merged heads in `out`.
 void attend_sequences(const Attention& a) noexcept;  // attention.cpp
 
 }  // namespace fovea

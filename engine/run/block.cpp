@@ -8,29 +8,29 @@
 namespace fovea {
 namespace {
 
-void feed_forward(const Pass& pass, const Layer& layer, const Block& block) noexcept {
-    const NormWeights norm{block.norm, layer.feed_forward_norm, layer.feed_forward_norm_bias, block.norm_epsilon};
+void feed_forward(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
+    const NormWeights norm{block.norm, t.norm, t.norm_bias, block.norm_epsilon};
+    const bool pre = block.norm_place == NormPlace::pre;
     const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model;
     const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
-    const Linear up{layer.up, layer.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
-    const bool pre = block.norm_place == NormPlace::pre;
-    pass.multiply({&up, 1}, pass.operand(layer.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{}), n);
-    pass.sync();
-    pass.trace("inner", pass.inner(), n, block.d_ff, pass.pos);
-
-    const Linear down{layer.down, layer.down_bias, pass.hidden(), d_model, Epilogue::add};
-    pass.multiply({&down, 1}, pass.operand(layer.down.type, pass.inner(), n, block.d_ff), n);
-    pass.sync();
-    if (!pre) pass.norm_rows(norm, pass.hidden());
+    const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
+    const Linear down{t.down, t.down_bias, pass.hidden(), d_model, Epilogue::add};
+    const void* normed = pass.operand(t.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{});
+    pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, n);
+    pass.add_to_stream("block", down, pass.operand(t.down.type, pass.inner(), n, block.d_ff),
+                       pre ? NormWeights{} : norm);
 }
 
 }  // namespace
 
-void run_block(const Pass& pass, const Layer& layer) noexcept {
+void run_block(Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
     if (block.n_heads) attention(pass, layer, block, Reads::self);
     if (block.cross_attention) attention(pass, layer, block, Reads::memory);
-    if (block.d_ff) feed_forward(pass, layer, block);
+    if (block.d_ff)
+        feed_forward(pass, layer.feed_forward, block);
+    else
+        pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
 }
 
 }  // namespace fovea

@@ -20,34 +20,39 @@ struct Matrix {
 /// A vector in the file, by its offset from the file's start; 0 where the model has none.
 using VectorOffset = std::uint64_t;
 
-/// One attention's tensors. Offsets rather than pointers, so that a plan has the same bytes on 32-bit and 64-bit
-/// machines.
+/// How a tensor is kept, by its layout.
+namespace kept {
+using vector = VectorOffset;
+using panels = Matrix;
+using rows = const TensorRecord*;
+using rows_or_panels = rows;
+}  // namespace kept
+
+// The tensors of one attention, of a feed-forward, and of a stack: the fields that roles.inc lists. Offsets rather than
+// pointers, so that a plan has the same bytes on 32-bit and 64-bit machines.
 struct AttentionTensors {
-    Matrix query, key, value, output;
-    VectorOffset query_bias = 0, key_bias = 0, value_bias = 0, output_bias = 0;
-    VectorOffset norm = 0, norm_bias = 0;
-    VectorOffset query_norm = 0, query_norm_bias = 0, key_norm = 0, key_norm_bias = 0;
-    VectorOffset appended_key = 0, appended_value = 0;
+#define FOVEA_SELF_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+struct FeedForwardTensors {
+#define FOVEA_FEED_FORWARD_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
 };
 
 /// One layer's tensors, and which of its stack's blocks it is.
 struct Layer {
     AttentionTensors self, cross;
-    Matrix up, down;
-    VectorOffset up_bias = 0, down_bias = 0, feed_forward_norm = 0, feed_forward_norm_bias = 0;
+    FeedForwardTensors feed_forward;
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 552);
 
-/// What a stack has beside its layers.
+/// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
-    Matrix output;  // the output head, maybe the embedding table itself
-    const TensorRecord* token_embedding = nullptr;
-    const TensorRecord* position_embedding = nullptr;
-    const TensorRecord* type_embedding = nullptr;
-    VectorOffset embedding_norm = 0, embedding_norm_bias = 0, final_norm = 0, final_norm_bias = 0, output_bias = 0;
-    VectorOffset rope_frequencies[kMaxBlocks] = {};
+#define FOVEA_STACK_TENSOR(field, role, number, layout, ...) kept::layout role{};
+#define FOVEA_BLOCK_TENSOR(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
+#include "../model/roles.inc"
     std::uint32_t first_layer = 0;   // in the arena's list: the encoder's layers, then the decoder's
     std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
 };

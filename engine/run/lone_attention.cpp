@@ -3,7 +3,7 @@
 
 namespace fovea {
 
-void lone_attention(const Pass& pass, const Layer& layer, const Block& b) noexcept {
+void lone_attention(Pass& pass, const Layer& layer, const Block& b) noexcept {
     const Attention a(pass, layer, b, Reads::self);
     const AttendInput& in = *pass.heads;
     if (!b.no_projections) {
@@ -14,13 +14,8 @@ void lone_attention(const Pass& pass, const Layer& layer, const Block& b) noexce
         const std::uint32_t n_keys = in.n_sequences * in.n_keys;
         project(a, {input(in.query, pass.seq_len, b.query_width), input(in.key, n_keys, b.key_width),
                     input(in.value, n_keys, b.value_width)});
-        pass.sync();
     }
     rotate_and_cache(a);
-    pass.sync();
-    if (!b.no_projections && pass.self.size() == 1)
-        pass.trace("projected", pass.projected(), pass.seq_len,
-                   static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim, pass.pos);
     attend_sequences(a);
     if (b.no_projections || !b.has_output_map) return;
     const Linear output{.matrix = a.tensors.output,
@@ -29,7 +24,8 @@ void lone_attention(const Pass& pass, const Layer& layer, const Block& b) noexce
                         .n_stored = a.tensors.output.n_rows,
                         .canonical = true};
     const std::uint32_t merged = b.n_heads * b.value_head_dim;
-    pass.multiply({&output, 1}, pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged), pass.seq_len);
+    const void* operand = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged);
+    pass.multiply("output", {}, {&output, 1}, operand, pass.seq_len, Then::go_on);
 }
 
 }  // namespace fovea

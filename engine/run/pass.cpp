@@ -9,6 +9,42 @@
 
 namespace fovea {
 
+Pass::Share Pass::share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept {
+    return {static_cast<std::uint32_t>(std::uint64_t{n} * i / n_parts),
+            static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_parts)};
+}
+
+void Pass::run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
+                     Then then) noexcept {
+    if (stopped) return;
+    if (n_members == 1)
+        work({0, units.n});
+    else if (units.n_pieces == 0)
+        work(share(units.n, member, n_members));
+    else
+        for (std::uint32_t i; (i = claim_work(*workspace.team)) < units.n_pieces;)
+            work(share(units.n, i, units.n_pieces));
+    if (then == Then::meet || is_shown(output)) meet(name, output);
+}
+
+void Pass::meet(const char* name, const Output& output) noexcept {
+    // Member 0 asks for all. Its answers have two places in turn, for members still read one while the next is written.
+    bool& answer = workspace.cancelled[n_met++ % 2];
+    if (workspace.cancel && member == 0) answer = workspace.cancel->load(std::memory_order_relaxed);
+    if (n_members > 1) barrier(*workspace.team);
+    stopped = workspace.cancel && answer;
+    if (!stopped) show(name, output);
+}
+
+void Pass::show(const char* name, const Output& output) noexcept {
+    if (stopped || !is_shown(output)) return;
+    if (member == 0)
+        for (std::uint32_t row = 0; row < output.n_rows; ++row)
+            workspace.trace.call(workspace.trace.context, output.first + row, layer, name,
+                                 {output.rows[row], output.width});
+    if (n_members > 1) barrier(*workspace.team);
+}
+
 void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
     const FloatKernels& k = workspace.kernels->floats;
     const float* weight = workspace.vector(norm.weight);
@@ -30,7 +66,7 @@ void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n
 }
 
 const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
-                          const NormWeights& weights) const noexcept {
+                          const NormWeights& weights) noexcept {
     const bool normed = weights.kind != Norm::none;
     if (n_rows == 1) {
         if (normed) norm(weights, rows[0], width, scratch());
@@ -42,21 +78,21 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
     }
     std::byte* operand = workspace.arena + workspace.map.operand;
     const std::uint32_t block_rows = row_block(n_rows);
-    const Share blocks = share((n_rows + block_rows - 1) / block_rows);
-    for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
-        const std::uint32_t first = block * block_rows;
-        const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
-        const float* source = rows[first];
-        std::uint64_t stride = rows.stride;
-        if (normed || rows.each) {
-            for (std::uint32_t i = 0; i < n; ++i)
-                norm(weights, rows[first + i], width, scratch() + i * workspace.map.hidden_stride);
-            source = scratch();
-            stride = workspace.map.hidden_stride;
+    phase("operand", {}, in_parts((n_rows + block_rows - 1) / block_rows), [&](Share blocks) {
+        for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
+            const std::uint32_t first = block * block_rows;
+            const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
+            const float* source = rows[first];
+            std::uint64_t stride = rows.stride;
+            if (normed || rows.each) {
+                for (std::uint32_t i = 0; i < n; ++i)
+                    norm(weights, rows[first + i], width, scratch() + i * workspace.map.hidden_stride);
+                source = scratch();
+                stride = workspace.map.hidden_stride;
+            }
+            pack(type, source, stride, n, width, operand + operand_bytes(type, first, width));
         }
-        pack(type, source, stride, n, width, operand + operand_bytes(type, first, width));
-    }
-    sync();
+    });
     return operand;
 }
 
@@ -70,12 +106,14 @@ constexpr std::uint32_t kPair = 2;
 // memory, whose streams are best long.
 constexpr std::uint32_t kPieces = 8;
 
-void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows) const noexcept {
+void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
+                    std::uint32_t n_rows, Then then) noexcept {
     std::uint32_t total = 0;
     for (const Linear& p : products) total += n_pairs(p);
-    if (n_members == 1 || n_rows <= kFewRows) return multiply(products, operand, n_rows, share(total));
-    const std::uint32_t n = n_members * kPieces < total ? n_members * kPieces : total;
-    for (std::uint32_t i = take(0); i < n; i = take(i + 1)) multiply(products, operand, n_rows, share(total, i, n));
+    const std::uint32_t n_pieces = n_members * kPieces < total ? n_members * kPieces : total;
+    phase(
+        name, output, n_rows <= kFewRows ? in_parts(total) : as_they_come(total, n_pieces),
+        [&](Share pairs) { multiply(products, operand, n_rows, pairs); }, then);
 }
 
 void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
@@ -109,29 +147,20 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
     }
 }
 
-void Pass::norm_rows(const NormWeights& weights, const Rows& rows) const noexcept {
+void Pass::norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows) noexcept {
     if (weights.kind == Norm::none) return;
-    const Share mine = share(seq_len);
-    for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], stack().d_model, rows[row]);
-    sync();
+    phase(name, output, in_parts(seq_len), [&](Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+            norm(weights, rows[row], stack().d_model, rows[row]);
+    });
 }
 
-bool Pass::cancelled() const noexcept {
-    if (!workspace.cancel) return false;
-    sync();  // all have read the last answer
-    if (member == 0) workspace.cancelled = workspace.cancel->load(std::memory_order_relaxed);
-    sync();
-    return workspace.cancelled;
-}
-
-void Pass::trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
-                 std::uint32_t first) const noexcept {
-    if (!workspace.trace.call) return;
-    sync();
-    if (member == 0)
-        for (std::uint32_t row = 0; row < n_rows; ++row)
-            workspace.trace.call(workspace.trace.context, first + row, layer, operation, {rows[row], width});
-    sync();
+void Pass::add_to_stream(const char* name, const Linear& product, const void* operand,
+                         const NormWeights& then_norm) noexcept {
+    const Output stream = all(hidden(), stack().d_model);
+    const bool normed = then_norm.kind != Norm::none;
+    multiply(name, normed ? Output{} : stream, {&product, 1}, operand, seq_len);
+    norm_rows(name, stream, then_norm, hidden());
 }
 
 namespace {
@@ -142,7 +171,7 @@ namespace {
 }
 
 /// logits = softcap(W_out · norm(x) + bias), for the rows that want them.
-void head(const Pass& pass) noexcept {
+void head(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
     if (n_rows == 0) return;
@@ -151,15 +180,17 @@ void head(const Pass& pass) noexcept {
     const Matrix& matrix = pass.tensors().output;
     Linear linear{matrix, pass.tensors().output_bias, pass.logits, stack.vocab_size};
     linear.canonical = true;
+    const Output logits{pass.logits, n_rows, stack.vocab_size, pass.pos + first};
+    const bool softcap = stack.logit_softcap != 0.0f;
     const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model, final_norm(pass));
-    pass.multiply({&linear, 1}, operand, n_rows);
-    if (stack.logit_softcap != 0.0f) {
-        pass.sync();
-        const Pass::Share rows = pass.share(n_rows);
+    pass.multiply("logits", softcap ? Output{} : logits, {&linear, 1}, operand, n_rows,
+                  softcap ? Then::meet : Then::go_on);
+    if (!softcap) return;
+    const auto cap = [&](Pass::Share rows) {
         for (std::uint32_t row = rows.begin; row < rows.end; ++row)
             pass.workspace.kernels->floats.softcap(pass.logits[row], stack.vocab_size, stack.logit_softcap);
-    }
-    pass.trace("logits", pass.logits, n_rows, stack.vocab_size, pass.pos + first);
+    };
+    pass.phase("logits", logits, in_parts(n_rows), cap, Then::go_on);
 }
 
 /// One vector for a sequence's rows (Reimers and Gurevych 2019, section 3): their mean, the first or the last, and of
@@ -181,20 +212,23 @@ void pool(const Stack& stack, const Rows& rows, const Sequence& s, float* out) n
 }
 
 /// What the layers leave, normed, to pass.out: vectors, or one of each sequence.
-void store_vectors(const Pass& pass) noexcept {
+void store_vectors(Pass& pass) noexcept {
     const Stack& stack = pass.stack();
     const bool pooled = stack.pooling != Pooling::none;
-    pass.norm_rows(final_norm(pass), pass.hidden());
-    const Pass::Share mine = pass.share(pooled ? static_cast<std::uint32_t>(pass.self.size()) : pass.seq_len);
-    for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-        float* out = pass.out[i];
-        if (pooled)
-            pool(stack, pass.hidden(), pass.self[i], out);
-        else
-            std::memcpy(out, pass.hidden()[i], stack.d_model * sizeof(float));
-        for (std::uint32_t j = 0; j < stack.d_model; ++j)
-            out[j] = out[j] == out[j] ? out[j] : std::bit_cast<float>(0x7fc00000u);
-    }
+    pass.norm_rows("vectors", {}, final_norm(pass), pass.hidden());
+    const auto store = [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            float* out = pass.out[i];
+            if (pooled)
+                pool(stack, pass.hidden(), pass.self[i], out);
+            else
+                std::memcpy(out, pass.hidden()[i], stack.d_model * sizeof(float));
+            for (std::uint32_t j = 0; j < stack.d_model; ++j)
+                out[j] = out[j] == out[j] ? out[j] : std::bit_cast<float>(0x7fc00000u);
+        }
+    };
+    const std::uint32_t n = pooled ? static_cast<std::uint32_t>(pass.self.size()) : pass.seq_len;
+    pass.phase("vectors", {}, in_parts(n), store, Then::go_on);
 }
 
 }  // namespace
@@ -202,15 +236,9 @@ void store_vectors(const Pass& pass) noexcept {
 void run_pass(Pass& pass) noexcept {
     const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
     if (pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
-    const std::uint32_t d_model = pass.stack().d_model;
     embed(pass);
-    pass.sync();
-    pass.trace("embedding", pass.hidden(), pass.seq_len, d_model, pass.pos);
-    for (pass.layer = 0; pass.layer < pass.stack().n_layers; ++pass.layer) {
-        if (pass.cancelled()) return;
+    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer)
         run_block(pass, layers[pass.layer]);
-        pass.trace("block", pass.hidden(), pass.seq_len, d_model, pass.pos);
-    }
     pass.out.data ? store_vectors(pass) : head(pass);
 }
 

@@ -1,6 +1,7 @@
-// One forward pass as one member of the team sees it. Every member runs the same phases; each phase shares its work out
-// by member number and ends with sync() where the next needs all of it. Work is shared by rows, panels, heads and
-// chunks, never within a sum, so that the number of members changes no bit.
+// One forward pass as one member of the team sees it. Every member runs the same phases, one after another. Each shares
+// its work out; then all meet, the caller's flag may end the pass, and the tap is shown what the phase leaves. Work is
+// shared by rows, panels, heads and chunks, never within a sum, so that the number of members changes no bit. The phases
+// and their order: docs/architecture.md, whose table a test compares with the names given here.
 #pragma once
 #include "fovea/encode.h"
 #include "workspace.h"
@@ -38,6 +39,23 @@ struct Linear {
     bool canonical = false;
 };
 
+/// What a phase leaves, for the tap (see Trace): rows, the first of them being position `first`. Without rows: nothing.
+struct Output {
+    Rows rows = {};
+    std::uint32_t n_rows = 0, width = 0, first = 0;
+};
+
+/// n units of work, and how members share them: in equal parts, or in n_pieces that go to members as they come for
+/// them, so that a CPU that others use too holds nobody up.
+struct Units {
+    std::uint32_t n, n_pieces = 0;
+};
+[[nodiscard]] constexpr Units in_parts(std::uint32_t n) noexcept { return {n}; }
+[[nodiscard]] constexpr Units as_they_come(std::uint32_t n, std::uint32_t n_pieces) noexcept { return {n, n_pieces}; }
+
+/// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
+enum class Then : std::uint8_t { meet, go_on };
+
 struct NormWeights {
     Norm kind = Norm::none;
     VectorOffset weight = 0, bias = 0;
@@ -69,25 +87,31 @@ struct Pass : PassInput {
     WorkspaceState& workspace;
     std::uint32_t member, n_members;
     std::uint32_t layer = 0;
+    bool stopped = false;     // by the caller's flag, at the same phase for every member: phases that follow do nothing
+    std::uint32_t n_met = 0;  // phases that ended with a meeting
 
     Pass(const PassInput& input, WorkspaceState& w, std::uint32_t m, std::uint32_t n) noexcept
         : PassInput(input), workspace(w), member(m), n_members(n) {}
 
+    /// Units [begin, end) of a phase's work.
     struct Share {
         std::uint32_t begin, end;
     };
-    /// Share i of n_shares of n pieces of work; this member's.
-    [[nodiscard]] static Share share(std::uint32_t n, std::uint32_t i, std::uint32_t n_shares) noexcept {
-        return {static_cast<std::uint32_t>(std::uint64_t{n} * i / n_shares),
-                static_cast<std::uint32_t>(std::uint64_t{n} * (i + 1) / n_shares)};
+    /// Part i of n_parts of n units.
+    [[nodiscard]] static Share share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept;
+
+    /// A phase: calls work(Share) for this member's units, as often as it has pieces of them, in ascending order; then
+    /// ends as Then says, but with a meeting in any case where there is a tap for what it leaves.
+    template<class Work>
+    void phase(const char* name, const Output& output, const Units& units, const Work& work,
+               Then then = Then::meet) noexcept {
+        run_phase(name, output, units, {[](const void* w, Share mine) { (*static_cast<const Work*>(w))(mine); }, &work},
+                  then);
     }
-    [[nodiscard]] Share share(std::uint32_t n) const noexcept { return share(n, member, n_members); }
-    /// The piece of work that is this member's next after n_done, where they are taken as members come: see claim_work.
-    [[nodiscard]] std::uint32_t take(std::uint32_t n_done) const noexcept {
-        return n_members > 1 ? claim_work(*workspace.team) : n_done;
-    }
-    void sync() const noexcept {
-        if (n_members > 1) barrier(*workspace.team);
+
+    /// All rows of the pass, as what a phase leaves.
+    [[nodiscard]] Output all(const Rows& rows, std::uint32_t width) const noexcept {
+        return {rows, seq_len, width, pos};
     }
 
     [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }
@@ -119,32 +143,44 @@ struct Pass : PassInput {
               void* packed) const noexcept;
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
-    /// each member makes its own, so nothing waits; for more they share the work and meet. Valid until the next call.
+    /// each member makes its own, so nothing waits; for more it is a phase. Valid until the next call.
     [[nodiscard]] const void* operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
-                                      const NormWeights& weights = {}) const noexcept;
+                                      const NormWeights& weights = {}) noexcept;
 
-    /// All products of one operand of n_rows rows, their panels shared out as if they were one matrix; of many rows piece
-    /// by piece, as members come.
+    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix.
     /// Their types differ by no more than their operands allow, see layers.cpp.
-    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows) const noexcept;
+    void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
+                  std::uint32_t n_rows, Then then = Then::meet) noexcept;
+
+    /// A phase: rows = norm(rows). None where there is no norm.
+    void norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows) noexcept;
+
+    /// How a part of a block ends: the residual stream x becomes x + the product or, where a norm follows, its norm.
+    void add_to_stream(const char* name, const Linear& product, const void* operand,
+                       const NormWeights& then_norm) noexcept;
+
+    /// Shows the tap, if there is one, what the phases before have left. All have met.
+    void show(const char* name, const Output& output) noexcept;
+
+private:
+    struct WorkCall {
+        void (*call)(const void* work, Share mine);
+        const void* work;
+        void operator()(Share mine) const noexcept { call(work, mine); }
+    };
+    void run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
+                   Then then) noexcept;
+    [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }
+    /// All wait for all; then the flag is obeyed, or the tap is shown the output.
+    void meet(const char* name, const Output& output) noexcept;
     void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                   Share pairs) const noexcept;
-
-    /// rows = norm(rows), shared out; meets after. Nothing where there is no norm.
-    void norm_rows(const NormWeights& weights, const Rows& rows) const noexcept;
-
-    /// Whether the caller wants no more, the same for every member. Where there is a flag: meets before and after.
-    [[nodiscard]] bool cancelled() const noexcept;
-
-    /// Shows the tap, if there is one, n_rows finished rows from position `first` on. Meets before and after.
-    void trace(const char* operation, const Rows& rows, std::uint32_t n_rows, std::uint32_t width,
-               std::uint32_t first) const noexcept;
 };
 
-void embed(const Pass& pass) noexcept;  // position.cpp
+void embed(Pass& pass) noexcept;  // position.cpp
 /// A head's rotation at the position of one row of the pass, in place.
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
-void run_block(const Pass& pass, const Layer& layer) noexcept;                                    // block.cpp
+void run_block(Pass& pass, const Layer& layer) noexcept;                                          // block.cpp
 void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
 
 /// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.

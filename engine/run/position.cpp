@@ -42,16 +42,12 @@ void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row,
 
 }  // namespace
 
-void embed(const Pass& pass) noexcept {
+void embed(Pass& pass) noexcept {
     const WorkspaceState& w = pass.workspace;
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
-    const Pass::Share rows = pass.share(pass.seq_len);
-    const Sequence* sequence = pass.self.data();
-    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
-        while (row >= sequence->row + sequence->n_rows) ++sequence;
-        const std::uint32_t pos = sequence->pos + row - sequence->row;
+    const auto make_row = [&](std::uint32_t row, std::uint32_t pos) {
         float* x = pass.hidden()[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
@@ -70,7 +66,14 @@ void embed(const Pass& pass) noexcept {
             w.kernels->floats.rope_table(pos, w.vector(t.rope_frequencies[i]), b.rotary_dim / 2, b.rope_scale, cosines,
                                          cosines + w.map.rotation_stride);
         }
-    }
+    };
+    pass.phase("embedding", pass.all(pass.hidden(), stack.d_model), in_parts(pass.seq_len), [&](Pass::Share rows) {
+        const Sequence* sequence = pass.self.data();
+        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+            while (row >= sequence->row + sequence->n_rows) ++sequence;
+            make_row(row, sequence->pos + row - sequence->row);
+        }
+    });
 }
 
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {

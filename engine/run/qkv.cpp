@@ -76,7 +76,7 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
 /// Without biases between them the three maps are side by side in the file too: one product then, with longer streams
 /// and no short ends.
 void project(const Attention& a, const Input (&inputs)[3]) noexcept {
-    const Pass& pass = a.pass;
+    Pass& pass = a.pass;
     const AttentionTensors& t = a.tensors;
     const Rows out = pass.projected();
     const auto part = [&](const Matrix& matrix, VectorOffset bias, std::uint64_t at) {
@@ -91,42 +91,49 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         const Type type = parts[first].matrix.type;
         while (end < 3 && same_operand(inputs[end], in) && is_quantized(parts[end].matrix.type) == is_quantized(type))
             ++end;
-        if (first) pass.sync();  // the last operand's place is used again
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
         if (first == 0 && end == 3 && one_matrix) {
             Matrix all = t.query;
             all.n_rows += t.key.n_rows + t.value.n_rows;
             const Linear linear = part(all, 0, 0);
-            pass.multiply({&linear, 1}, operand, in.n_rows);
+            pass.multiply("projections", {}, {&linear, 1}, operand, in.n_rows);
         } else {
-            pass.multiply(std::span(parts).subspan(first, end - first), operand, in.n_rows);
+            pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
         }
     }
 }
 
 void rotate_and_cache(const Attention& a) noexcept {
     const Block& b = a.block;
-    const Pass& pass = a.pass;
+    Pass& pass = a.pass;
     const bool positions = a.reads == Reads::self && (b.query_key_norm != Norm::none || b.position == Position::rope);
     float* zeros = pass.scratch();
     if (b.zero_attn) std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
     std::uint32_t n_pieces = 0;
     for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
-    const Pass::Share mine = pass.share(n_pieces);
-    std::uint32_t first = 0;
-    for (const Sequence& s : a.sequences) {
-        const Writes writes(a, s);
-        const std::uint32_t end = first + writes.n_pieces;
-        for (std::uint32_t i = mine.begin > first ? mine.begin : first; i < end && i < mine.end; ++i)
-            write_piece(a, s, writes, i - first, positions, zeros);
-        first = end;
-    }
-    if (!positions) return;
-    const Pass::Share heads = pass.share(pass.seq_len * b.n_heads);
-    for (std::uint32_t i = heads.begin; i < heads.end; ++i) {
-        const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
-        norm_and_rotate(a, false, row, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
-    }
+    const auto write_panels = [&](Pass::Share mine) {
+        std::uint32_t first = 0;
+        for (const Sequence& s : a.sequences) {
+            const Writes writes(a, s);
+            const std::uint32_t end = first + writes.n_pieces;
+            for (std::uint32_t i = mine.begin > first ? mine.begin : first; i < end && i < mine.end; ++i)
+                write_piece(a, s, writes, i - first, positions, zeros);
+            first = end;
+        }
+    };
+    const auto rotate_queries = [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
+            norm_and_rotate(a, false, row, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
+        }
+    };
+    Output projected;
+    if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
+        projected =
+            pass.all(pass.projected(), static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim);
+    pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
+               positions ? Then::go_on : Then::meet);
+    if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);
 }
 
 }  // namespace fovea

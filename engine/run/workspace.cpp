@@ -35,13 +35,13 @@ std::uint32_t default_threads() noexcept {
 }
 
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
-    workspace.cancelled = false;
+    workspace.cancelled[0] = workspace.cancelled[1] = false;
     Work w{workspace, input, workspace.limits.n_threads == 1 || macs < kSerialMacs};
     if (w.serial)
         work(&w, 0);
     else
         run_team(*workspace.team, work, &w);
-    return workspace.cancelled ? Status{Code::cancelled, "", 0, 0} : Status{};
+    return workspace.cancelled[0] || workspace.cancelled[1] ? Status{Code::cancelled, "", 0, 0} : Status{};
 }
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,

@@ -35,7 +35,7 @@ struct WorkspaceState {
     Trace trace;
     AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
-    bool cancelled = false;                     // what member 0 saw of it
+    bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     StackTensors stacks[2];                     // by StackIndex
 
     [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }

@@ -37,6 +37,7 @@ enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
 enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2 };
 enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4 };
 enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4 };
+inline constexpr int kActivationCount = 5;
 enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3 };
 
 /// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.

@@ -95,7 +95,7 @@ struct AttendInput {
 ///        without projections: n_heads of value_head_dim, as out_strides say. float32, NaN only as 0x7fc00000
 ///
 /// Takes memory for keys and values and for no scores. Allocates nothing. Errors, `out` unchanged: unsupported (not a
-/// lone attention), bad_shape.
+/// lone attention), bad_shape; `out` of no use: cancelled.
 /// Source: Vaswani et al. 2017, eq. 1 and section 3.2.2; computed as Milakov and Gimelshein 2018, Dao et al. 2022.
 [[nodiscard]] Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status attend(Session& session, const AttendInput& input, std::span<float> out) noexcept;

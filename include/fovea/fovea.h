@@ -50,17 +50,14 @@ uint32_t fovea_numerics_version(void);
 
 // ---- status --------------------------------------------------------------------------------------------------------
 
-/// What went wrong: the numbers of fovea::Code (fovea/status.h), which says when. Others may be added.
-// clang-format off
+/// What went wrong: FOVEA_OK is 0, then FOVEA_TRUNCATED, FOVEA_BAD_MAGIC and so on, listed with their meaning in
+/// codes.inc, with the numbers of fovea::Code. Others may be added.
 enum {
-    FOVEA_OK, FOVEA_TRUNCATED, FOVEA_BAD_MAGIC, FOVEA_VERSION_UNSUPPORTED, FOVEA_MISALIGNED, FOVEA_CHECKSUM_MISMATCH,
-    FOVEA_SECTION_MISSING, FOVEA_SECTION_INVALID, FOVEA_CONFIG_INVALID, FOVEA_TENSOR_MISSING, FOVEA_TENSOR_INVALID,
-    FOVEA_UNSUPPORTED, FOVEA_BAD_LIMITS, FOVEA_ARENA_TOO_SMALL, FOVEA_BAD_SHAPE, FOVEA_TOKEN_OUT_OF_RANGE,
-    FOVEA_CONTEXT_FULL, FOVEA_BUFFER_TOO_SMALL, FOVEA_BAD_ARGUMENT, FOVEA_ISA_UNAVAILABLE, FOVEA_IO_ERROR,
-    FOVEA_THREADS_UNAVAILABLE, FOVEA_SESSION_MISMATCH, FOVEA_CANCELLED,
-    FOVEA_POOL_FULL
+#define FOVEA_CODE(name, NAME, words) FOVEA_##NAME,
+#include "fovea/codes.inc"
+#undef FOVEA_CODE
+    FOVEA_N_CODES  ///< how many this header knows
 };
-// clang-format on
 
 /// What a call came to: code is FOVEA_OK or another. wanted and had are in the unit that `what` names.
 typedef struct {
@@ -262,7 +259,7 @@ typedef struct {
     const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
     uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
-    uint32_t cancellable;     ///< not 0: fovea_cancel works; costs the threads two meetings per layer [no]
+    uint32_t cancellable;     ///< not 0: fovea_cancel works [no]
     uint32_t reserved;        ///< 0
     fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
     void* run_context;        ///< given to `run`; must outlive the session or workspace

@@ -27,8 +27,8 @@ typedef struct fovea_workspace fovea_workspace;
 fovea_status fovea_make_workspace(const struct fovea_model* model, const fovea_limits* limits, void* arena,
                                   size_t arena_bytes, fovea_workspace** workspace);
 
-/// Ends the call that another thread has under way, and those to come, with FOVEA_CANCELLED before their next layer; 0:
-/// no longer. Caches are as before the call. May be called by any thread.
+/// Ends the call that another thread has under way, and those to come, with FOVEA_CANCELLED, within a layer's time; 0: no
+/// longer. Caches are as before the call. May be called by any thread.
 /// Errors: FOVEA_BAD_ARGUMENT where limits.cancellable was 0.
 fovea_status fovea_cancel(fovea_workspace* workspace, int cancelled);
 

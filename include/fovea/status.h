@@ -9,32 +9,11 @@
 
 namespace fovea FOVEA_API {
 
+/// Why a call failed: ok, truncated, bad_magic and so on, listed with their meaning in codes.inc. Others may be added.
 enum class Code : std::uint8_t {
-    ok,
-    truncated,            ///< the bytes end before what they announce
-    bad_magic,            ///< not a Fovea file
-    version_unsupported,  ///< written by a newer major version
-    misaligned,           ///< the caller's bytes, or an offset, are not aligned as required
-    checksum_mismatch,    ///< a section's CRC-32C differs
-    section_missing,      ///< a section this operation needs is not in the file
-    section_invalid,      ///< a section's contents contradict themselves
-    config_invalid,       ///< a configuration value is outside its range
-    tensor_missing,       ///< a tensor the configuration calls for is not in the directory
-    tensor_invalid,       ///< a tensor's shape, type or place differs from what the configuration calls for
-    unsupported,          ///< well formed, but this build does not compute it
-    bad_limits,           ///< Limits outside what the model allows
-    arena_too_small,      ///< fewer bytes than the plan says
-    bad_shape,            ///< a span's length is not what the call calls for
-    token_out_of_range,   ///< an id at or above vocab_size
-    context_full,         ///< more positions than the session has room for
-    buffer_too_small,     ///< an output span is too short; nothing was written past it
-    bad_argument,         ///< a parameter outside its documented range
-    isa_unavailable,      ///< the named instruction set is not built in, or this CPU lacks it
-    io_error,             ///< the operating system refused; `had` is its error number
-    threads_unavailable,  ///< the operating system did not give the threads
-    session_mismatch,     ///< no saved session, or one of another model, cache type or numerics version
-    cancelled,            ///< the caller's flag was set
-    pool_full,            ///< a pool of caches has no page, or no sequence, left
+#define FOVEA_CODE(name, NAME, words) name,
+#include "fovea/codes.inc"
+#undef FOVEA_CODE
 };
 
 /// The result of a call. Trivially copyable; `what` points at a string literal.

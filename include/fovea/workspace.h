@@ -98,9 +98,10 @@ struct Step {
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
 
-/// From here on forward and encode look at `*flag` before every layer and, where it is true, end there with
-/// `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. The caller owns the flag, and may
-/// set it from any thread. nullptr: no longer. Costs the team two meetings per layer.
+/// From here on forward, encode and attend look at `*flag` after every phase of a pass (a product, an attention) and, where
+/// it is true, end there with `cancelled`: caches are as before the call, and usable; outputs hold nothing of use. A flag
+/// that is set during the last phase may come too late. The caller owns the flag, and may set it from any thread. nullptr:
+/// no longer.
 void set_cancel(Workspace& workspace, const std::atomic<bool>* flag) noexcept;
 
 /// The instruction sets that are built in and that this CPU has, best first; the last is always "scalar".

@@ -1,21 +1,18 @@
-// The verbs of the command line, one file each. Every function adds its verb with its options and help; what the verb
-// does runs once the whole command line is read. A verb fails by throwing Refusal (or std::exception, exit status 1).
+// The verbs of the command line, one file each, and the one list of them. Every function adds its verb with its options
+// and help; what the verb does runs once the whole command line is read. A verb fails by throwing Refusal (or
+// std::exception, exit status 1). A new verb is a file in this folder and its name below. docs/fovea.1 describes it, which
+// a test checks.
 #pragma once
 #include <CLI/CLI.hpp>
 
 namespace fovea {
 
-void add_run(CLI::App& app);
-void add_convert(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_logits(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_bench(CLI::App& app);
-void add_certify(CLI::App& app);
-void add_eval(CLI::App& app);
-void add_embed(CLI::App& app);
-void add_attend(CLI::App& app);
-void add_encode(CLI::App& app);
+using AddVerb = void(CLI::App& app);
+AddVerb add_run, add_convert, add_inspect, add_plan, add_logits, add_attend, add_encode, add_tokenize, add_bench,
+    add_certify, add_eval, add_embed;
+
+/// Every verb, in the order that `fovea --help` lists them.
+inline constexpr AddVerb* kVerbs[] = {add_run,    add_convert,  add_inspect, add_plan,    add_logits, add_attend,
+                                      add_encode, add_tokenize, add_bench,   add_certify, add_eval,   add_embed};
 
 }  // namespace fovea

@@ -79,7 +79,7 @@ void finish_as(const Matmul& m, const Totals& t) {
         };
         for (std::uint32_t r = 0; r < t.n_rows; ++r) {
             float* out = m.row(t.row + r) + col;
-            F32x16 x = activate<kActivation>(y(r, 0));
+            F32x16 x = activate(kActivation, y(r, 0));
             if (gated) x = x * y(r, 1);
             if (add) x = (width == kLanes ? load(out) : load_part(out, width)) + x;
             if (m.canonical) x = canonical(x);
@@ -88,14 +88,11 @@ void finish_as(const Matmul& m, const Totals& t) {
     }
 }
 
+template<int kNumber = 0>
 inline void finish(const Matmul& m, const Totals& t) {
-    switch (m.activation) {
-        case Activation::none: return finish_as<Activation::none>(m, t);
-        case Activation::relu: return finish_as<Activation::relu>(m, t);
-        case Activation::gelu: return finish_as<Activation::gelu>(m, t);
-        case Activation::gelu_tanh: return finish_as<Activation::gelu_tanh>(m, t);
-        case Activation::silu: return finish_as<Activation::silu>(m, t);
-    }
+    if constexpr (kNumber + 1 < kActivationCount)
+        if (m.activation != static_cast<Activation>(kNumber)) return finish<kNumber + 1>(m, t);
+    finish_as<static_cast<Activation>(kNumber)>(m, t);
 }
 
 /// Points kPanels streams at a unit of the panels from `panel` on. Past the last panel that one is repeated: its

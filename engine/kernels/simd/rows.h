@@ -169,19 +169,7 @@ void attend_merge(const AttendMerge& a) noexcept {
 
 template<Unary kUnary>
 [[gnu::flatten]] void unary(const float* x, std::size_t n, float* y) noexcept {
-    map(x, n, y, [](F32x16 v) {
-        switch (kUnary) {
-            case Unary::exp: return exp(v);
-            case Unary::tanh: return tanh(v);
-            case Unary::erf: return erf(v);
-            case Unary::sin: return sin(v);
-            case Unary::cos: return cos(v);
-            case Unary::gelu: return gelu(v);
-            case Unary::gelu_tanh: return gelu_tanh(v);
-            case Unary::silu: return silu(v);
-        }
-        return v;
-    });
+    map(x, n, y, [](F32x16 v) { return apply(kUnary, v); });
 }
 
 [[gnu::flatten]] void softcap_row(float* x, std::size_t n, float cap) noexcept {

@@ -10,6 +10,17 @@
 namespace fovea {
 namespace {
 
+template<int kNumber = 0>
+constexpr void fill_unary(UnaryTable& table) {
+    table.functions[kNumber] = unary<static_cast<Unary>(kNumber)>;
+    if constexpr (kNumber + 1 < kUnaryCount) fill_unary<kNumber + 1>(table);
+}
+constexpr UnaryTable unary_table() {
+    UnaryTable table{};
+    fill_unary(table);
+    return table;
+}
+
 constexpr FloatKernels make_floats() {
     return {.types = {{matmul<float>, attend<float>, attend_weights<float>},
                       {matmul<Half>, attend<Half>, attend_weights<Half>},
@@ -24,8 +35,7 @@ constexpr FloatKernels make_floats() {
             .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
-            .unary = {unary<Unary::exp>, unary<Unary::tanh>, unary<Unary::erf>, unary<Unary::sin>, unary<Unary::cos>,
-                      unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>},
+            .unary = unary_table(),
             .softcap = softcap_row};
 }
 

@@ -8,9 +8,11 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/checksum.h"
+#include "fovea/fovea.h"
 
 namespace {
 
@@ -37,11 +39,30 @@ TEST_CASE("status: what was wanted and what was had") {
 
 TEST_CASE("status: every code has a name of its own, and numbers that are no code have one too") {
     std::set<std::string> names;
-    constexpr int kCodes = static_cast<int>(Code::pool_full) + 1;
+    constexpr int kCodes = FOVEA_N_CODES;
     for (int code = 0; code < kCodes; ++code) names.insert(name(static_cast<Code>(code)));
     CHECK(names.size() == kCodes);
     CHECK(names.count(name(static_cast<Code>(kCodes))) == 0);
     CHECK(names.count(name(static_cast<Code>(255))) == 0);
+}
+
+TEST_CASE("status: both interfaces have the same codes, whose numbers stay") {
+    constexpr std::pair<Code, int> kCodes[] = {
+#define FOVEA_CODE(name, NAME, words) {Code::name, FOVEA_##NAME},
+#include "fovea/codes.inc"
+#undef FOVEA_CODE
+    };
+    int number = 0;
+    for (const auto& [code, c] : kCodes) {
+        CHECK(c == number);
+        CHECK(static_cast<int>(code) == number++);
+    }
+    CHECK(number == FOVEA_N_CODES);
+    // What programs were compiled with: one in the middle that moved would have moved the last.
+    CHECK(FOVEA_TRUNCATED == 1);
+    CHECK(FOVEA_UNSUPPORTED == 11);
+    CHECK(FOVEA_IO_ERROR == 20);
+    CHECK(FOVEA_POOL_FULL == 24);
 }
 
 TEST_CASE("status: a line is cut off where it does not fit, and nothing is written past it") {

@@ -198,7 +198,7 @@ TEST_CASE("a session of another model, cache or version, or one too long, is ref
     CHECK(copy_session(e.session, e.session).code == Code::unsupported);
 }
 
-TEST_CASE("a cancelled call leaves the session as it was, at whatever layer the flag is seen") {
+TEST_CASE("a cancelled call leaves the session as it was, at whatever phase the flag is seen") {
     const SmallModel small(llama_config(3, 256, 4, 2, 64, 512, 100), Type::f32);
     const auto tokens = some_tokens(70, 71);
     const std::span<const Token> all(tokens);
@@ -229,6 +229,26 @@ TEST_CASE("a cancelled call leaves the session as it was, at whatever layer the 
             CHECK(forward(s.session, all.last(48), {}).code == Code::cancelled);
             CHECK(s.session.kv_len() == 21);
         }
+        // Or after a phase of the second layer: then the pass ends with the next, which is no longer shown.
+        struct Within {
+            std::atomic<bool>& flag;
+            std::string after, last;  // the phase after which it is set, and the last that was shown
+        };
+        for (const char* after : {"projected", "attended", "attention", "inner"}) {
+            CAPTURE(after);
+            Within within{flag, after, ""};
+            flag = false;
+            set_trace(s.session, {[](void* context, std::uint32_t, std::uint32_t layer, const char* operation,
+                                     std::span<const float>) {
+                                      auto& w = *static_cast<Within*>(context);
+                                      w.last = operation;
+                                      if (layer == 1 && operation == w.after) w.flag = true;
+                                  },
+                                  &within});
+            CHECK(forward(s.session, all.last(48), {}).code == Code::cancelled);
+            CHECK(s.session.kv_len() == 21);
+            CHECK(within.last == after);
+        }
         set_trace(s.session, {});
         flag = false;
         CHECK(same_bits(continued(s.session, all.subspan(21, 3)), want));
@@ -246,4 +266,19 @@ TEST_CASE("a cancelled call leaves the session as it was, at whatever layer the 
     EncodeInput input;
     input.source = {.ids = ids, .types = types, .lengths = lengths};
     CHECK(encode(e.session, input, out).code == Code::cancelled);
+
+    Block heads;
+    heads.n_heads = heads.n_kv_heads = 2, heads.head_dim = heads.value_head_dim = 4;
+    Model lone;
+    REQUIRE(attention_model(heads, lone).ok());
+    SmallSession attending(lone, {.max_batch = 3, .max_sequences = 1, .max_key_rows = 5});
+    const std::vector<float> x(5 * 8, 1.0f);
+    AttendInput in;
+    in.query = in.key = in.value = {x, {.row = 8, .head = 4}};
+    in.n_queries = 3, in.n_keys = 5, in.out_strides = {.row = 8, .head = 4};
+    std::vector<float> attended(3 * 8);
+    set_cancel(attending.session, &set);
+    CHECK(attend(attending.session, in, attended).code == Code::cancelled);
+    set_cancel(attending.session, nullptr);
+    CHECK(attend(attending.session, in, attended).ok());
 }

@@ -1,0 +1,132 @@
+// exp, tanh, erf, sine, cosine and the activations, once for every type of value: a float (scalar_math.h) or sixteen lanes
+// (simd/math.h), whose file includes this one behind the operations that it names:
+//
+//     V   + − · /, > <, fma, select, magnitude, with_sign_of(y, x), polynomial, constant(V, float), bits(V)
+//     U   + & ^, shift_left<n>, nonzero, constant(U, number), floats(U)
+//
+// Each of them is one float32 operation, rounded once, so that both types give the same bits. A change of their order
+// changes results: raise kNumericsVersion. docs/numerics.md states each function's error.
+#pragma once
+#include "constants.h"
+#include "kernels.h"
+
+#ifndef FOVEA_LANES  // a float's functions are called
+#define FOVEA_LANES inline
+#endif
+
+namespace fovea {
+namespace {
+
+/// x = n·ln 2 + r, e^x = 2^n·e^r (Cody and Waite 1980). Where x is known to be at most 0 (or NaN), fewer steps come to
+/// the same bits.
+template<bool kAtMost0 = false, class V>
+FOVEA_LANES V exp(V x) {
+    const V round = constant(x, kAtMost0 ? kExpRound + 1.0f : kExpRound);
+    const V c = kAtMost0 ? x : select(x > constant(x, kExpMax), constant(x, kExpMax), x);
+    const V t = fma(c, constant(x, kLog2E), round);
+    const V n = t - round;
+    const V r = fma(n, constant(x, -kLn2Low), fma(n, constant(x, -kLn2High), c));
+    // First times 2^(n − 1), so that 2^128 is never needed.
+    const V y = polynomial(r, kExp) * floats(shift_left<23>(bits(t)));
+    return select(x < constant(x, kExpMin), constant(x, 0.0f), kAtMost0 ? y : y * constant(x, 2.0f));
+}
+
+template<class V>
+FOVEA_LANES V tanh(V x) {
+    const V a = magnitude(x), z = a * a, one = constant(x, 1.0f);
+    const V small = fma(a * z, polynomial(z, kTanh), a);
+    const V large = one - constant(x, 2.0f) / (exp(a + a) + one);
+    return with_sign_of(select(a < constant(x, kTanhSmall), small, large), x);
+}
+
+/// Small: a series in x²; large: 1 − e^q with q near log(erfc(a)).
+template<class V>
+FOVEA_LANES V erf(V x) {
+    const V a = magnitude(x), most = constant(x, kErfMax);
+    const V small = fma(a, polynomial(a * a, kErf), a);
+    const V large = constant(x, 1.0f) - exp(polynomial(select(a > most, most, a), kErfc));
+    return with_sign_of(select(a < constant(x, kErfSmall), small, large), x);
+}
+
+/// sin(x + quarter_turns·π/2); quarter_turns is 0 or 1: x = n·π/2 + r, and n mod 4 says which of ±sin(r), ±cos(r).
+template<class V>
+FOVEA_LANES V sine(V x, std::uint32_t quarter_turns) {
+    const V round = constant(x, kRound);
+    const V t = fma(x, constant(x, kTwoOverPi), round);
+    const V n = t - round;
+    V r = x;
+    for (const float part : kHalfPi) r = fma(n, constant(x, -part), r);
+    const V z = r * r;
+    const V s = fma(r * z, polynomial(z, kSin), r);
+    const V c = fma(z * z, polynomial(z, kCos), fma(z, constant(x, -0.5f), constant(x, 1.0f)));
+    const auto t_bits = bits(t);
+    const auto q = t_bits + constant(t_bits, quarter_turns);
+    const V y = select(nonzero(q & constant(q, 1u)), c, s);
+    const V turned = floats(bits(y) ^ shift_left<30>(q & constant(q, 2u)));
+    return select(magnitude(x) > constant(x, kSinMax), floats(constant(q, kNan)), turned);
+}
+template<class V>
+FOVEA_LANES V sin(V x) {
+    return sine(x, 0);
+}
+template<class V>
+FOVEA_LANES V cos(V x) {
+    return sine(x, 1);
+}
+
+// ---- activations ---------------------------------------------------------------------------------------------------
+
+template<class V>
+FOVEA_LANES V relu(V x) {
+    return select(constant(x, 0.0f) > x, constant(x, 0.0f), x);
+}
+
+/// Hendrycks and Gimpel 2016; the second is the same paper's approximation.
+template<class V>
+FOVEA_LANES V gelu(V x) {
+    return (constant(x, 0.5f) * x) * (constant(x, 1.0f) + erf(x * constant(x, kSqrtHalf)));
+}
+template<class V>
+FOVEA_LANES V gelu_tanh(V x) {
+    const V inner = x * fma(x * x, constant(x, kGeluCubic), constant(x, kGeluLinear));
+    return (constant(x, 0.5f) * x) * (constant(x, 1.0f) + tanh(inner));
+}
+
+/// Elfwing et al. 2018.
+template<class V>
+FOVEA_LANES V silu(V x) {
+    return x / (constant(x, 1.0f) + exp(-x));
+}
+
+template<class V>
+FOVEA_LANES V softcap(V x, V cap) {
+    return cap * tanh(x / cap);
+}
+
+template<class V>
+FOVEA_LANES V activate(Activation activation, V x) {
+    switch (activation) {
+        case Activation::none: return x;
+        case Activation::relu: return relu(x);
+        case Activation::gelu: return gelu(x);
+        case Activation::gelu_tanh: return gelu_tanh(x);
+        case Activation::silu: return silu(x);
+    }
+    return x;
+}
+
+/// The function of a place in FloatKernels::unary.
+template<class V>
+FOVEA_LANES V apply(Unary function, V x) {
+    switch (function) {
+        case Unary::exp: return exp(x);
+        case Unary::tanh: return tanh(x);
+        case Unary::erf: return erf(x);
+        case Unary::sin: return sin(x);
+        case Unary::cos: return cos(x);
+    }
+    return activate(activation_of(function), x);
+}
+
+}  // namespace
+}  // namespace fovea

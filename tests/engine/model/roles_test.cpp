@@ -1,0 +1,75 @@
+// The list of tensor roles: its numbers and names, and the tensors that a configuration calls for.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/format.h"
+
+namespace {
+
+using namespace fovea;
+
+TEST_CASE("roles: numbers in files keep their names") {
+    constexpr std::pair<std::uint16_t, const char*> kKnown[] = {
+        {1, "token_embedding"},         {9, "output_bias"}, {10, "rope_frequencies"},  {11, "relative_bias"},
+        {32, "attention_norm"},         {36, "query"},      {42, "query_norm"},        {46, "attention_output"},
+        {49, "appended_value"},         {64, "cross_norm"}, {75, "cross_output_bias"}, {96, "feed_forward_norm"},
+        {98, "feed_forward_post_norm"}, {100, "up"},        {103, "down_bias"}};
+    for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
+    for (const std::uint16_t none : {0, 12, 31, 50, 63, 76, 95, 104, 65535})
+        CHECK(std::string(role_name(none)) == "unknown");
+}
+
+/// What a stack calls for, as "layer role n_rows n_cols".
+std::vector<std::string> called_for(const Stack& stack) {
+    std::vector<std::string> list;
+    std::uint64_t last = 0;
+    for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) {
+        const std::uint64_t order = std::uint64_t{spec.layer} << 16 | static_cast<std::uint64_t>(spec.role);
+        CHECK(order > last);  // the directory's order
+        last = order;
+        list.push_back(std::to_string(spec.layer) + " " + role_name(static_cast<std::uint16_t>(spec.role)) + " " +
+                       std::to_string(spec.n_rows) + " " + std::to_string(spec.n_cols));
+    });
+    return list;
+}
+
+TEST_CASE("roles: a configuration calls for its tensors, in the directory's order") {
+    Stack stack;
+    stack.n_layers = 2, stack.n_blocks = 1, stack.d_model = 8, stack.vocab_size = 20;
+    stack.final_norm = Norm::rms;
+    stack.has_output_head = stack.tied_output = true;
+    Block& b = stack.blocks[0];
+    b.n_heads = 2, b.n_kv_heads = 1, b.head_dim = 4, b.value_head_dim = 6, b.d_ff = 24;
+    b.position = Position::rope, b.rotary_dim = 4;
+    b.norm = Norm::rms, b.has_output_map = b.gated = true;
+    CHECK(called_for(stack) ==
+          std::vector<std::string>{"0 token_embedding 20 8", "0 final_norm 1 8", "0 rope_frequencies 1 2",
+                                   "0 attention_norm 1 8", "0 query 8 8", "0 key 4 8", "0 value 6 8",
+                                   "0 attention_output 8 12", "0 feed_forward_norm 1 8", "0 up 64 8", "0 down 8 24",
+                                   "1 attention_norm 1 8", "1 query 8 8", "1 key 4 8", "1 value 6 8",
+                                   "1 attention_output 8 12", "1 feed_forward_norm 1 8", "1 up 64 8", "1 down 8 24"});
+}
+
+TEST_CASE("roles: every part that a block may have, in the directory's order") {
+    Stack stack;
+    stack.n_layers = stack.n_blocks = 1, stack.d_model = 8, stack.vocab_size = 20, stack.max_positions = 5;
+    stack.n_token_types = 2, stack.position = Position::learned;
+    stack.embedding_norm = stack.final_norm = Norm::layer;
+    stack.embedding_norm_bias = stack.final_norm_bias = stack.has_output_head = stack.output_bias = true;
+    Block& b = stack.blocks[0];
+    b.n_heads = b.n_kv_heads = 2, b.head_dim = b.value_head_dim = 4, b.d_ff = 24;
+    b.position = Position::relative, b.relative_buckets = 3;
+    b.norm = b.query_key_norm = Norm::layer, b.norm_place = NormPlace::both;
+    b.norm_bias = b.cross_attention = b.has_output_map = b.bias_kv = true;
+    b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
+    CHECK(called_for(stack).size() == 9 + 1 + 18 + 12 + 8);  // all roles but rope_frequencies
+    b.n_heads = 0;
+    CHECK(called_for(stack).size() == 9 + 1 + 8);
+    b.d_ff = 0;
+    CHECK(called_for(stack).size() == 9 + 1);
+}
+
+}  // namespace
