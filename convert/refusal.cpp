@@ -21,7 +21,6 @@ std::string system_error(int error) {
 }
 
 std::string status_words(const Status& status) {
-    char line[256];
     const int error = static_cast<int>(status.had);
     switch (status.code) {
         case Code::io_error:
@@ -29,11 +28,13 @@ std::string status_words(const Status& status) {
             if (error == EISDIR) return "expected a file, got a folder";
             return std::string("cannot be read: ") + (error == EINVAL || !error ? status.what : system_error(error));
         case Code::bad_magic: return "expected a Fovea file, got another kind";
-        case Code::checksum_mismatch:
+        case Code::checksum_mismatch: {
+            char line[256];
             std::snprintf(line, sizeof line, "%s: expected crc %08llx, got %08llx", status.what,
                           static_cast<unsigned long long>(status.wanted), static_cast<unsigned long long>(status.had));
             return line;
-        default: return std::string(describe(status, line));
+        }
+        default: return StatusLine(status).c_str();
     }
 }
 

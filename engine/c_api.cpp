@@ -149,7 +149,9 @@ fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len) {
 
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler) {
     if (!session) return no_session();
-    return to_c(read_sampler(sampler, session->sampler));
+    SamplerOptions options;
+    if (Status s = read_sampler(sampler, options); !s.ok()) return to_c(s);
+    return to_c(make_sampler(options, session->sampler));
 }
 
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token) {

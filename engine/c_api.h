@@ -77,7 +77,11 @@ void start_workspace(fovea_workspace& place, const Workspace& made, const Reques
 
 [[nodiscard]] inline fovea_cache to_c(const Cache& cache) noexcept { return std::bit_cast<fovea_cache>(cache); }
 
-[[nodiscard]] Status read_sampler(const fovea_sampler* given, Sampler& sampler) noexcept;
+[[nodiscard]] inline Cache from_c(const fovea_cache* cache) noexcept {
+    return cache ? std::bit_cast<Cache>(*cache) : Cache{};
+}
+
+[[nodiscard]] Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcept;
 
 /// Opens a file and its tokenizer.
 [[nodiscard]] Status open(const void* file, std::size_t file_bytes, bool verify, Model& model,

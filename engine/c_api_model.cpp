@@ -14,17 +14,17 @@ Status open(const void* file, std::size_t file_bytes, bool verify, Model& model,
     return model.tokenizer_bytes().empty() ? Status{} : open_tokenizer(model.tokenizer_bytes(), tokenizer);
 }
 
-Status read_sampler(const fovea_sampler* given, Sampler& sampler) noexcept {
+Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcept {
     fovea_sampler known;
     if (Status s = read_struct(given, known); !s.ok()) return s;
     const auto or_one = [](float x) { return x == 0.0f ? 1.0f : x; };
-    return make_sampler({.temperature = known.temperature,
-                         .top_k = known.top_k,
-                         .top_p = or_one(known.top_p),
-                         .min_p = known.min_p,
-                         .repeat_penalty = or_one(known.repeat_penalty),
-                         .seed = known.seed},
-                        sampler);
+    options = {.temperature = known.temperature,
+               .top_k = known.top_k,
+               .top_p = or_one(known.top_p),
+               .min_p = known.min_p,
+               .repeat_penalty = or_one(known.repeat_penalty),
+               .seed = known.seed};
+    return {};
 }
 
 }  // namespace fovea
@@ -217,8 +217,10 @@ uint32_t fovea_token_flags(const fovea_model* model, uint32_t token) {
 fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
                                  const uint32_t* recent, size_t n_recent, const uint32_t* allowed, void* scratch,
                                  size_t scratch_bytes, uint32_t* token) {
+    SamplerOptions options;
     Sampler own;
-    if (Status s = read_sampler(sampler, own); !s.ok()) return to_c(s);
+    if (Status s = read_sampler(sampler, options); !s.ok()) return to_c(s);
+    if (Status s = make_sampler(options, own); !s.ok()) return to_c(s);
     const std::uint64_t past = reinterpret_cast<std::uintptr_t>(scratch) % alignof(Candidate);
     if (past) return to_c({Code::misaligned, "the scratch's address modulo 4", 0, past});
     return to_c(sample(own, pos, {logits, n_logits}, {recent, n_recent},

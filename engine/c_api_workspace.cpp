@@ -55,8 +55,6 @@ struct Prepared {
     return make_pool_plan(model->model->config(), requested, plan);
 }
 
-[[nodiscard]] Cache from_c(const fovea_cache* cache) noexcept { return cache ? std::bit_cast<Cache>(*cache) : Cache{}; }
-
 }  // namespace
 
 std::uint64_t step_bytes(std::uint32_t n_steps) noexcept { return round_up(n_steps * kStepBytes, kArenaAlignment); }

@@ -4,13 +4,12 @@
 #include <cstdio>
 #include <vector>
 
+#include "fovea/arena.h"
 #include "fovea/encode.h"
 
 int main() {
     const auto fail = [](const fovea::Status& status) {
-        char line[160];
-        const std::string_view text = fovea::describe(status, line);
-        std::fprintf(stderr, "attention: %.*s\n", static_cast<int>(text.size()), text.data());
+        std::fprintf(stderr, "attention: %s\n", fovea::StatusLine(status).c_str());
         return 1;
     };
     constexpr std::uint32_t kSequences = 2, kPositions = 128, kHeads = 8, kDim = 64, kWidth = kHeads * kDim;
@@ -29,13 +28,9 @@ int main() {
                                .max_key_rows = kSequences * kPositions};
     fovea::Plan plan;
     if (auto s = make_plan(heads.config(), limits, plan); !s.ok()) return fail(s);
-    struct alignas(fovea::kArenaAlignment) Line {
-        std::byte bytes[fovea::kArenaAlignment];
-    };
-    std::vector<Line> arena(plan.arena_bytes / sizeof(Line));
+    fovea::Arena arena(plan.arena_bytes);
     fovea::Session session;
-    if (auto s = make_session(heads, limits, std::as_writable_bytes(std::span(arena)), session); !s.ok())
-        return fail(s);
+    if (auto s = make_session(heads, limits, arena, session); !s.ok()) return fail(s);
 
     // Rows of all heads side by side, [sequence, position, head, i]; other layouts are other strides.
     std::vector<float> x(std::size_t{kSequences} * kPositions * kWidth), out(x.size());

@@ -8,6 +8,8 @@
 
 #include "fovea/fovea.h"
 
+enum { kProposed = 8 };  // tokens looked up in the text so far, which save passes where they are right
+
 static void* aligned(uint64_t n_bytes) { return aligned_alloc(64, (size_t)(n_bytes + 63) / 64 * 64); }
 
 static void* read_file(const char* path, size_t* n_bytes) {
@@ -45,27 +47,19 @@ static char* make_text(const struct fovea_model* model, const char* prompt, size
     return text;
 }
 
-/// Prints up to n_new tokens that follow the prompt's.
-static int generate(fovea_session* session, const fovea_plan* plan, const uint32_t* prompt, size_t n_prompt,
-                    long n_new) {
-    char* piece = malloc((size_t)plan->max_piece_bytes);
-    if (!piece || failed(fovea_forward(session, prompt, n_prompt))) return 1;
-    // The decoder sees the prompt too, so that the answer keeps a space it starts with; what that adds is not printed.
-    fovea_decoder decoder = {.n_held = 0};
-    for (size_t i = 0; i < n_prompt; ++i)
-        fovea_decode(session, &decoder, prompt[i], piece, (size_t)plan->max_piece_bytes);
-    for (long i = 0; i < n_new && fovea_kv_len(session) < plan->max_positions; ++i) {
-        uint32_t token;
-        if (failed(fovea_sample(session, NULL, 0, &token))) return 1;
-        if (fovea_ends_text(session, token)) break;
-        const size_t n = fovea_decode(session, &decoder, token, piece, (size_t)plan->max_piece_bytes);
-        fwrite(piece, 1, n, stdout);
+/// Prints up to n_new tokens that follow the prompt's, piece by piece.
+static int print_text(fovea_generator* generator, fovea_workspace* workspace, const uint32_t* prompt, size_t n_prompt,
+                      uint32_t n_new) {
+    const fovea_speculation speculation = {.struct_size = sizeof speculation, .n_proposed = kProposed};
+    const fovea_generate_options options = {.struct_size = sizeof options, .n_new = n_new, .speculation = &speculation};
+    fovea_piece piece = {.struct_size = sizeof piece};
+    if (failed(fovea_start(generator, prompt, n_prompt, &options))) return 1;
+    while (piece.finish == FOVEA_FINISH_NONE) {
+        if (failed(fovea_generate(generator, workspace, &piece))) return 1;
+        fwrite(piece.text.bytes, 1, piece.text.n_bytes, stdout);
         fflush(stdout);
-        if (failed(fovea_forward(session, &token, 1))) return 1;
     }
-    fwrite(piece, 1, fovea_decode(session, &decoder, FOVEA_NO_TOKEN, piece, (size_t)plan->max_piece_bytes), stdout);
     putchar('\n');
-    free(piece);
     return 0;
 }
 
@@ -95,11 +89,22 @@ int main(int argc, char** argv) {
     if (!arena || !tokens) return fprintf(stderr, "no memory\n"), 1;
     if (failed(fovea_make_session_of(model, &limits, arena, (size_t)plan.arena_bytes, &session))) return 1;
 
-    // 4. Text to tokens, and on from there.
+    // 4. The generator: a text's tokens, their choice and their text, in the session's cache.
+    const fovea_cache cache = fovea_session_cache(session);
+    const fovea_generator_limits most = {.struct_size = sizeof most, .max_proposed = kProposed};
+    fovea_generator_plan texts = {.struct_size = sizeof texts};
+    fovea_generator* generator;
+    if (failed(fovea_plan_generator(model, &most, &texts))) return 1;
+    void* more = aligned(texts.arena_bytes);
+    if (!more) return fprintf(stderr, "no memory\n"), 1;
+    if (failed(fovea_make_generator(model, &cache, &most, more, (size_t)texts.arena_bytes, &generator))) return 1;
+
+    // 5. Text to tokens, and on from there.
+    const uint32_t n_new = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 64;
     if (failed(fovea_tokenize(session, text, text_bytes, 0, tokens, (size_t)plan.max_tokens, &n_tokens))) return 1;
-    const int bad = generate(session, &plan, tokens, n_tokens, argc > 3 ? strtol(argv[3], NULL, 10) : 64);
+    const int bad = print_text(generator, fovea_session_workspace(session), tokens, n_tokens, n_new);
 
     // Nothing has to be ended: memory is released, and that is all.
-    free(tokens), free(arena), free(text), free(memory), free(file);
+    free(more), free(tokens), free(arena), free(text), free(memory), free(file);
     return bad;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/arena.h"
 #include "fovea/encode.h"
 #include "fovea/mapping.h"
 #include "fovea/tokenizer.h"
@@ -11,9 +12,7 @@
 int main(int argc, char** argv) {
     if (argc < 4) return std::fprintf(stderr, "usage: fovea_example_encode MODEL.fovea TEXT TEXT...\n"), 2;
     const auto fail = [](const fovea::Status& status) {
-        char line[160];
-        const std::string_view text = fovea::describe(status, line);
-        std::fprintf(stderr, "encode: %.*s\n", static_cast<int>(text.size()), text.data());
+        std::fprintf(stderr, "encode: %s\n", fovea::StatusLine(status).c_str());
         return 1;
     };
     fovea::Mapping file;
@@ -30,7 +29,7 @@ int main(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
         const std::string text = argv[i];
         std::vector<fovea::Token> some(max_tokens(tokenizer, text.size()));
-        std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, text.size()));
+        fovea::Arena scratch(tokenize_scratch_bytes(tokenizer, text.size()));
         std::size_t n = 0;
         if (auto s = fovea::tokenize(tokenizer, text, {}, scratch, some, n); !s.ok()) return fail(s);
         n = n < encoder.max_positions ? n : encoder.max_positions;
@@ -44,13 +43,9 @@ int main(int argc, char** argv) {
                                .max_sequences = static_cast<std::uint32_t>(lengths.size())};
     fovea::Plan plan;
     if (auto s = make_plan(model.config(), limits, plan); !s.ok()) return fail(s);
-    struct alignas(fovea::kArenaAlignment) Line {
-        std::byte bytes[fovea::kArenaAlignment];
-    };
-    std::vector<Line> arena(plan.arena_bytes / sizeof(Line));
+    fovea::Arena arena(plan.arena_bytes);
     fovea::Session session;
-    if (auto s = make_session(model, limits, std::as_writable_bytes(std::span(arena)), session); !s.ok())
-        return fail(s);
+    if (auto s = make_session(model, limits, arena, session); !s.ok()) return fail(s);
 
     // A model that pools gives one vector for each text; this one's have length 1, so a product is a cosine.
     if (encoder.pooling == fovea::Pooling::none || !encoder.normalize_pooled)

@@ -5,24 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/arena.h"
 #include "fovea/generator.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 
 namespace {
 
-struct alignas(fovea::kArenaAlignment) Line {
-    std::byte bytes[fovea::kArenaAlignment];
-};
-
-/// Zeroed bytes, aligned for arenas and scratch.
-std::vector<Line> take(std::uint64_t bytes) { return std::vector<Line>((bytes + sizeof(Line) - 1) / sizeof(Line)); }
-
 void check(const fovea::Status& status) {
     if (status.ok()) return;
-    char line[160];
-    const std::string_view text = fovea::describe(status, line);
-    std::fprintf(stderr, "generate: %.*s\n", static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "generate: %s\n", fovea::StatusLine(status).c_str());
     std::exit(1);
 }
 
@@ -46,20 +38,19 @@ int main(int argc, char** argv) {
     fovea::Plan plan;
     fovea::Session session;
     check(fovea::make_plan(model.config(), {.n_threads = fovea::default_threads()}, plan));
-    std::vector<Line> arena = take(plan.arena_bytes);
-    check(fovea::make_session(model, plan.limits, std::as_writable_bytes(std::span(arena)), session));
+    fovea::Arena arena(plan.arena_bytes);
+    check(fovea::make_session(model, plan.limits, arena, session));
 
     fovea::GeneratorPlan texts;
     fovea::Generator generator;
     check(fovea::make_generator_plan(model, tokenizer, {.max_proposed = 8}, texts));
-    std::vector<Line> memory = take(texts.arena_bytes);
-    check(fovea::make_generator(model, tokenizer, session.cache(), texts.limits,
-                                std::as_writable_bytes(std::span(memory)), generator));
+    fovea::Arena memory(texts.arena_bytes);
+    check(fovea::make_generator(model, tokenizer, session.cache(), texts.limits, memory, generator));
 
-    std::vector<Line> scratch = take(fovea::tokenize_scratch_bytes(tokenizer, prompt.size()));
+    fovea::Arena scratch(fovea::tokenize_scratch_bytes(tokenizer, prompt.size()));
     std::vector<fovea::Token> tokens(fovea::max_tokens(tokenizer, prompt.size()));
     std::size_t n_tokens = 0;
-    check(fovea::tokenize(tokenizer, prompt, {}, std::as_writable_bytes(std::span(scratch)), tokens, n_tokens));
+    check(fovea::tokenize(tokenizer, prompt, {}, scratch, tokens, n_tokens));
 
     fovea::GenerateOptions options;
     options.n_new = n_new > 0 ? static_cast<std::uint32_t>(n_new) : 0;

@@ -3,14 +3,13 @@
 #include <cstdio>
 #include <vector>
 
+#include "fovea/arena.h"
 #include "fovea/mapping.h"
 #include "fovea/session.h"
 
 int main(int argc, char** argv) {
     const auto fail = [](const fovea::Status& status) {
-        char line[160];
-        const std::string_view text = fovea::describe(status, line);
-        std::fprintf(stderr, "minimal: %.*s\n", static_cast<int>(text.size()), text.data());
+        std::fprintf(stderr, "minimal: %s\n", fovea::StatusLine(status).c_str());
         return 1;
     };
     fovea::Mapping file;
@@ -21,13 +20,9 @@ int main(int argc, char** argv) {
     const fovea::Limits limits{.max_kv_len = 64};
     fovea::Plan plan;  // the exact size, before any memory is taken
     if (auto s = fovea::make_plan(model.config(), limits, plan); !s.ok()) return fail(s);
-    struct alignas(fovea::kArenaAlignment) Line {
-        std::byte bytes[fovea::kArenaAlignment];
-    };
-    std::vector<Line> arena(plan.arena_bytes / sizeof(Line));
+    fovea::Arena arena(plan.arena_bytes);
     fovea::Session session;
-    if (auto s = fovea::make_session(model, limits, std::as_writable_bytes(std::span(arena)), session); !s.ok())
-        return fail(s);
+    if (auto s = fovea::make_session(model, limits, arena, session); !s.ok()) return fail(s);
 
     std::vector<float> logits(model.config().decoder.vocab_size);
     const fovea::Token prompt[] = {0, 1, 2};  // ids; fovea/tokenizer.h makes them from text

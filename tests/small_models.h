@@ -98,7 +98,7 @@ struct SmallModel {
     SmallModel(const Config& config, Type type, std::uint64_t seed = 1) {
         file = write_bytes(random_model(config, seed), {.type = type});
         const Status status = open_model(file, model);
-        if (!status.ok()) throw std::runtime_error(std::string("open_model: ") + name(status.code) + " " + status.what);
+        if (!status.ok()) throw std::runtime_error(std::string("open_model: ") + StatusLine(status).c_str());
     }
 };
 
@@ -114,7 +114,7 @@ struct SmallSession {
             arena.resize(plan.arena_bytes, std::byte{0xee});
             status = make_session(model, limits, arena, session, isa);
         }
-        if (!status.ok()) throw std::runtime_error(std::string("session: ") + name(status.code) + " " + status.what);
+        if (!status.ok()) throw std::runtime_error(std::string("session: ") + StatusLine(status).c_str());
     }
 };
 

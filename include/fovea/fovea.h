@@ -12,10 +12,11 @@
 //     fovea_sample(s, NULL, 0, &token);
 //
 // examples/complete.c is a whole program. A session is one sequence of a model that gives logits, in one arena with all
-// that it needs. Many sequences, encoders and attention alone: fovea_workspace.h, which this header includes.
+// that it needs. This header includes two others: fovea_workspace.h, for many sequences, encoders and attention alone, and
+// fovea_generator.h, for whole texts.
 //
 // Each function mirrors its C++ namesake, errors included: see model.h, session.h, workspace.h, cache.h, encode.h,
-// tokenizer.h and sampler.h. There is no global state and no heap; nothing has a destructor: release the memory.
+// tokenizer.h, sampler.h and generator.h. There is no global state and no heap; nothing has a destructor: release the memory.
 //
 // Threads: a session, a workspace, or a pool with its caches is used by one thread at a time; fovea_cancel alone may be
 // called by any. Models never change: any number of threads, sessions and workspaces share one.
@@ -115,7 +116,7 @@ fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* mem
 /// one attention alone (fovea_attend).
 enum { FOVEA_LOGITS = 0, FOVEA_VECTORS = 1, FOVEA_ATTENTION = 2 };
 
-/// Bytes of the model's file; not ended by a zero.
+/// Bytes that no zero ends; those of a model are in its file.
 typedef struct {
     const char* bytes;
     size_t n_bytes;

@@ -219,4 +219,6 @@ fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* 
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif
+
+#include "fovea/fovea_generator.h"
 #endif

@@ -34,4 +34,17 @@ struct [[nodiscard]] Status {
 /// not fit, and returns the part written. 160 bytes hold any of the engine's own lines.
 std::string_view describe(const Status& status, std::span<char> line) noexcept;
 
+/// The same as text that a zero ends: std::fprintf(stderr, "%s\n", StatusLine(status).c_str()).
+class StatusLine {
+public:
+    explicit StatusLine(const Status& status) noexcept : size_(describe(status, {line_, kMost}).size()) {}
+    [[nodiscard]] const char* c_str() const noexcept { return line_; }
+    [[nodiscard]] std::string_view view() const noexcept { return {line_, size_}; }
+
+private:
+    static constexpr std::size_t kMost = 160;
+    char line_[kMost + 1] = {};
+    std::size_t size_;
+};
+
 }  // namespace FOVEA_API

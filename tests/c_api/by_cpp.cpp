@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "../encoder_models.h"
 #include "../small_models.h"
 #include "fovea/encode.h"
+#include "fovea/generator.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -29,7 +31,7 @@ test_file file_of(const SmallModel& model) { return {model.file.data(), model.fi
 
 void must(const Status& status) {
     if (status.ok()) return;
-    std::printf("C++ interface: %s, %s\n", name(status.code), status.what);
+    std::printf("C++ interface: %s\n", StatusLine(status).c_str());
     std::exit(1);
 }
 
@@ -42,6 +44,29 @@ test_file both_file() { return file_of(both()); }
 void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
     SmallSession s(decoder().model, {});
     must(forward(s.session, {tokens, n}, {logits, n * decoder().model.config().decoder.vocab_size}));
+}
+
+void cpp_generate(const std::uint32_t* prompt, std::size_t n, float temperature, std::uint32_t top_k, float top_p,
+                  float repeat_penalty, std::uint64_t seed, std::uint32_t n_recent, std::uint32_t* tokens,
+                  std::uint32_t n_new) {
+    SmallSession s(decoder().model, {});
+    GeneratorPlan plan;
+    Generator generator;
+    must(make_generator_plan(decoder().model, {}, {}, plan));
+    AlignedBytes arena(plan.arena_bytes);
+    must(make_generator(decoder().model, {}, s.session.cache(), {}, arena, generator));
+    const auto or_one = [](float x) { return x == 0 ? 1 : x; };
+    const GenerateOptions options{.sampler = {.temperature = temperature,
+                                              .top_k = top_k,
+                                              .top_p = or_one(top_p),
+                                              .repeat_penalty = or_one(repeat_penalty),
+                                              .seed = seed},
+                                  .n_new = n_new,
+                                  .n_recent = n_recent};
+    must(start(generator, {prompt, n}, options));
+    Workspace workspace = s.session.workspace();
+    for (Piece piece; piece.finish == FinishReason::none;) must(generate(generator, workspace, piece));
+    std::memcpy(tokens, generator.tokens().data() + n, n_new * sizeof *tokens);
 }
 
 void cpp_attention(const std::uint32_t* tokens, std::size_t n, float* out) {

@@ -368,6 +368,11 @@ int main(int argc, char** argv) {
     test_saved();
     test_cancel(demo);
     test_executor(demo);
+    test_generator_plan();
+    test_texts(demo);
+    test_tokens();
+    test_speculation();
+    test_generators();
     test_encode();
     test_memory();
     test_attend();

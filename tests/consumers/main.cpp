@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <typeinfo>
 
+#include "fovea/arena.h"
 #include "fovea/model.h"
 #include "fovea/session.h"
 
@@ -19,10 +20,9 @@ int main() {
     const std::byte bytes[64] = {};
     fovea::Model model;
     const fovea::Status status = fovea::open_model({bytes, 0}, model);
-    char line[160];
-    const std::string_view words = fovea::describe(status, line);
-    std::printf("%.*s; %u threads; %s\n", static_cast<int>(words.size()), words.data(), fovea::default_threads(),
-                fovea::isa_names().front());
+    fovea::Arena arena(1000);
+    std::printf("%s; %zu bytes; %u threads; %s\n", fovea::StatusLine(status).c_str(), arena.bytes().size(),
+                fovea::default_threads(), fovea::isa_names().front());
     try {
         Derived derived;
         Base& base = derived;

@@ -23,6 +23,8 @@
 #include "../attend_cases.h"
 #include "../encoder_models.h"
 #include "../small_models.h"
+#include "fovea/arena.h"
+#include "fovea/fovea.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
@@ -326,7 +328,74 @@ private:
     std::vector<std::byte> saved_;
 };
 
+/// A text of the demo model by the C interface, with all that its generators can do.
+class CRun {
+public:
+    CRun(std::uint32_t n_threads, const char* isa) {
+        const std::span<const std::byte> file = demo_model_bytes();
+        expect(fovea_open_model(file.data(), file.size(), 0, memory_, sizeof memory_, &model_).code == FOVEA_OK,
+               "open");
+        fovea_limits limits{};
+        limits.struct_size = sizeof limits;
+        limits.max_text_bytes = 64;
+        limits.n_threads = n_threads;
+        limits.isa = isa;
+        fovea_plan plan{};
+        plan.struct_size = sizeof plan;
+        expect(fovea_plan_session(model_, &limits, &plan).code == FOVEA_OK, "fovea_plan_session");
+        arena_ = Arena(plan.arena_bytes);
+        expect(fovea_make_session_of(model_, &limits, arena_.bytes().data(), arena_.size(), &session_).code == FOVEA_OK,
+               "fovea_make_session_of");
+        const fovea_cache cache = fovea_session_cache(session_);
+        const fovea_generator_limits most{sizeof most, 0, 0, 4};
+        fovea_generator_plan texts{};
+        texts.struct_size = sizeof texts;
+        expect(fovea_plan_generator(model_, &most, &texts).code == FOVEA_OK, "fovea_plan_generator");
+        texts_ = Arena(texts.arena_bytes);
+        expect(fovea_make_generator(model_, &cache, &most, texts_.bytes().data(), texts_.size(), &generator_).code ==
+                   FOVEA_OK,
+               "fovea_make_generator");
+    }
+
+    void go() {
+        static constexpr std::string_view kText = "turn on the reading lamp";
+        static constexpr fovea_text kStop[] = {{"never", 5}, {"}}}", 3}};
+        std::uint32_t tokens[64];
+        std::size_t n = 0;
+        expect(fovea_tokenize(session_, kText.data(), kText.size(), 0, tokens, 64, &n).code == FOVEA_OK,
+               "fovea_tokenize");
+        fovea_token_filter filter{};
+        filter.struct_size = sizeof filter;
+        filter.allow = [](void*, const std::uint32_t*, std::size_t, std::uint32_t* mask, std::size_t) { *mask &= ~1u; };
+        fovea_speculation speculation{};
+        speculation.struct_size = sizeof speculation;
+        speculation.n_proposed = 4;
+        speculation.always = 1;
+        fovea_generate_options options{};
+        options.struct_size = sizeof options;
+        options.n_new = 20;
+        options.filter = &filter;
+        options.speculation = &speculation;
+        options.stop = kStop;
+        options.n_stop = 2;
+        expect(fovea_start(generator_, tokens, n, &options).code == FOVEA_OK, "fovea_start");
+        fovea_piece piece{};
+        piece.struct_size = sizeof piece;
+        while (piece.finish == FOVEA_FINISH_NONE && !problem)
+            expect(fovea_generate(generator_, fovea_session_workspace(session_), &piece).code == FOVEA_OK,
+                   "fovea_generate");
+    }
+
+private:
+    alignas(8) unsigned char memory_[FOVEA_MODEL_BYTES];
+    struct fovea_model* model_ = nullptr;
+    Arena arena_, texts_;
+    fovea_session* session_ = nullptr;
+    fovea_generator* generator_ = nullptr;
+};
+
 int run(std::uint32_t n_threads) {
+    std::deque<CRun> texts_in_c;
     std::deque<StepsRun> steps;
     std::deque<TextRun> text;
     std::deque<LargeRun> large;
@@ -334,6 +403,7 @@ int run(std::uint32_t n_threads) {
     std::deque<EncodeRun> stacks;
     for (const char* isa : isa_names()) {
         text.emplace_back(n_threads, isa);
+        texts_in_c.emplace_back(n_threads, isa);
         heads.emplace_back(n_threads, isa);
         steps.emplace_back(n_threads, isa);
         for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(type, n_threads, isa);
@@ -355,6 +425,7 @@ int run(std::uint32_t n_threads) {
 
     counting = true;
     for (TextRun& r : text) r.go();
+    for (CRun& r : texts_in_c) r.go();
     for (LargeRun& r : large) r.go();
     for (AttendRun& r : heads) r.go();
     for (EncodeRun& r : stacks) r.go();

@@ -19,9 +19,7 @@ namespace {
 constexpr std::uint32_t kPositions = 600;
 
 [[noreturn]] void fail(const char* what, std::size_t step, const Status& status = {}) {
-    char line[160];
-    const std::string_view text = describe(status, line);
-    std::fprintf(stderr, "schedule: %s in step %zu: %.*s\n", what, step, static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "schedule: %s in step %zu: %s\n", what, step, StatusLine(status).c_str());
     std::exit(1);
 }
 

@@ -1,16 +1,19 @@
-// A long run: many sessions of the built-in model share one thread, a token of each in turn. Memory stays where it is,
-// and each session's tokens and logits are those of the same session run alone.   fovea_soak [TOKENS [SESSIONS]]
+// A long run: the generators of many sessions of the built-in model share one thread, a turn of each after the other.
+// Memory stays where it is, and each session's text, tokens and logits are those of the same session run alone.
+//   fovea_soak [TOKENS [SESSIONS]]     TOKENS: at least so many
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <vector>
 
+#include "fovea/arena.h"
 #include "fovea/checksum.h"
-#include "fovea/sampler.h"
+#include "fovea/generator.h"
 #include "opened.h"
 #include "report.h"
 
@@ -19,34 +22,58 @@ using namespace fovea;
 namespace {
 
 constexpr std::uint32_t kContext = 64, kKept = 5;  // where a session is full it goes back to its first tokens
+constexpr std::uint32_t kProposed = 4;
 #if defined(FOVEA_EMULATED)
 constexpr long long kMayGrow = 1 << 20;  // the system counts the emulator's translations with the program
 #else
 constexpr long long kMayGrow = 1 << 16;
 #endif
 
-/// One session, what it samples with, and a checksum over all its tokens and logits.
+/// No text ends before its context is full.
+void forbid_ends(void* context, std::span<const Token>, std::span<std::uint32_t> mask) {
+    const Tokenizer& tokenizer = *static_cast<const Tokenizer*>(context);
+    for (Token token = 0; token < tokenizer.vocab_size(); ++token)
+        if (tokenizer.ends_text(token)) mask[token / 32] &= ~(1u << token % 32);
+}
+
+/// One session, a generator of texts in it, and a checksum over all its tokens and logits. Every second one speculates.
 struct Talker {
     Running running;
-    Sampler sampler;
-    std::vector<float> logits;
-    std::vector<Candidate> candidates;
-    Token next;
-    std::uint32_t n_made = 0, crc = 0;
+    GeneratorPlan plan;
+    Arena arena;
+    Generator generator;
+    GenerateOptions options;
+    Token kept[kKept];
+    std::uint32_t crc = 0;
+    std::uint64_t n_made = 0, n_accepted = 0;
 
     Talker(const OpenedModel& opened, std::uint32_t number)
-        : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8}, nullptr)),
-          logits(opened.model.config().decoder.vocab_size),
-          candidates(logits.size()),
-          next(number % static_cast<std::uint32_t>(logits.size())) {
-        require(make_sampler({.temperature = 1.0f, .top_k = 20, .seed = number}, sampler), "sampler");
+        : running(start_session(opened, {.max_kv_len = kContext, .max_batch = 8}, nullptr)) {
+        const Cache cache = running.session.cache();
+        require(make_generator_plan(opened.model, opened.tokenizer, {.max_proposed = kProposed}, plan), "generator");
+        arena = Arena(plan.arena_bytes);
+        require(make_generator(opened.model, opened.tokenizer, cache, plan.limits, arena, generator), "generator");
+        options.sampler = {.temperature = 1.0f, .top_k = 20, .seed = number};
+        options.filter = {.allow = forbid_ends, .context = const_cast<Tokenizer*>(&opened.tokenizer)};
+        options.speculation = {.n_proposed = number % 2 ? kProposed : 0, .always = true};
+        const Token first = number % opened.model.config().decoder.vocab_size;
+        require(start(generator, {&first, 1}, options), "start");
     }
-    void step() {
-        Session& session = running.session;
-        if (session.kv_len() == session.max_kv_len()) require(rewind(session, kKept), "rewind");
-        require(forward(session, {&next, 1}, logits), "forward");
-        require(sample(sampler, n_made++, logits, {}, candidates, next), "sample");
-        crc = crc32c(std::as_bytes(std::span(&next, 1)), crc32c(std::as_bytes(std::span(logits)), crc));
+    /// A turn: a token, or those that were right of the proposed ones too. A full text starts again from its first tokens.
+    void turn() {
+        if (generator.finish() != FinishReason::none) {
+            n_accepted += generator.figures().n_accepted;
+            std::ranges::copy(generator.tokens().first(kKept), kept);
+            options.sampler.seed += 0x9e3779b9u;  // another random number at each position
+            require(start(generator, kept, options), "start");
+        }
+        Workspace workspace = running.session.workspace();
+        Piece piece;
+        require(generate(generator, workspace, piece), "generate");
+        n_made += piece.tokens.size();
+        for (const auto bytes :
+             {std::as_bytes(piece.logits), std::as_bytes(piece.tokens), std::as_bytes(std::span(piece.text))})
+            crc = crc32c(bytes, crc);
     }
 };
 
@@ -69,32 +96,37 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS: expected a multiple and up to 10000\n");
         return 2;
     }
-    const std::uint64_t n_steps = n_tokens / n_sessions, n_settled = n_steps / 10 + 1;
+    const std::uint64_t n_turns = n_tokens / n_sessions, n_settled = n_turns / 10 + 1;
     const OpenedModel opened = open_path_or_demo("");
     const auto start = std::chrono::steady_clock::now();
     std::vector<Talker> talkers;
     talkers.reserve(n_sessions);
     for (std::uint32_t i = 0; i < n_sessions; ++i) talkers.emplace_back(opened, i);
     Memory settled;
-    for (std::uint64_t step = 0; step < n_steps; ++step) {
-        if (step == n_settled) settled = Memory();
-        for (Talker& talker : talkers) talker.step();
+    for (std::uint64_t turn = 0; turn < n_turns; ++turn) {
+        if (turn == n_settled) settled = Memory();
+        for (Talker& talker : talkers) talker.turn();
     }
     const Memory after;
+    std::uint64_t n_made = 0, n_accepted = 0;
     std::uint32_t together = 0, n_different = 0;
     for (std::uint32_t i = 0; i < n_sessions; ++i) {
         Talker alone(opened, i);
-        for (std::uint64_t step = 0; step < n_steps; ++step) alone.step();
+        for (std::uint64_t turn = 0; turn < n_turns; ++turn) alone.turn();
         n_different += alone.crc != talkers[i].crc;
+        n_made += talkers[i].n_made;
+        n_accepted += talkers[i].n_accepted;
         together = crc32c(std::as_bytes(std::span(&talkers[i].crc, 1)), together);
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const auto grown = static_cast<long long>(after.resident) - static_cast<long long>(settled.resident);
     std::printf("%llu tokens in %llu sessions and again in as many runs, %.0f s: hash %08x, %u of them different\n",
-                static_cast<unsigned long long>(n_tokens), static_cast<unsigned long long>(n_sessions), seconds.count(),
+                static_cast<unsigned long long>(n_made), static_cast<unsigned long long>(n_sessions), seconds.count(),
                 together, n_different);
-    std::printf("from token %llu to the last: allocated %zu and %zu bytes, resident %zu and %zu, %lld more\n",
+    std::printf("%llu turns, %llu tokens proposed and right\n", static_cast<unsigned long long>(n_tokens),
+                static_cast<unsigned long long>(n_accepted));
+    std::printf("from turn %llu to the last: allocated %zu and %zu bytes, resident %zu and %zu, %lld more\n",
                 static_cast<unsigned long long>(n_settled) * n_sessions, settled.allocated, after.allocated,
                 settled.resident, after.resident, grown);
-    return n_different || after.allocated != settled.allocated || grown > kMayGrow ? 1 : 0;
+    return n_different || !n_accepted || after.allocated != settled.allocated || grown > kMayGrow ? 1 : 0;
 }

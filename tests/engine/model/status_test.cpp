@@ -18,10 +18,7 @@ namespace {
 
 using namespace fovea;
 
-std::string line(const Status& status) {
-    char room[160];
-    return std::string(describe(status, room));
-}
+std::string line(const Status& status) { return StatusLine(status).c_str(); }
 
 TEST_CASE("status: what was wanted and what was had") {
     CHECK(line({Code::arena_too_small, "arena bytes", 1843200, 1048576}) ==
@@ -74,6 +71,14 @@ TEST_CASE("status: a line is cut off where it does not fit, and nothing is writt
         CHECK(written == whole.substr(0, room));
         CHECK(text[room] == '#');
     }
+}
+
+TEST_CASE("status: a line of its own is ended by a zero, however long the text") {
+    const std::string what(300, 'x');
+    const StatusLine cut({Code::bad_shape, what.c_str(), 1, 2});
+    CHECK(cut.view() == "bad shape: " + what.substr(0, 149));
+    CHECK(cut.c_str() == std::string(cut.view()));
+    CHECK(StatusLine({}).view() == "ok");
 }
 
 TEST_CASE("crc32c: the values of RFC 3720, appendix B.4, and the usual check") {
