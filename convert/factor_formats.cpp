@@ -110,8 +110,8 @@ std::uint16_t factor_for(double most) noexcept {
 }
 
 /// The multiples of both factors with the least error, near those wanted.
-void choose_multiples(const float* x, std::uint32_t n, Range range, const Fit& fit, double factor, double minimum_factor,
-                      std::int8_t& scale, std::int8_t& minimum) noexcept {
+void choose_multiples(const float* x, std::uint32_t n, Range range, const Fit& fit, double factor,
+                      double minimum_factor, std::int8_t& scale, std::int8_t& minimum) noexcept {
     const int s = factor > 0 ? clamped(fit.scale / factor, -kMostFactors, kMostFactors) : 0;
     const int m = minimum_factor > 0 ? clamped(fit.minimum / minimum_factor, 0, kMostFactors) : 0;
     double best = std::numeric_limits<double>::infinity();
@@ -137,7 +137,8 @@ void quantize_with_factors(const QuantFormat& format, const float* x, std::uint3
     Fit fits[kFactorColumns / 16];
     double most_scale = 0, most_minimum = 0;
     for (std::uint32_t i = 0; i < n_groups * parts; ++i) {
-        fits[i] = format.minima ? fit_with_minimum(x + i * width, width, range) : fit_scale(x + i * width, width, range);
+        fits[i] =
+            format.minima ? fit_with_minimum(x + i * width, width, range) : fit_scale(x + i * width, width, range);
         most_scale = std::max(most_scale, std::fabs(fits[i].scale));
         most_minimum = std::max(most_minimum, fits[i].minimum);
     }
@@ -183,7 +184,8 @@ void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGr
     };
     if (powers) {
         const int exponent = std::ilogb(extreme) - 3;  // of 8 to 12 the codebook has the ends
-        for (int i = -1; i <= 1; ++i) attempt(to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(exponent + i, -128, 126)))));
+        for (int i = -1; i <= 1; ++i)
+            attempt(to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(exponent + i, -128, 126)))));
         return;
     }
     for (const int end : {-127, 113})
@@ -230,7 +232,8 @@ void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane
     for (std::uint32_t i = 0; i < kGroup; ++i) {
         const auto quant = static_cast<std::uint32_t>(group.quants[i] + format.zero);
         quants[i / 8 * 64 + i % 4] |= static_cast<std::byte>((quant & 15) << (i % 8 < 4 ? 0 : 4));
-        if (format.bits == 6) quants[256 + i / 16 * 64 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4 % 4 * 2);
+        if (format.bits == 6)
+            quants[256 + i / 16 * 64 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4 % 4 * 2);
         if (format.bits == 5) quants[256 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4);
     }
 }
@@ -238,7 +241,8 @@ void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane
 double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept {
     const QuantFormat& format = format_of(type);
     const double quant = format.codebook ? format.codebook[group.quants[i]] : group.quants[i];
-    if (!format.factors()) return quant * (format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale));
+    if (!format.factors())
+        return quant * (format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale));
     const double scale = static_cast<double>(from_f16(group.scale)) * group.scales[i / format.scale_columns];
     return scale * quant - static_cast<double>(from_f16(group.minimum_factor)) * group.minimum;
 }

@@ -113,10 +113,9 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
 
 /// The same of any quantized type. A group's minimum is taken from the sum of the operand's 32 columns at their end:
 /// sum[lane] = fma(−(x_scale·Σ quants), minimum, sum).
-template<Type kType>
-void dot_formats(const Columns& c, float (&sum)[kLanes]) {
+void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
     for (float& s : sum) s = 0.0f;
-    const QuantPanel panel{c.panel, kType};
+    const QuantPanel panel{c.panel, type};
     const std::size_t step = panel.format.scale_columns;
     for (std::size_t col = c.begin; col < c.end; col += step) {
         const QuantGroup x = group_at(c, col);
@@ -134,15 +133,14 @@ void dot_formats(const Columns& c, float (&sum)[kLanes]) {
 /// ones padding counts too. One row at a time keeps the sums in registers and the stack small.
 void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows,
              std::uint32_t n_cols, float (&total)[kLanes]) {
-    constexpr decltype(&dot_columns<F32>) kDot[kTypeCount] = {
-        dot_columns<F32>,          dot_columns<F16>,        dot_columns<Bf16>,       dot_quants<Type::q8>,
-        dot_quants<Type::q4>,      dot_formats<Type::q6_k>, dot_formats<Type::q5_k>, dot_formats<Type::q4_k>,
-        dot_formats<Type::iq4_nl>, dot_formats<Type::mxfp4>};
+    constexpr decltype(&dot_columns<F32>) kDot[] = {dot_columns<F32>, dot_columns<F16>, dot_columns<Bf16>,
+                                                    dot_quants<Type::q8>, dot_quants<Type::q4>};
     const auto n = static_cast<std::size_t>(is_quantized(type) ? quant_groups(n_cols) * kGroup : n_cols);
     for (std::size_t begin = 0; begin < n; begin += kColumnBlock) {
         float sum[kLanes];
         const std::size_t end = n - begin < kColumnBlock ? n : begin + kColumnBlock;
-        kDot[static_cast<int>(type)]({panel, operand, begin, end, row, n_rows}, sum);
+        const Columns columns{panel, operand, begin, end, row, n_rows};
+        type > Type::q4 ? dot_formats(columns, type, sum) : kDot[static_cast<int>(type)](columns, sum);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
             total[lane] = begin == 0 ? sum[lane] : total[lane] + sum[lane];
     }

@@ -8,10 +8,10 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kLanes = 16;          // rows of a panel
-inline constexpr std::uint32_t kGroup = 32;          // columns that an operand's quants share a scale for
-inline constexpr std::uint32_t kSuperblock = 64;     // columns of a panel's unit: two groups
-inline constexpr std::uint32_t kFactorColumns = 256; // columns that share factors, where there are any
+inline constexpr std::uint32_t kLanes = 16;           // rows of a panel
+inline constexpr std::uint32_t kGroup = 32;           // columns that an operand's quants share a scale for
+inline constexpr std::uint32_t kSuperblock = 64;      // columns of a panel's unit: two groups
+inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share factors, where there are any
 
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t multiple) noexcept {
     return (x + multiple - 1) / multiple * multiple;
@@ -35,18 +35,20 @@ enum class QuantScale : std::uint8_t {
 ///     1 bit   [16][4]: bit k of byte j is column 4·k + j
 /// With factors, four units follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
 struct QuantFormat {
-    std::uint32_t bits;               ///< of a stored quant: 8, or 6, 5 or 4
-    std::uint32_t scale_columns;      ///< columns of a group that shares a scale: 32 or 16
+    std::uint32_t bits;           ///< of a stored quant: 8, or 6, 5 or 4
+    std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16
     QuantScale scale;
-    bool minima;                      ///< a group's minimum is an int8 times a factor
-    std::int32_t zero;                ///< what is taken from a stored quant; one of 8 bits is signed
-    const std::int8_t* codebook;      ///< [16] what stored quants stand for; null: themselves
+    bool minima;                  ///< a group's minimum is an int8 times a factor
+    std::int32_t zero;            ///< what is taken from a stored quant; one of 8 bits is signed
+    const std::int8_t* codebook;  ///< [16] what stored quants stand for; null: themselves
 
     [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept { return kSuperblock / scale_columns; }
     [[nodiscard]] constexpr bool factors() const noexcept { return scale == QuantScale::factor; }
     [[nodiscard]] constexpr std::uint32_t head_bytes() const noexcept { return factors() ? 64 : 0; }
     /// Of a unit: where minima and quants start, and its size.
-    [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept { return n_groups() * kLanes * (factors() ? 1 : 2); }
+    [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept {
+        return n_groups() * kLanes * (factors() ? 1 : 2);
+    }
     [[nodiscard]] constexpr std::uint32_t quants_at() const noexcept {
         return minima_at() + (minima ? n_groups() * kLanes : 0);
     }
@@ -63,18 +65,19 @@ struct QuantFormat {
 };
 
 /// ggml's codebooks of IQ4_NL and, doubled, of MXFP4 (OCP Microscaling Formats 1.0, 2023: E2M1).
-inline constexpr std::int8_t kNonlinear4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr std::int8_t kNonlinear4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                1,    13,   25,  38,  53,  69,  89,  113};
 inline constexpr std::int8_t kFloat4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /// The formats of the quantized types, in Type's order from q8 on.
 inline constexpr QuantFormat kQuantFormats[] = {
-    {8, 32, QuantScale::f16, false, 0, nullptr},        // q8
-    {4, 32, QuantScale::f16, false, 8, nullptr},        // q4
-    {6, 16, QuantScale::factor, false, 32, nullptr},    // q6_k
-    {5, 32, QuantScale::factor, true, 0, nullptr},      // q5_k
-    {4, 32, QuantScale::factor, true, 0, nullptr},      // q4_k
-    {4, 32, QuantScale::f16, false, 0, kNonlinear4},    // iq4_nl
-    {4, 32, QuantScale::bf16, false, 0, kFloat4},       // mxfp4
+    {8, 32, QuantScale::f16, false, 0, nullptr},      // q8
+    {4, 32, QuantScale::f16, false, 8, nullptr},      // q4
+    {6, 16, QuantScale::factor, false, 32, nullptr},  // q6_k
+    {5, 32, QuantScale::factor, true, 0, nullptr},    // q5_k
+    {4, 32, QuantScale::factor, true, 0, nullptr},    // q4_k
+    {4, 32, QuantScale::f16, false, 0, kNonlinear4},  // iq4_nl
+    {4, 32, QuantScale::bf16, false, 0, kFloat4},     // mxfp4
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
