@@ -132,6 +132,7 @@ QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept {
 }
 
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
+    const LaneQuantizer& quantizer = lane_quantizers().front();
     double errors[kLanes] = {}, totals[kLanes] = {};
     QuantLoss loss;
     for (std::uint32_t col = 0; col < n_cols; col += kGroup) {
@@ -140,7 +141,7 @@ QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
             for (std::uint32_t i = 0; i < n; ++i) x[i][lane] = rows[std::size_t{lane} * n_cols + col + i];
         QuantizedLanes lanes;
-        type == Type::q8 ? quantize_lanes_q8(x, lanes) : quantize_lanes_q4(x, lanes);
+        type == Type::q8 ? quantizer.q8(x, lanes) : quantizer.q4(x, lanes);
         put_lanes(type, lanes, col / kGroup, panel);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             loss.overflow |= (lanes.scales[lane] & 0x7fff) == kHalfInfinity;

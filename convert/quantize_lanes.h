@@ -2,6 +2,7 @@
 // bit for bit, at the speed of vectors.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "engine/model/format.h"
 
@@ -14,8 +15,14 @@ struct QuantizedLanes {
     double errors[kLanes], totals[kLanes];  ///< of each group Σ(x − quant·scale)² and Σx², columns in order
 };
 
-/// x [32][16]: column by column. As quantize_q8 and quantize_q4 of every lane alone.
-void quantize_lanes_q8(const float (&x)[kGroup][kLanes], QuantizedLanes& out) noexcept;
-void quantize_lanes_q4(const float (&x)[kGroup][kLanes], QuantizedLanes& out) noexcept;
+/// The same for one width of vectors. x [32][16]: column by column. As quantize_q8 and quantize_q4 of every lane alone.
+struct LaneQuantizer {
+    const char* isa;
+    void (*q8)(const float (&x)[kGroup][kLanes], QuantizedLanes& out) noexcept;
+    void (*q4)(const float (&x)[kGroup][kLanes], QuantizedLanes& out) noexcept;
+};
+
+/// Those that this CPU can run, the fastest first. All give the same bits.
+[[nodiscard]] std::span<const LaneQuantizer> lane_quantizers() noexcept;
 
 }  // namespace fovea

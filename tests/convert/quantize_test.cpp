@@ -162,27 +162,29 @@ TEST_CASE("quantize: sixteen groups side by side come out as each alone, whateve
             const float size = std::ldexp(1.0f, static_cast<int>(random() >> 24) - 150);
             for (std::uint32_t i = 0; i < kGroup; ++i) x[i][lane] = nasty_weight(kind, size, weights);
         }
-        for (const bool q8 : {true, false}) {
-            CAPTURE(q8);
-            QuantizedLanes lanes;
-            q8 ? quantize_lanes_q8(x, lanes) : quantize_lanes_q4(x, lanes);
-            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-                CAPTURE(lane);
-                float alone[kGroup];
-                for (std::uint32_t i = 0; i < kGroup; ++i) alone[i] = x[i][lane];
-                const QuantizedGroup want = q8 ? quantize_q8(alone) : quantize_q4(alone);
-                REQUIRE(lanes.scales[lane] == want.scale);
-                for (std::uint32_t i = 0; i < kGroup; ++i) REQUIRE(lanes.quants[i][lane] == want.quants[i]);
-                double error = 0, total = 0;
-                for (const float value : alone) total += static_cast<double>(value) * value;
-                for (std::uint32_t i = 0; i < kGroup; ++i) {
-                    const double step = from_f16(want.scale), difference = alone[i] - want.quants[i] * step;
-                    error += difference * difference;
+        for (const LaneQuantizer& quantizer : lane_quantizers())
+            for (const bool q8 : {true, false}) {
+                CAPTURE(quantizer.isa);
+                CAPTURE(q8);
+                QuantizedLanes lanes;
+                q8 ? quantizer.q8(x, lanes) : quantizer.q4(x, lanes);
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                    CAPTURE(lane);
+                    float alone[kGroup];
+                    for (std::uint32_t i = 0; i < kGroup; ++i) alone[i] = x[i][lane];
+                    const QuantizedGroup want = q8 ? quantize_q8(alone) : quantize_q4(alone);
+                    REQUIRE(lanes.scales[lane] == want.scale);
+                    for (std::uint32_t i = 0; i < kGroup; ++i) REQUIRE(lanes.quants[i][lane] == want.quants[i]);
+                    double error = 0, total = 0;
+                    for (const float value : alone) total += static_cast<double>(value) * value;
+                    for (std::uint32_t i = 0; i < kGroup; ++i) {
+                        const double step = from_f16(want.scale), difference = alone[i] - want.quants[i] * step;
+                        error += difference * difference;
+                    }
+                    REQUIRE((lanes.errors[lane] == error || (std::isnan(error) && std::isnan(lanes.errors[lane]))));
+                    REQUIRE((lanes.totals[lane] == total || (std::isnan(total) && std::isnan(lanes.totals[lane]))));
                 }
-                REQUIRE((lanes.errors[lane] == error || (std::isnan(error) && std::isnan(lanes.errors[lane]))));
-                REQUIRE((lanes.totals[lane] == total || (std::isnan(total) && std::isnan(lanes.totals[lane]))));
             }
-        }
     }
 }
 
