@@ -150,6 +150,7 @@ void convert(const ConvertOptions& options) {
     write.type = options.type.value_or(source.type);
     write.as_source = !options.type;
     write.exact_tables = !options.type && source.exact_tables;
+    write.n_threads = options.n_threads;
     write.progress = options.progress;
     write.quantized = options.quantized;
     write_file(source, options.output, write);

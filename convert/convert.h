@@ -14,6 +14,7 @@ struct ConvertOptions {
     std::optional<Type> type = {};         ///< of the weights; the source's by default
     std::filesystem::path tokenizer = {};  ///< tokenizer.json, vocab.txt or tokenizer.bin; empty: beside the model
     std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
+    std::uint32_t n_threads = 1;           ///< that read and quantize the weights
     QuantReport quantized = {};            ///< called after each tensor that is quantized
     Progress progress = {};                ///< called as the weights are written
 };
@@ -22,7 +23,7 @@ struct ConvertOptions {
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
 
 /// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB
-/// beyond the mapping. An older file at `output` is replaced only when the new one is whole. Throws Refusal; nothing has
+/// beyond the mapping, and a few panels more for each thread. An older file at `output` is replaced only when the new one is whole. Throws Refusal; nothing has
 /// changed then.
 void convert(const ConvertOptions& options);
 

@@ -15,7 +15,8 @@
 namespace fovea {
 
 /// Writes rows [row_begin, row_begin + n_rows) of the tensor that `spec` asks for to `out` [n_rows][spec.n_cols], in
-/// the order the file holds them: rotary pairs adjacent, gate and up in alternating panels, padding rows zero.
+/// the order the file holds them: rotary pairs adjacent, gate and up in alternating panels, padding rows zero. Those that
+/// this library makes may be called by several threads at a time.
 using RowReader =
     std::function<void(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out)>;
 

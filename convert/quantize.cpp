@@ -6,6 +6,7 @@
 
 #include "convert/elements.h"
 #include "convert/factor_formats.h"
+#include "convert/quantize_lanes.h"
 
 namespace fovea {
 namespace {
@@ -87,6 +88,22 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
     }
 }
 
+/// put_group of sixteen lanes at once.
+void put_lanes(Type type, const QuantizedLanes& lanes, std::uint32_t index, std::byte* panel) noexcept {
+    const bool q8 = type == Type::q8;
+    panel += index / 2 * panel_bytes(type, kSuperblock);
+    std::memcpy(panel + index % 2 * sizeof lanes.scales, lanes.scales, sizeof lanes.scales);
+    std::byte* quants = panel + 4 * kLanes + index % 2 * kLanes * (q8 ? kGroup : kGroup / 2);
+    const std::uint32_t n_cols = q8 ? 4 : 8;  // of 64 bytes
+    for (std::uint32_t col = 0; col < kGroup; col += n_cols, quants += 4 * kLanes)
+        for (std::uint32_t i = 0; i < 4; ++i)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                const int low = lanes.quants[col + i][lane];
+                const int byte = q8 ? low : (low + 8) | (lanes.quants[col + 4 + i][lane] + 8) << 4;
+                quants[lane * 4 + i] = static_cast<std::byte>(byte);
+            }
+}
+
 }  // namespace
 
 Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcept {
@@ -143,17 +160,27 @@ QuantLoss quantize_format_panel(Type type, const float* rows, std::uint32_t n_co
 
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
     if (type != Type::q8 && type != Type::q4) return quantize_format_panel(type, rows, n_cols, panel);
+    const LaneQuantizer& quantizer = lane_quantizers().front();
+    double errors[kLanes] = {}, totals[kLanes] = {};
     QuantLoss loss;
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-        for (std::uint32_t col = 0; col < n_cols; col += kGroup) {
-            float x[kGroup] = {};
-            std::copy_n(rows + std::size_t{lane} * n_cols + col, std::min(kGroup, n_cols - col), x);
-            const QuantizedGroup group = type == Type::q8 ? quantize_q8(x) : quantize_q4(x);
-            loss.overflow |= (group.scale & 0x7fff) == kHalfInfinity;
-            loss.error += squared_error(x, group);
-            for (const float value : x) loss.total += static_cast<double>(value) * value;
-            put_group(type, group, lane, col / kGroup, panel);
+    for (std::uint32_t col = 0; col < n_cols; col += kGroup) {
+        float x[kGroup][kLanes] = {};
+        const std::uint32_t n = std::min(kGroup, n_cols - col);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            for (std::uint32_t i = 0; i < n; ++i) x[i][lane] = rows[std::size_t{lane} * n_cols + col + i];
+        QuantizedLanes lanes;
+        type == Type::q8 ? quantizer.q8(x, lanes) : quantizer.q4(x, lanes);
+        put_lanes(type, lanes, col / kGroup, panel);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            loss.overflow |= (lanes.scales[lane] & 0x7fff) == kHalfInfinity;
+            errors[lane] += lanes.errors[lane];
+            totals[lane] += lanes.totals[lane];
         }
+    }
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        loss.error += errors[lane];
+        loss.total += totals[lane];
+    }
     return loss;
 }
 

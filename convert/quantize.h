@@ -35,8 +35,9 @@ struct QuantLoss {
     bool overflow = false;  ///< a scale was beyond float16
 };
 
-/// Quantizes rows [16][n_cols] to the panel's bytes, panel_bytes(type, n_cols) of them, which are zero before. The same
-/// rows give the same bytes on any host.
+/// Quantizes rows [16][n_cols], sixteen groups side by side (convert/quantize_lanes.h), as quantize_q8 and quantize_q4 do
+/// each, to the panel's bytes: panel_bytes(type, n_cols) of them, which are zero before. The same rows give the same
+/// bytes on any host.
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept;
 
 /// Writes groups [16][n_groups] as they are to the panel's bytes, which are zero before.

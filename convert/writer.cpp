@@ -6,146 +6,51 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <span>
 #include <string>
 
-#include "convert/elements.h"
+#include "convert/crc_join.h"
 #include "convert/file_header.h"
-#include "convert/quantize.h"
+#include "convert/ordered_work.h"
 #include "convert/refusal.h"
 #include "convert/unfinished.h"
-#include "fovea/checksum.h"
+#include "convert/weight_pieces.h"
 
 namespace fovea {
 namespace {
 
 using Sink = std::function<void(std::span<const std::byte>)>;
 
-constexpr std::uint64_t kChunkElements = 1u << 18;  // of a table or vector that are read together: 1 MB
-
-/// Makes the bytes of one tensor after another and hands them on in pieces, with their checksum.
-class WeightStream {
-public:
-    WeightStream(const ModelSource& source, const WriteOptions& options, std::uint64_t total, const Sink& sink)
-        : source_(source), options_(options), total_(total), sink_(sink) {}
-
-    void write(const TensorSpec& spec, const TensorRecord& record) {
-        piece_.assign(record.offset - done_, std::byte{0});
-        hand_on();
-        const auto type = static_cast<Type>(record.type);
-        if (is_quantized(type))
-            write_quantized_panels(spec, type, record.panel_stride);
-        else if (spec.layout == Layout::panels)
-            write_panels(spec, type, record.panel_stride);
-        else
-            write_rows(spec, type, record.bytes);
-    }
-
-    [[nodiscard]] std::uint32_t crc() const { return crc_; }
-
-private:
-    void write_panels(const TensorSpec& spec, Type type, std::uint64_t stride) {
-        const std::uint64_t n_cols = spec.n_cols;
-        for (std::uint32_t row = 0; row < spec.n_rows; row += kLanes) {
-            const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row);
-            rows_.assign(kLanes * n_cols, 0.0f);
-            source_.read_rows(spec, row, n_rows, rows_.data());
-            panel_.resize(kLanes * n_cols);
-            for (std::uint64_t col = 0; col < n_cols; ++col)
-                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-                    panel_[col * kLanes + lane] = rows_[lane * n_cols + col];
-            piece_.assign(stride, std::byte{0});
-            store(spec, type, panel_, piece_.data());
-            hand_on();
-        }
-    }
-
-    void write_quantized_panels(const TensorSpec& spec, Type type, std::uint64_t stride) {
-        QuantLoss all;
-        for (std::uint32_t row = 0; row < spec.n_rows; row += kLanes) {
-            const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row), n_groups = spec.n_cols / kGroup;
-            piece_.assign(stride, std::byte{0});
-            if (source_.read_groups) {
-                groups_.assign(std::size_t{kLanes} * n_groups, {});
-                if (source_.read_groups(spec, type, row, n_rows, groups_.data())) {
-                    put_panel(type, groups_.data(), n_groups, piece_.data());
-                    hand_on();
-                    continue;
-                }
-            }
-            rows_.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
-            source_.read_rows(spec, row, n_rows, rows_.data());
-            const QuantLoss loss = quantize_panel(type, rows_.data(), spec.n_cols, piece_.data());
-            if (loss.overflow)
-                throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
-                              "'s range; use --type bf16 or f32");
-            all.error += loss.error;
-            all.total += loss.total;
-            hand_on();
-        }
-        if (options_.quantized) options_.quantized(spec, type, all.total > 0 ? std::sqrt(all.error / all.total) : 0);
-    }
-
-    static std::string place_of(const TensorSpec& spec) {
-        return role_name(static_cast<std::uint16_t>(spec.role)) + std::string(" in layer ") +
-               std::to_string(spec.layer);
-    }
-
-    void write_rows(const TensorSpec& spec, Type type, std::uint64_t bytes) {
-        const std::uint64_t element = type == Type::f32 ? 4 : 2, end = done_ + bytes;
-        const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kChunkElements / spec.n_cols));
-        for (std::uint32_t row = 0; row < spec.n_rows; row += std::min(step, spec.n_rows - row)) {
-            const std::uint32_t n_rows = std::min(step, spec.n_rows - row);
-            rows_.resize(std::uint64_t{n_rows} * spec.n_cols);
-            source_.read_rows(spec, row, n_rows, rows_.data());
-            piece_.resize(rows_.size() * element);
-            store(spec, type, rows_, piece_.data());
-            hand_on();
-        }
-        piece_.assign(end - done_, std::byte{0});  // a vector's padding
-        hand_on();
-    }
-
-    void store(const TensorSpec& spec, Type type, const std::vector<float>& from, std::byte* to) const {
-        if (type == Type::f32) {
-            std::memcpy(to, from.data(), from.size() * 4);
-            return;
-        }
-        for (const float value : from) {
-            const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);
-            if (std::isfinite(value) && (half & 0x7fff) == (type == Type::f16 ? 0x7c00 : 0x7f80))
-                throw Refusal("a weight of tensor " + place_of(spec) + " is " + std::to_string(value) + ", beyond " +
-                              type_name(type) + "'s range; use --type " + (type == Type::f16 ? "bf16 or f32" : "f32"));
-            std::memcpy(to, &half, sizeof half);
-            to += sizeof half;
-        }
-    }
-
-    void hand_on() {
-        if (piece_.empty()) return;
-        crc_ = crc32c(piece_, crc_);
-        done_ += piece_.size();
-        sink_(piece_);
-        if (options_.progress) options_.progress(done_, total_);
-    }
-
-    const ModelSource& source_;
-    const WriteOptions& options_;
-    const std::uint64_t total_;
-    const Sink& sink_;
-    std::vector<float> rows_, panel_;
-    std::vector<QuantizedGroup> groups_;
-    std::vector<std::byte> piece_;
-    std::uint64_t done_ = 0;
-    std::uint32_t crc_ = 0;
-};
-
 /// Gives the weights to `sink`, in order, and completes `head`.
 void stream_weights(const ModelSource& source, const WriteOptions& options, FileHead& head, const Sink& sink) {
-    WeightStream stream(source, options, head.weights_bytes, sink);
-    for (std::size_t i = 0; i < head.specs.size(); ++i) stream.write(head.specs[i], head.records[i]);
-    seal(head, stream.crc());
+    const WeightPieces pieces(source, head);
+    const std::size_t n_threads = std::max(options.n_threads, 1u);
+    std::vector<PieceScratch> scratch(n_threads);
+    std::vector<MadePiece> made(n_slots(options.n_threads));
+    std::uint64_t done_bytes = 0;
+    std::uint32_t crc = 0;
+    QuantLoss loss;  // of the tensor so far
+    OrderedWork work;
+    work.n_pieces = pieces.count();
+    work.make = [&](std::uint64_t piece, std::size_t slot, std::size_t member) {
+        pieces.make(piece, scratch[member], made[slot]);
+    };
+    work.take = [&](std::uint64_t, std::size_t slot) {
+        const MadePiece& piece = made[slot];
+        sink(piece.bytes);
+        crc = joined_crc32c(crc, piece.crc, piece.bytes.size());
+        done_bytes += piece.bytes.size();
+        if (options.progress) options.progress(done_bytes, head.weights_bytes);
+        loss.error += piece.loss.error;
+        loss.total += piece.loss.total;
+        if (!piece.last) return;
+        const auto type = static_cast<Type>(head.records[piece.tensor].type);
+        if (options.quantized && is_quantized(type))
+            options.quantized(head.specs[piece.tensor], type, loss.total > 0 ? std::sqrt(loss.error / loss.total) : 0);
+        loss = {};
+    };
+    work_in_order(work, options.n_threads);
+    seal(head, crc);
 }
 
 [[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {

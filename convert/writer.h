@@ -22,13 +22,17 @@ struct WriteOptions {
     bool as_source = false;     ///< each matrix as ModelSource::type_of says, where the source has that
     bool exact_tables = false;  ///< with quantized types, tables that are only looked up are f32 instead of f16
     std::uint64_t weights_alignment = kWeightsAlignment;
+    std::uint32_t n_threads =
+        1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
     Progress progress = {};
     QuantReport quantized = {};
 };
 
 /// Writes `source` to `path` by way of a temporary file beside it, which takes its place only when it is whole and on
-/// the disk. The same source gives the same bytes. Throws Refusal, at once where there is no room for all of it, or whatever source.read_rows throws; the temporary
-/// file is then gone, as it is after a signal, and an older file at `path` untouched.
+/// the disk. The same source gives the same bytes, and the same refusal, for any number of threads; `progress` and
+/// `quantized` are called on the calling one. Throws Refusal, at once where there is no room for all of it, or whatever
+/// source.read_rows throws; the temporary file is then gone, as it is after a signal, and an older file at `path`
+/// untouched.
 void write_file(const ModelSource& source, const std::filesystem::path& path, const WriteOptions& options);
 
 /// Bytes of the file that write_file would write.

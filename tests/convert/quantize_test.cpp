@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "convert/elements.h"
 #include "convert/listing.h"
+#include "convert/quantize_lanes.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -68,6 +70,28 @@ float stored(Type type, const std::vector<std::byte>& panel, std::uint32_t lane,
     return from_f16(scale) * static_cast<float>((i % 8 < 4 ? byte % 16 : byte / 16) - 8);
 }
 
+/// Of one of sixteen kinds: zeros, ties, infinities, NaNs, subnormals, any bits, far apart, few values, or as usual.
+float nasty_weight(std::uint32_t kind, float size, Weights& weights) {
+    const float usual = weights.next() * size;
+    const std::uint32_t bits = weights.state, small = bits >> 20;
+    switch (kind) {
+        case 0: return 0.0f;
+        case 1:
+            return static_cast<float>(static_cast<int>(small % 33) - 16) * 0.5f * size;  // halves of an eighth: ties
+        case 2: return static_cast<float>(static_cast<int>(small % 41) - 20) * 0.25f * size;
+        case 3: return small % 40 ? usual : small % 80 ? kInfinity : -kInfinity;
+        case 4: return small % 40 ? usual : kNanFloat;
+        case 5: return static_cast<float>(small % 100) * 0x1p-149f;
+        case 6: return std::bit_cast<float>(bits);
+        case 7: return small % 2 ? 0.0f : usual;
+        case 8: return small % 2 ? size : -size;
+        case 9: return std::bit_cast<float>((bits & 0x80000000u) | (small % 60 + 90) << 23 | bits % 4);
+        case 10: return usual * 1e-30f;
+        case 11: return -0.0f;
+        default: return usual;
+    }
+}
+
 }  // namespace
 
 TEST_CASE("quantize: q8 is within half a step everywhere, whatever the size of the weights") {
@@ -124,6 +148,43 @@ TEST_CASE("quantize: groups that are zero, tiny, too large or not finite") {
             CHECK(std::isnan(from_f16(quantize(x).scale)));
             for (const std::int8_t quant : quantize(x).quants) CHECK(quant == 0);
         }
+    }
+}
+
+TEST_CASE("quantize: sixteen groups side by side come out as each alone, whatever is in them") {
+    Weights weights{23};
+    const auto random = [&] { return weights.state = weights.state * 1664525u + 1013904223u; };
+    for (int n = 0; n < 2000; ++n) {
+        CAPTURE(n);
+        float x[kGroup][kLanes];
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const std::uint32_t kind = random() >> 28;
+            const float size = std::ldexp(1.0f, static_cast<int>(random() >> 24) - 150);
+            for (std::uint32_t i = 0; i < kGroup; ++i) x[i][lane] = nasty_weight(kind, size, weights);
+        }
+        for (const LaneQuantizer& quantizer : lane_quantizers())
+            for (const bool q8 : {true, false}) {
+                CAPTURE(quantizer.isa);
+                CAPTURE(q8);
+                QuantizedLanes lanes;
+                q8 ? quantizer.q8(x, lanes) : quantizer.q4(x, lanes);
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                    CAPTURE(lane);
+                    float alone[kGroup];
+                    for (std::uint32_t i = 0; i < kGroup; ++i) alone[i] = x[i][lane];
+                    const QuantizedGroup want = q8 ? quantize_q8(alone) : quantize_q4(alone);
+                    REQUIRE(lanes.scales[lane] == want.scale);
+                    for (std::uint32_t i = 0; i < kGroup; ++i) REQUIRE(lanes.quants[i][lane] == want.quants[i]);
+                    double error = 0, total = 0;
+                    for (const float value : alone) total += static_cast<double>(value) * value;
+                    for (std::uint32_t i = 0; i < kGroup; ++i) {
+                        const double step = from_f16(want.scale), difference = alone[i] - want.quants[i] * step;
+                        error += difference * difference;
+                    }
+                    REQUIRE((lanes.errors[lane] == error || (std::isnan(error) && std::isnan(lanes.errors[lane]))));
+                    REQUIRE((lanes.totals[lane] == total || (std::isnan(total) && std::isnan(lanes.totals[lane]))));
+                }
+            }
     }
 }
 

@@ -50,6 +50,10 @@ TEST_CASE("cli: usage errors") {
     check_refused({"logits", "a", "--tokens", "1", "-p", "x"}, 2, "got both");
     check_refused({"convert", "a"}, 2, "-o: expected the file to write, got none");
     check_refused({"convert", "-o", "a"}, 2, "SOURCE: expected a model to convert, got none");
+    check_refused({"convert", "a", "-o", "b", "--threads", "0"}, 2, "--threads: expected 1 to 256, got 0");
+    check_refused({"convert", "a", "-o", "b", "--threads", "257"}, 2, "--threads: expected 1 to 256, got 257");
+    check_refused({"convert", "a", "-o", "b", "--threads", "all"}, 2,
+                  "--threads: expected a whole number from 1 to 256, got all");
     check_refused({"bench"}, 2, "MODEL or --preset NAME");
     check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2,
                   "--type: expected one of f32, f16, bf16, q8, q4, got f31");

@@ -94,7 +94,8 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
     }
     const auto in = [&](const char* name) { return (folder / name).string(); };
     const Command commands[] = {
-        {"convert", {"convert", model, "--type", "q8", "-o", in("out")}, folder / "out"},
+        {"convert", {"convert", model, "--type", "q8", "--threads", "1", "-o", in("out")}, folder / "out"},
+        {"convert on threads", {"convert", model, "--type", "q4", "--threads", "3", "-o", in("out")}, folder / "out"},
         {"run", {"run", "-p", "lights off", "-n", "2", "--threads", "3", "--session", in("kept")}, folder / "kept"},
         {"attend", {"attend", "--query", query, "--threads", "1", "-o", in("y.npy")}, folder / "y.npy"},
         {"embed", {"embed", in("small.fovea"), "-o", in("small.S")}, folder / "small.S"},

@@ -79,6 +79,7 @@ OpenedModel open_random(const BenchOptions& bench) {
     } remover{path};
     WriteOptions options;
     options.type = bench.type;
+    options.n_threads = bench.common.n_threads;
     options.progress = progress_line("random weights");
     const ModelSource source = random_model(preset_config(bench.preset), 1);
     need_memory(bench, source, options);

@@ -54,6 +54,7 @@ void convert_as_asked(Arguments& arguments) {
     options.tokenizer = arguments.tokenizer;
     options.config = arguments.config;
     if (arguments.has_type) options.type = arguments.type;
+    options.n_threads = arguments.common.n_threads;
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
     options.progress = progress_line("writing " + arguments.output);
