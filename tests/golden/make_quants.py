@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/quants: a q8 and a q4 matrix as panels, rows of activations, and their exact product.
+"""Makes tests/golden/quants: a matrix of each quantized type as panels, rows of activations, and their exact product.
 
 Needs numpy. Everything is computed from the words of docs/numerics.md and docs/format.md alone: rows are quantized by
 groups of 32, dot products of a group are integers, and each fma is an exact rational number rounded once.
 
     x.npy           float32 [14, 600]: two blocks of rows; one row has a group of zeros, one of tiny numbers, one a NaN
-    q8.npy, q4.npy  uint8 [2, panel bytes] of 32 rows
-    q8_out.npy ...  float32 [14, 32]
+    TYPE.npy        uint8 [2, panel bytes] of 32 rows
+    TYPE_out.npy    float32 [14, 32]
 """
 import pathlib
 from fractions import Fraction
@@ -85,6 +85,87 @@ def panels(weights, scales, bits):
     return numpy.stack(result)
 
 
+# Types beyond q8 and q4: bits, columns of a scale, whether groups have minima, what is taken from a stored quant.
+FORMATS = {"q6_k": (6, 16, False, 32), "q5_k": (5, 32, True, 0), "q4_k": (4, 32, True, 0), "iq4_nl": (4, 32, False, 0),
+           "mxfp4": (4, 32, False, 0)}
+CODEBOOKS = {"iq4_nl": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+             "mxfp4": [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]}
+
+
+def planes(stored, bits):
+    """32 columns of 16 rows, [16, 32]: four bits, then what is above them, two bits or one."""
+    cells = stored.reshape(LANES, GROUP // 4, 4).transpose(1, 0, 2)
+    low, high = cells & 15, cells >> 4
+    data = (low[0::2] | low[1::2] << 4).astype(numpy.uint8).tobytes()
+    per_byte = {4: 0, 5: 8, 6: 4}[bits]
+    for first in range(0, GROUP // 4, per_byte or GROUP):
+        if per_byte:
+            data += sum(high[first + i] << i * 8 // per_byte for i in range(per_byte)).astype(numpy.uint8).tobytes()
+    return data
+
+
+def make_format(name, random, rows):
+    """Panels with random quants, multiples and factors, and the exact product in the order that is promised."""
+    bits, columns, has_minima, zero = FORMATS[name]
+    factors = name.endswith("_k")
+    stored = random.integers(0, 1 << bits, (N_ROWS, N_GROUPS * GROUP))
+    n_scales, n_supers = N_GROUPS * GROUP // columns, -(-N_GROUPS * GROUP // 256)
+    multiples = random.integers(-128, 128, (N_ROWS, n_scales))
+    minima = random.integers(-128, 128, (N_ROWS, N_GROUPS))
+    halves = (random.standard_normal((2, N_ROWS, n_supers)) * 1e-3).astype(numpy.float16)
+    halves[:, 7, 1] = numpy.float16(6e-8)  # subnormal
+    if factors:
+        of = numpy.arange(n_scales) * columns // 256
+        scales = halves[0].astype(f32)[:, of] * multiples.astype(f32)  # exact: 11 and 8 bits
+        least = halves[1].astype(f32)[:, numpy.arange(N_GROUPS) * GROUP // 256] * minima.astype(f32)
+    elif name == "mxfp4":
+        exponents = random.integers(90, 136, (N_ROWS, n_scales)).astype(numpy.uint32)
+        exponents[3, 5], exponents[4, 6] = 0, 1  # subnormal
+        words = numpy.where(exponents < 2, 0x20 << numpy.minimum(exponents, 1), (exponents - 1) << 7).astype(numpy.uint16)
+        scales = (words.astype(numpy.uint32) << 16).view(f32)
+    else:
+        words = (random.standard_normal((N_ROWS, n_scales)) * 1e-3).astype(numpy.float16)
+        scales = words.astype(f32)
+    values = numpy.array(CODEBOOKS[name])[stored] if name in CODEBOOKS else stored - zero
+    result = []
+    for panel in range(N_ROWS // LANES):
+        lanes = slice(panel * LANES, (panel + 1) * LANES)
+        data = b""
+        for unit in range(N_GROUPS // 2):
+            if factors and unit % 4 == 0:
+                low = halves[1] if has_minima else numpy.zeros_like(halves[1])
+                data += halves[0][lanes, unit // 4].tobytes() + low[lanes, unit // 4].tobytes()
+            own = slice(unit * 64 // columns, (unit + 1) * 64 // columns)
+            data += multiples[lanes, own].T.astype(numpy.int8).tobytes() if factors else words[lanes, own].T.tobytes()
+            if has_minima:
+                data += minima[lanes, 2 * unit:2 * unit + 2].T.astype(numpy.int8).tobytes()
+            for group in (2 * unit, 2 * unit + 1):
+                data += planes(stored[lanes, group * GROUP:(group + 1) * GROUP], bits)
+        result.append(numpy.frombuffer(data, numpy.uint8))
+    out = numpy.zeros((len(rows), N_ROWS), f32)
+    for row, x in enumerate(rows):
+        quants, x_scales = quantize(x)
+        for n in range(N_ROWS):
+            total = None
+            for begin in range(0, N_GROUPS, BLOCK // GROUP):
+                partial = f32(0)
+                for g in range(begin, min(begin + BLOCK // GROUP, N_GROUPS)):
+                    for col in range(0, GROUP, columns):
+                        at = g * GROUP + col
+                        dot = int(values[n, at:at + columns] @ quants[g, col:col + columns])
+                        with numpy.errstate(all="ignore"):
+                            scale = scales[n, at // columns] * x_scales[g]
+                        partial = fma(f32(dot), scale, partial)
+                    if has_minima:
+                        with numpy.errstate(all="ignore"):
+                            minus_total = f32(-quants[g].sum()) * x_scales[g]
+                        partial = fma(minus_total, least[n, g], partial)
+                total = partial if total is None else total + partial
+            out[row, n] = total
+    numpy.save(FOLDER / f"{name}.npy", numpy.stack(result))
+    numpy.save(FOLDER / f"{name}_out.npy", out)
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     random = numpy.random.default_rng(20260101)
@@ -103,6 +184,8 @@ def main():
         scales[7, 3] = numpy.float16(6e-8)  # subnormal
         numpy.save(FOLDER / f"q{bits}.npy", panels(weights, scales, bits))
         numpy.save(FOLDER / f"q{bits}_out.npy", product(weights, scales, rows))
+    for name in FORMATS:
+        make_format(name, random, rows)
 
 
 if __name__ == "__main__":
