@@ -191,6 +191,7 @@ void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGr
     for (const int end : {-127, 113})
         for (int quarter = -24; quarter <= 24; ++quarter)
             attempt(to_f16(static_cast<float>(extreme / (end + quarter))));
+    if (best == std::numeric_limits<double>::infinity()) out.scale = to_f16(static_cast<float>(extreme / 127));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "convert/listing.h"
 #include "convert/source_file.h"
 #include "convert_fixtures.h"
+#include "panel_element.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -54,63 +55,6 @@ TEST_CASE("gguf: every type of tensor dequantizes to the gguf package's floats")
         }
 }
 
-namespace {
-
-float half_at(const std::byte* at) {
-    std::uint16_t half;
-    std::memcpy(&half, at, sizeof half);
-    return from_f16(half);
-}
-float bfloat_at(const std::byte* at) {
-    std::uint16_t half;
-    std::memcpy(&half, at, sizeof half);
-    return from_bf16(half);
-}
-int signed_at(const std::byte* at) { return static_cast<std::int8_t>(*at); }
-
-/// Element (row, col) of quantized panels, as docs/format.md has them; [panel] is stride bytes.
-float panel_element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
-    struct Layout {
-        std::uint32_t bits, head, scales, minima;  // bytes of 256 columns' factors; of 64 columns' scales and minima
-    };
-    const std::map<Type, Layout> layouts = {{Type::q8, {8, 0, 64, 0}},     {Type::q4, {4, 0, 64, 0}},
-                                            {Type::q6_k, {6, 64, 64, 0}},  {Type::q5_k, {5, 64, 32, 32}},
-                                            {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
-                                            {Type::mxfp4, {4, 0, 64, 0}}};
-    const Layout l = layouts.at(tensor.type);
-    const std::uint64_t n_panels = (tensor.n_rows + 15) / 16, stride = tensor.bytes / n_panels;
-    const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64, lane = row % 16;
-    const std::byte* head = data + row / 16 * stride + unit / 4 * (l.head + 4 * unit_bytes);
-    const std::byte* block = head + l.head + unit % 4 * unit_bytes;
-    const std::uint32_t group = col / 32 % 2, i = col % 32;
-    const std::byte* quants = block + l.scales + l.minima + group * 64 * l.bits + lane * 4 + i % 4;
-    if (l.bits == 8)
-        return static_cast<float>(signed_at(quants + i / 4 * 64)) * half_at(block + (group * 16 + lane) * 2);
-    int quant = std::to_integer<int>(quants[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15;
-    if (l.bits == 6) quant |= (std::to_integer<int>(quants[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3) << 4;
-    if (l.bits == 5) quant |= (std::to_integer<int>(quants[256]) >> i / 4 & 1) << 4;
-    constexpr int kNonlinear[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-    constexpr int kFloats[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    const std::byte* scale = block + (group * 16 + lane) * 2;
-    switch (tensor.type) {
-        case Type::q4: return static_cast<float>(quant - 8) * half_at(scale);
-        case Type::iq4_nl: return static_cast<float>(kNonlinear[quant]) * half_at(scale);
-        case Type::mxfp4: return static_cast<float>(kFloats[quant]) * bfloat_at(scale);
-        case Type::q6_k: {
-            const auto multiple = static_cast<float>(signed_at(block + (group * 2 + i / 16) * 16 + lane));
-            return half_at(head + lane * 2) * multiple * static_cast<float>(quant - 32);
-        }
-        default: {
-            const auto multiple = static_cast<float>(signed_at(block + group * 16 + lane));
-            const auto minimum = static_cast<float>(signed_at(block + 32 + group * 16 + lane));
-            return half_at(head + lane * 2) * multiple * static_cast<float>(quant) -
-                   half_at(head + 32 + lane * 2) * minimum;
-        }
-    }
-}
-
-}  // namespace
-
 TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number as the gguf package reads them") {
     const ModelSource source = read_model("blocks.gguf");
     const NpyArray expected = read_npy((golden_gguf() / "blocks.npy").string());
@@ -127,16 +71,12 @@ TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number
             REQUIRE(source.read_groups(spec, type, 0, 2, groups.data()));
             std::vector<std::byte> panel(panel_bytes(type, kCols));
             put_panel(type, groups.data(), kCols / kGroup, panel.data());
-            TensorInfo tensor{};
-            tensor.type = type;
-            tensor.n_rows = 2;
-            tensor.bytes = panel.size();
             for (std::uint32_t row = 0; row < 2; ++row)
                 for (std::uint32_t col = 0; col < kCols; ++col) {
                     float want;
                     const std::size_t at = ((layer * 3 + part) * 2 + row) * kCols + col;
                     std::memcpy(&want, expected.data.data() + at * sizeof want, sizeof want);
-                    REQUIRE(panel_element(tensor, panel.data(), row, col) == want);
+                    REQUIRE(panel_element(type, panel.data(), row, col) == want);
                 }
         }
 }
@@ -157,7 +97,10 @@ TEST_CASE("gguf: every architecture has transformers' logits of the dequantized 
 namespace {
 
 float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row, std::uint32_t col) {
-    if (is_quantized(tensor.type)) return panel_element(tensor, data, row, col);
+    if (is_quantized(tensor.type)) {
+        const std::uint64_t stride = tensor.bytes / ((tensor.n_rows + 15) / 16);
+        return panel_element(tensor.type, data + row / 16 * stride, row % 16, col);
+    }
     float value;
     REQUIRE(tensor.type == Type::f32);
     REQUIRE(std::string(tensor.layout) != "panels");

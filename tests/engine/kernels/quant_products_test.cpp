@@ -23,15 +23,16 @@ Guarded<T> copied(std::span<const std::byte> bytes, std::size_t alignment) {
 
 }  // namespace
 
-TEST_CASE("matmul of every quantized type: the bits of exact arithmetic in the promised order, on every instruction set") {
+TEST_CASE(
+    "matmul of every quantized type: the bits of exact arithmetic in the promised order, on every instruction set") {
     const NpyArray x = golden("x");
     const auto seq_len = static_cast<std::uint32_t>(x.shape[0]), n_cols = static_cast<std::uint32_t>(x.shape[1]);
     const Guarded<float> rows = copied<float>(x.data, 4);
     std::size_t n_tables = 0;
     const Kernels* const* tables = usable_kernels(n_tables);
-    const std::pair<Type, std::string> kNames[] = {{Type::q8, "q8"},         {Type::q4, "q4"},     {Type::q6_k, "q6_k"},
-                                                   {Type::q5_k, "q5_k"},     {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"},
-                                                   {Type::mxfp4, "mxfp4"}};
+    const std::pair<Type, std::string> kNames[] = {
+        {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},  {Type::q5_k, "q5_k"},
+        {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
     for (const auto& [type, name] : kNames) {
         const NpyArray weights = golden(name), out = golden(name + "_out");

@@ -1,0 +1,119 @@
+// Weights of any source in the formats beyond q8 and q4: what is lost, where it lies, and what has no number.
+#include "convert/factor_formats.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "convert/listing.h"
+#include "panel_element.h"
+#include "small_models.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+struct Bound {
+    Type type;
+    double most;  // relative error of weights that are normally distributed
+};
+constexpr Bound kBounds[] = {{Type::q6_k, 0.02}, {Type::q5_k, 0.04}, {Type::q4_k, 0.08}, {Type::iq4_nl, 0.08}, {Type::mxfp4, 0.13}};
+
+std::vector<float> normal_rows(std::uint32_t n_cols, std::uint32_t seed) {
+    std::mt19937 engine(seed);
+    std::vector<float> rows(std::size_t{kLanes} * n_cols);
+    for (float& value : rows) {  // a sum of twelve uniform numbers
+        value = -6;
+        for (int i = 0; i < 12; ++i) value += static_cast<float>(engine() >> 8) * 0x1p-24f;
+    }
+    return rows;
+}
+
+double relative_error(Type type, const std::vector<float>& rows, std::uint32_t n_cols) {
+    std::vector<std::byte> panel(panel_bytes(type, n_cols));
+    const QuantLoss loss = quantize_panel(type, rows.data(), n_cols, panel.data());
+    return std::sqrt(loss.error / loss.total);
+}
+
+}  // namespace
+
+TEST_CASE("formats: a panel holds each weight where the format says, and zeros in what is missing") {
+    for (const auto& [type, most] : kBounds)
+        for (const std::uint32_t n_cols : {1u, 31u, 32u, 40u, 64u, 100u, 172u, 256u, 257u, 320u, 520u}) {
+            CAPTURE(static_cast<int>(type));
+            CAPTURE(n_cols);
+            const std::vector<float> rows = normal_rows(n_cols, n_cols);
+            std::vector<std::byte> panel(panel_bytes(type, n_cols));
+            const QuantLoss loss = quantize_panel(type, rows.data(), n_cols, panel.data());
+            CHECK_FALSE(loss.overflow);
+            if (n_cols >= 32) CHECK(std::sqrt(loss.error / loss.total) < most);
+            double error = 0;
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                for (std::uint32_t col = 0; col < n_cols; ++col)
+                    error += std::pow(rows[lane * n_cols + col] - panel_element(type, panel.data(), lane, col), 2);
+                for (std::uint32_t col = static_cast<std::uint32_t>(round_up(n_cols, kGroup)); col < round_up(n_cols, kSuperblock); ++col)
+                    REQUIRE(panel_element(type, panel.data(), lane, col) == 0.0f);
+            }
+            CHECK(error == doctest::Approx(loss.error).epsilon(1e-4));
+        }
+}
+
+TEST_CASE("formats: four bits with minima or a codebook lose less than q4") {
+    const std::vector<float> rows = normal_rows(1024, 7);
+    const double q4 = relative_error(Type::q4, rows, 1024);
+    CHECK(relative_error(Type::q4_k, rows, 1024) < 0.93 * q4);
+    CHECK(relative_error(Type::iq4_nl, rows, 1024) < 0.95 * q4);
+    CHECK(relative_error(Type::q5_k, rows, 1024) < 0.5 * q4);
+}
+
+TEST_CASE("formats: weights far from zero cost a minimum nothing") {
+    std::vector<float> rows = normal_rows(256, 9);
+    for (float& value : rows) value = 0.01f * value - 1.0f;
+    CHECK(relative_error(Type::q4_k, rows, 256) < 0.005);
+    CHECK(relative_error(Type::q4_k, rows, 256) < 0.1 * relative_error(Type::iq4_nl, rows, 256));
+}
+
+TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (const auto& [type, most] : kBounds) {
+        CAPTURE(static_cast<int>(type));
+        float x[kFactorColumns] = {};
+        QuantizedGroup groups[kFactorColumns / kGroup];
+        quantize_format(type, x, kFactorColumns, groups);
+        for (std::uint32_t i = 0; i < kFactorColumns; ++i) CHECK(element_of(type, groups[i / kGroup], i % kGroup) == 0);
+        x[5] = 1e-40f;
+        x[40] = -1e-42f;
+        quantize_format(type, x, kFactorColumns, groups);
+        for (std::uint32_t i = 0; i < kFactorColumns; ++i)
+            CHECK(std::fabs(element_of(type, groups[i / kGroup], i % kGroup)) < 1e-4);
+        for (const float odd : {kInfinity, -kInfinity, std::nanf("")}) {
+            x[70] = odd;
+            quantize_format(type, x, kFactorColumns, groups);
+            CHECK(std::isnan(element_of(type, groups[70 / kGroup], 70 % kGroup)));
+            for (const std::int8_t quant : groups[70 / kGroup].quants) CHECK(quant == 0);
+        }
+        if (type == Type::mxfp4) continue;  // reaches as far as float32
+        std::vector<float> rows(std::size_t{kLanes} * 32, 3e30f);
+        std::vector<std::byte> panel(panel_bytes(type, 32));
+        CHECK(quantize_panel(type, rows.data(), 32, panel.data()).overflow);
+    }
+}
+
+TEST_CASE("formats: which tensors of a file are of which type") {
+    for (const auto& [type, most] : kBounds) {
+        const SmallModel small(llama_config(), type);
+        for (const TensorInfo& tensor : tensors(small.model)) {
+            const std::string role = tensor.role, layout = tensor.layout;
+            CAPTURE(role);
+            const Type want = layout == "vector"                              ? Type::f32
+                              : layout == "rows"                              ? Type::f16
+                              : role == "output" || role == "token_embedding" ? Type::q6_k
+                                                                              : type;
+            CHECK(tensor.type == want);
+        }
+    }
+}
