@@ -232,10 +232,17 @@ void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane
     std::byte* const quants = unit + format.quants_at() + index % 2 * format.group_bytes() + lane * 4;
     for (std::uint32_t i = 0; i < kGroup; ++i) {
         const auto quant = static_cast<std::uint32_t>(group.quants[i] + format.zero);
-        quants[i / 8 * 64 + i % 4] |= static_cast<std::byte>((quant & 15) << (i % 8 < 4 ? 0 : 4));
-        if (format.bits == 6)
-            quants[256 + i / 16 * 64 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4 % 4 * 2);
-        if (format.bits == 5) quants[256 + i % 4] |= static_cast<std::byte>((quant >> 4) << i / 4);
+        const auto put = [&](std::uint32_t at, std::uint32_t bits) {
+            quants[at + i % 4] |= static_cast<std::byte>(bits & 0xff);
+        };
+        if (format.bits == 3) {
+            put(i / 16 * 64, (quant & 3) << i / 4 % 4 * 2);
+            put(128, (quant >> 2) << i / 4);
+            continue;
+        }
+        put(i / 8 * 64, (quant & 15) << (i % 8 < 4 ? 0 : 4));
+        if (format.bits == 6) put(256 + i / 16 * 64, (quant >> 4) << i / 4 % 4 * 2);
+        if (format.bits == 5) put(256, (quant >> 4) << i / 4);
     }
 }
 

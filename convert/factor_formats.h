@@ -1,4 +1,4 @@
-// Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, iq4_nl, mxfp4.
+// Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, q3_k, iq4_nl, mxfp4.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace fovea {
 /// A row's 256 columns, or as many as are left, become groups of 32 with the least squared error of those tried:
 ///   q5_k, q4_k    each group's scale and minimum by linear regression on its quants, from several ranges; then both as
 ///                 multiples of the factors, of which the neighbours are tried too
-///   q6_k          each half group's scale by least squares, then the same
+///   q6_k, q3_k    each half group's scale by least squares, then the same
 ///   iq4_nl, mxfp4 each group's scale alone
 /// x [n] with n <= 256; out [n / 32 rounded up]. What is missing of a last group counts as 0. An x that is not finite
 /// makes its group's scale, or all their factors, NaN; a factor beyond float16 is infinite.

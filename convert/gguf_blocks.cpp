@@ -103,6 +103,32 @@ std::uint16_t bits_at(const std::byte* at) {
     return bits;
 }
 
+/// Element i of a block of Q3_K, less 4, and the scale of its sixteen: four bits of it are a nibble, two lie above.
+int quant_q3_k(const std::byte* block, std::uint32_t i) {
+    const std::uint32_t half = i / 128, quarter = i % 128 / 32;
+    const int low = std::to_integer<int>(block[32 + half * 32 + i % 32]) >> quarter * 2 & 3;
+    return (low | (std::to_integer<int>(block[i % 32]) >> (half * 4 + quarter) & 1) << 2) - 4;
+}
+int scale_q3_k(const std::byte* block, std::uint32_t i) {
+    const std::byte* packed = block + 96;
+    return (nibble(packed, i, 8) | (std::to_integer<int>(packed[8 + i % 4]) >> i / 4 * 2 & 3) << 4) - 32;
+}
+
+void dequantize_q3_k(const std::byte* block, float* out) {
+    const float unit = half_at(block + 108);
+    for (std::uint32_t i = 0; i < kLarge; ++i)
+        out[i] = unit * static_cast<float>(scale_q3_k(block, i / 16)) * static_cast<float>(quant_q3_k(block, i));
+}
+
+void take_apart_q3_k(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        group.scale = bits_at(block + 108);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(scale_q3_k(block, i / 16));
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant_q3_k(block, i));
+    }
+}
+
 void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
     out->scale = bits_at(block);
     std::memcpy(out->quants.data(), block + 2, kSmall);
@@ -177,6 +203,7 @@ constexpr GgufBlocks kBlocks[] = {
     {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
     {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
     {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
+    {11, "Q3_K", kLarge, 110, dequantize_q3_k, Type::f32, take_apart_q3_k, Type::q3_k},
     {12, "Q4_K", kLarge, 144, dequantize_k45<false>, Type::f32, take_apart_k45<false>, Type::q4_k},
     {13, "Q5_K", kLarge, 176, dequantize_k45<true>, Type::f32, take_apart_k45<true>, Type::q5_k},
     {14, "Q6_K", kLarge, 210, dequantize_q6_k, Type::f32, take_apart_q6_k, Type::q6_k},

@@ -487,7 +487,8 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
                        {of<matmul, Type::q5_k>, nullptr, nullptr},
                        {of<matmul, Type::q4_k>, nullptr, nullptr},
                        {of<matmul, Type::iq4_nl>, nullptr, nullptr},
-                       {of<matmul, Type::mxfp4>, nullptr, nullptr}}};
+                       {of<matmul, Type::mxfp4>, nullptr, nullptr},
+                       {of<matmul, Type::q3_k>, nullptr, nullptr}}};
 }
 
 }  // namespace

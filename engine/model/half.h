@@ -41,6 +41,10 @@ struct QuantPanel {
         const std::uint64_t i = col % kGroup;
         const std::byte* at = quants(col) + lane * 4 + i % 4;
         if (format.bits == 8) return static_cast<std::int8_t>(at[i / 4 * 64]);
+        if (format.bits == 3) {
+            const std::uint32_t two = std::uint32_t(at[i / 16 * 64]) >> i / 4 % 4 * 2 & 3u;
+            return static_cast<std::int32_t>(two | (std::uint32_t(at[128]) >> i / 4 & 1u) << 2) - format.zero;
+        }
         std::uint32_t stored = std::uint32_t(at[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15u;
         if (format.bits == 6) stored |= (std::uint32_t(at[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3u) << 4;
         if (format.bits == 5) stored |= (std::uint32_t(at[256]) >> i / 4 & 1u) << 4;

@@ -35,7 +35,7 @@ enum class QuantScale : std::uint8_t {
 ///     1 bit   [16][4]: bit k of byte j is column 4·k + j
 /// With factors, four units follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
 struct QuantFormat {
-    std::uint32_t bits;           ///< of a stored quant: 8, or 6, 5 or 4
+    std::uint32_t bits;           ///< of a stored quant: 8, 6, 5, 4 or 3
     std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16
     QuantScale scale;
     bool minima;                  ///< a group's minimum is an int8 times a factor
@@ -78,6 +78,7 @@ inline constexpr QuantFormat kQuantFormats[] = {
     {4, 32, QuantScale::factor, true, 0, nullptr},    // q4_k
     {4, 32, QuantScale::f16, false, 0, kNonlinear4},  // iq4_nl
     {4, 32, QuantScale::bf16, false, 0, kFloat4},     // mxfp4
+    {3, 16, QuantScale::factor, false, 4, nullptr},   // q3_k
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);

@@ -16,7 +16,7 @@ namespace fovea FOVEA_API {
 using Token = std::uint32_t;
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-/// Those from q8 on are quantized, see docs/format.md; q6_k to mxfp4 hold what GGUF's types of these names hold.
+/// Those from q8 on are quantized, see docs/format.md; q6_k to q3_k hold what GGUF's types of these names hold.
 enum class Type : std::uint8_t {
     f32 = 0,
     f16 = 1,
@@ -28,10 +28,11 @@ enum class Type : std::uint8_t {
     q4_k = 7,
     iq4_nl = 8,
     mxfp4 = 9,
+    q3_k = 10,
 };
-inline constexpr int kTypeCount = 10;
-inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16, Type::q8,     Type::q4,
-                                            Type::q6_k, Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4};
+inline constexpr int kTypeCount = 11;
+inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,    Type::q4,  Type::q6_k,
+                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k};
 
 enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
 enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2 };

@@ -21,7 +21,8 @@ struct Bound {
     Type type;
     double most;  // relative error of weights that are normally distributed
 };
-constexpr Bound kBounds[] = {{Type::q6_k, 0.02}, {Type::q5_k, 0.04}, {Type::q4_k, 0.08}, {Type::iq4_nl, 0.08}, {Type::mxfp4, 0.13}};
+constexpr Bound kBounds[] = {{Type::q6_k, 0.02},   {Type::q5_k, 0.04},  {Type::q4_k, 0.08},
+                             {Type::iq4_nl, 0.08}, {Type::mxfp4, 0.13}, {Type::q3_k, 0.16}};
 
 std::vector<float> normal_rows(std::uint32_t n_cols, std::uint32_t seed) {
     std::mt19937 engine(seed);
@@ -55,7 +56,8 @@ TEST_CASE("formats: a panel holds each weight where the format says, and zeros i
             for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
                 for (std::uint32_t col = 0; col < n_cols; ++col)
                     error += std::pow(rows[lane * n_cols + col] - panel_element(type, panel.data(), lane, col), 2);
-                for (std::uint32_t col = static_cast<std::uint32_t>(round_up(n_cols, kGroup)); col < round_up(n_cols, kSuperblock); ++col)
+                for (std::uint32_t col = static_cast<std::uint32_t>(round_up(n_cols, kGroup));
+                     col < round_up(n_cols, kSuperblock); ++col)
                     REQUIRE(panel_element(type, panel.data(), lane, col) == 0.0f);
             }
             CHECK(error == doctest::Approx(loss.error).epsilon(1e-4));

@@ -87,20 +87,18 @@ def panels(weights, scales, bits):
 
 # Types beyond q8 and q4: bits, columns of a scale, whether groups have minima, what is taken from a stored quant.
 FORMATS = {"q6_k": (6, 16, False, 32), "q5_k": (5, 32, True, 0), "q4_k": (4, 32, True, 0), "iq4_nl": (4, 32, False, 0),
-           "mxfp4": (4, 32, False, 0)}
+           "mxfp4": (4, 32, False, 0), "q3_k": (3, 16, False, 4)}
 CODEBOOKS = {"iq4_nl": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
              "mxfp4": [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]}
 
 
 def planes(stored, bits):
-    """32 columns of 16 rows, [16, 32]: four bits, then what is above them, two bits or one."""
-    cells = stored.reshape(LANES, GROUP // 4, 4).transpose(1, 0, 2)
-    low, high = cells & 15, cells >> 4
-    data = (low[0::2] | low[1::2] << 4).astype(numpy.uint8).tobytes()
-    per_byte = {4: 0, 5: 8, 6: 4}[bits]
-    for first in range(0, GROUP // 4, per_byte or GROUP):
-        if per_byte:
-            data += sum(high[first + i] << i * 8 // per_byte for i in range(per_byte)).astype(numpy.uint8).tobytes()
+    """32 columns of 16 rows, [16, 32]: planes of bits, the lowest first."""
+    cells, data = stored.reshape(LANES, GROUP // 4, 4).transpose(1, 0, 2), b""
+    for width in {3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2)}[bits]:
+        low, cells = cells & (1 << width) - 1, cells >> width
+        for first in range(0, GROUP // 4, 8 // width):
+            data += sum(low[first + i] << i * width for i in range(8 // width)).astype(numpy.uint8).tobytes()
     return data
 
 

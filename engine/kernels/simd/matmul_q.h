@@ -43,12 +43,16 @@ struct QuantUnit {
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
         const std::byte* p = quants(group);
         if constexpr (kFormat.bits == 8) return signed_cell(bytes(p + 128 * pair + 64 * i));
+        const int at = static_cast<int>(2 * pair + i);
+        if constexpr (kFormat.bits == 3) {
+            const Bytes two = moved_bits(bytes(p + pair / 2 * 64), at % 4 * 2, 0, 3);
+            return centred_cell<kFormat.zero>(two | moved_bits(bytes(p + 128), at, 2, 4));
+        }
         const Bytes both = bytes(p + 64 * pair), low = i ? high_nibbles(both) : low_nibbles(both);
         if constexpr (kFormat.codebook != nullptr) return codebook_cell(low, kFormat.codebook);
-        const int at = static_cast<int>(2 * pair + i);
         if constexpr (kFormat.bits == 6)
-            return centred_cell<kFormat.zero>(low | moved_bits(bytes(p + 256 + pair / 2 * 64), at % 4 * 2, 0x30));
-        if constexpr (kFormat.bits == 5) return low | moved_bits(bytes(p + 256), at, 0x10);
+            return centred_cell<kFormat.zero>(low | moved_bits(bytes(p + 256 + pair / 2 * 64), at % 4 * 2, 4, 0x30));
+        if constexpr (kFormat.bits == 5) return low | moved_bits(bytes(p + 256), at, 4, 0x10);
         return low;
     }
 

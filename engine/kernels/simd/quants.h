@@ -4,7 +4,7 @@
 //   Bytes                  64 of them: a cell (four columns of sixteen rows)
 //   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
 //   low_nibbles(w), high_nibbles(w), a | b
-//   moved_bits(w, from, mask)  the bits of each byte that start with bit `from` moved to where those of the mask start
+//   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
 //   signed_cell(w)         int8 weights as add_products wants them
 //   codebook_cell(w, codebook)  the same of those that nibbles stand for
 //   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of groups of sixteen columns

@@ -27,8 +27,8 @@ FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
     for (int i = 0; i < 4; ++i) a.q[i] = vorrq_s8(a.q[i], b.q[i]);
     return a;
 }
-FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
-    const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(4 - from));  // to the right where it is negative
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
+    const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(to - from));  // to the right where it is negative
     for (int i = 0; i < 4; ++i) {
         const uint8x16_t moved = vshlq_u8(vreinterpretq_u8_s8(w.q[i]), by);
         w.q[i] = vandq_s8(vreinterpretq_s8_u8(moved), vdupq_n_s8(static_cast<std::int8_t>(mask)));

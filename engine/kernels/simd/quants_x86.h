@@ -34,9 +34,9 @@ FOVEA_LANES Bytes four(const std::byte* x) { return _mm512_set1_epi32(word(x)); 
 FOVEA_LANES Bytes flip(Bytes w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
 FOVEA_LANES Bytes low_nibbles(Bytes w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
 FOVEA_LANES Bytes high_nibbles(Bytes w) { return low_nibbles(_mm512_srli_epi16(w, 4)); }
-FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
-    const Bytes moved = from < 4 ? _mm512_slli_epi16(w, static_cast<unsigned>(4 - from))
-                                 : _mm512_srli_epi16(w, static_cast<unsigned>(from - 4));
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
+    const Bytes moved = from < to ? _mm512_slli_epi16(w, static_cast<unsigned>(to - from))
+                                  : _mm512_srli_epi16(w, static_cast<unsigned>(from - to));
     return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
 }
 FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
@@ -100,12 +100,12 @@ FOVEA_LANES Bytes high_nibbles(Bytes w) {
 FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
     return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)};
 }
-FOVEA_LANES __m256i moved_bits(__m256i w, int from, int mask) {
-    const __m256i moved = from < 4 ? _mm256_slli_epi16(w, 4 - from) : _mm256_srli_epi16(w, from - 4);
+FOVEA_LANES __m256i moved_bits(__m256i w, int from, int to, int mask) {
+    const __m256i moved = from < to ? _mm256_slli_epi16(w, to - from) : _mm256_srli_epi16(w, from - to);
     return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
 }
-FOVEA_LANES Bytes moved_bits(Bytes w, int from, int mask) {
-    return {moved_bits(w.low, from, mask), moved_bits(w.high, from, mask)};
+FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
+    return {moved_bits(w.low, from, to, mask), moved_bits(w.high, from, to, mask)};
 }
 FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
     const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));

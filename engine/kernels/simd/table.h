@@ -50,7 +50,8 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
                        {matmul<Quants<Type::q5_k>>, nullptr, nullptr},
                        {matmul<Quants<Type::q4_k>>, nullptr, nullptr},
                        {matmul<Quants<Type::iq4_nl>>, nullptr, nullptr},
-                       {matmul<Quants<Type::mxfp4>>, nullptr, nullptr}}};
+                       {matmul<Quants<Type::mxfp4>>, nullptr, nullptr},
+                       {matmul<Quants<Type::q3_k>>, nullptr, nullptr}}};
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ TEST_CASE(
     std::size_t n_tables = 0;
     const Kernels* const* tables = usable_kernels(n_tables);
     const std::pair<Type, std::string> kNames[] = {
-        {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},  {Type::q5_k, "q5_k"},
-        {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}};
+        {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},   {Type::q5_k, "q5_k"},
+        {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
     for (const auto& [type, name] : kNames) {
         const NpyArray weights = golden(name), out = golden(name + "_out");
