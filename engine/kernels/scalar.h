@@ -477,18 +477,21 @@ constexpr FloatKernels make_floats() {
             .softcap = softcap_row};
 }
 
+/// Products of a quantized type, and attention over caches of q8.
+template<Type kType>
+constexpr TypeKernels quant_kernels() {
+    if constexpr (kType == Type::q8) return {of<matmul, kType>, of<attend, kType>, of<attend_weights, kType>};
+    return {of<matmul, kType>, nullptr, nullptr};
+}
+
+template<int... i>
+constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats,
+                             std::integer_sequence<int, i...>) {
+    return {.isa = isa, .needs = needs, .floats = floats, .quants = {quant_kernels<quant_type(i)>()...}};
+}
+
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return {.isa = isa,
-            .needs = needs,
-            .floats = floats,
-            .quants = {{of<matmul, Type::q8>, of<attend, Type::q8>, of<attend_weights, Type::q8>},
-                       {of<matmul, Type::q4>, nullptr, nullptr},
-                       {of<matmul, Type::q6_k>, nullptr, nullptr},
-                       {of<matmul, Type::q5_k>, nullptr, nullptr},
-                       {of<matmul, Type::q4_k>, nullptr, nullptr},
-                       {of<matmul, Type::iq4_nl>, nullptr, nullptr},
-                       {of<matmul, Type::mxfp4>, nullptr, nullptr},
-                       {of<matmul, Type::q3_k>, nullptr, nullptr}}};
+    return make_table(isa, needs, floats, std::make_integer_sequence<int, kQuantTypeCount>());
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ inline constexpr QuantFormat kQuantFormats[] = {
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
 
+/// The i-th of them.
+[[nodiscard]] constexpr Type quant_type(int i) noexcept { return static_cast<Type>(static_cast<int>(Type::q8) + i); }
 /// Of a quantized type.
 [[nodiscard]] constexpr const QuantFormat& format_of(Type type) noexcept {
     return kQuantFormats[static_cast<int>(type) - static_cast<int>(Type::q8)];

@@ -36,6 +36,15 @@ FOVEA_LANES int word(const std::byte* p) {
 }
 FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, word(p)); }
 
+/// Starts where sums begin at zero: what pack_q8 says they start at comes last, and for q4 alone.
+template<Type kType>
+struct LateStarts {
+    const std::byte* first;
+    FOVEA_LANES LateStarts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+        : first(x_scales + 8 * n_packed) {}
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
+};
+
 /// Whether the products of a group are summed as int16: unsigned quants of four bits.
 [[nodiscard]] constexpr bool sums_16(Type type) {
     return format_of(type).bits == 4 && format_of(type).codebook == nullptr;

@@ -186,14 +186,8 @@ FOVEA_LANES Dot whole(Dot sum) {
 }
 #endif
 
-/// Sums start at zero here; what pack_q8 says they start at comes last, and for q4 alone.
 template<Type kType, std::uint32_t>
-struct Starts {
-    const std::byte* first;
-    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
-        : first(x_scales + 8 * n_packed) {}
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
-};
+using Starts = LateStarts<kType>;
 template<Type>
 FOVEA_LANES Dot begin_sum(const std::byte*) {
     return {};

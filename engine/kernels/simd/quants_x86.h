@@ -214,12 +214,7 @@ FOVEA_LANES Bytes centred_cell(Bytes w) {
     return less(w, kZero);
 }
 template<Type kType, std::uint32_t>
-struct Starts {
-    const std::byte* first;
-    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
-        : first(x_scales + 8 * n_packed) {}
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
-};
+using Starts = LateStarts<kType>;
 template<Type>
 FOVEA_LANES Bytes begin_sum(const std::byte*) {
     return Bytes{};

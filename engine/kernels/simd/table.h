@@ -1,5 +1,7 @@
 // The tables of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
 #pragma once
+#include <utility>
+
 #include "../cache_q8.h"
 #include "attention.h"
 #include "matmul.h"
@@ -39,19 +41,22 @@ constexpr FloatKernels make_floats() {
             .softcap = softcap_row};
 }
 
+/// Products of a quantized type, and attention over caches of q8.
+template<Type kType>
+constexpr TypeKernels quant_kernels() {
+    if constexpr (kType == Type::q8) return {matmul<Quants<kType>>, attend<CacheQ8>, attend_weights<CacheQ8>};
+    return {matmul<Quants<kType>>, nullptr, nullptr};
+}
+
+template<int... i>
+constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats,
+                             std::integer_sequence<int, i...>) {
+    return {.isa = isa, .needs = needs, .floats = floats, .quants = {quant_kernels<quant_type(i)>()...}};
+}
+
 /// With the floats of its own file, or those of the instruction set to which it adds products of integers.
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return {.isa = isa,
-            .needs = needs,
-            .floats = floats,
-            .quants = {{matmul<Quants<Type::q8>>, attend<CacheQ8>, attend_weights<CacheQ8>},
-                       {matmul<Quants<Type::q4>>, nullptr, nullptr},
-                       {matmul<Quants<Type::q6_k>>, nullptr, nullptr},
-                       {matmul<Quants<Type::q5_k>>, nullptr, nullptr},
-                       {matmul<Quants<Type::q4_k>>, nullptr, nullptr},
-                       {matmul<Quants<Type::iq4_nl>>, nullptr, nullptr},
-                       {matmul<Quants<Type::mxfp4>>, nullptr, nullptr},
-                       {matmul<Quants<Type::q3_k>>, nullptr, nullptr}}};
+    return make_table(isa, needs, floats, std::make_integer_sequence<int, kQuantTypeCount>());
 }
 
 }  // namespace
