@@ -70,9 +70,13 @@ Bytes info_bytes(const ModelSource& source) {
 }
 
 void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
-    const auto place = [&](const TensorSpec& spec) {
+    const auto place = [&](TensorSpec spec) {
+        // A source's quantized embeddings stay as they are, and quants lie in panels.
+        const bool own_types = options.as_source && source.type_of;
+        if (own_types && spec.role == Role::token_embedding && is_quantized(source.type_of(spec)))
+            spec.layout = Layout::panels;
         const bool panels = spec.layout == Layout::panels;
-        const bool as_it_is = panels && options.as_source && source.type_of;
+        const bool as_it_is = panels && own_types;
         const Type type = as_it_is ? source.type_of(spec) : stored_type(spec, options.type, options.exact_tables);
         TensorRecord r{};
         r.role = static_cast<std::uint16_t>(spec.role);

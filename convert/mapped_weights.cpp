@@ -114,9 +114,10 @@ bool MappedWeights::read_groups(const TensorSpec& spec, Type type, std::uint32_t
 
 Type MappedWeights::type_of(const TensorSpec& spec) const {
     const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
-    const auto of = [](const TensorView& view) {
+    const auto of = [&](const TensorView& view) {
         if (!view.dequantize) return view.type;
-        return view.groups ? view.group_type : Type::q8;
+        if (view.groups) return view.group_type;
+        return spec.layout == Layout::rows ? Type::f32 : Type::q8;
     };
     const Type type = of(entry.view);
     return entry.order.gated_rows && of(entry.up) != type ? Type::q8 : type;

@@ -58,7 +58,8 @@ public:
     [[nodiscard]] bool read_groups(const TensorSpec& spec, Type type, std::uint32_t row_begin, std::uint32_t n_rows,
                                    QuantizedGroup* out) const;
 
-    /// How that tensor is stored; q8 where its blocks are of no type of ours, or of a gate and an up that differ.
+    /// How that tensor is stored; where its blocks are of no type of ours, or of a gate and an up that differ, q8, and f32
+    /// for a table.
     [[nodiscard]] Type type_of(const TensorSpec& spec) const;
 
 private:

@@ -196,6 +196,8 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
                 status = {Code::unsupported, "unknown critical tensors; the first has role", 0, t.role};
         }
     };
+    const auto is_table = [](const TensorSpec& want) { return want.role == Role::token_embedding; };
+    const auto in_panels = [](const TensorRecord& t) { return t.layout == static_cast<std::uint8_t>(Layout::panels); };
     const auto visit = [&](const TensorSpec& want) {
         if (!status.ok()) return;
         skip_until(&want);
@@ -203,7 +205,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
         if (!status.ok()) return;
         if (!t || t != model.tensors_ + at)
             status = {Code::tensor_missing, role_name(static_cast<std::uint16_t>(want.role)), want.layer, want.layer};
-        else if (t->layout != static_cast<std::uint8_t>(want.layout))
+        else if (t->layout != static_cast<std::uint8_t>(want.layout) && !(is_table(want) && in_panels(*t)))
             status = {Code::tensor_invalid, role_name(t->role), static_cast<std::uint64_t>(want.layout), t->layout};
         else if (t->n_rows != want.n_rows || t->n_cols != want.n_cols)
             status = {Code::tensor_invalid, role_name(t->role), t->n_rows != want.n_rows ? want.n_rows : want.n_cols,

@@ -43,15 +43,16 @@ double relative_error(Type type, const std::vector<float>& rows, std::uint32_t n
 }  // namespace
 
 TEST_CASE("formats: a panel holds each weight where the format says, and zeros in what is missing") {
-    for (const auto& [type, most] : kBounds)
+    for (const Bound& bound : kBounds)
         for (const std::uint32_t n_cols : {1u, 31u, 32u, 40u, 64u, 100u, 172u, 256u, 257u, 320u, 520u}) {
+            const Type type = bound.type;
             CAPTURE(static_cast<int>(type));
             CAPTURE(n_cols);
             const std::vector<float> rows = normal_rows(n_cols, n_cols);
             std::vector<std::byte> panel(panel_bytes(type, n_cols));
             const QuantLoss loss = quantize_panel(type, rows.data(), n_cols, panel.data());
             CHECK_FALSE(loss.overflow);
-            if (n_cols >= 32) CHECK(std::sqrt(loss.error / loss.total) < most);
+            if (n_cols >= 32) CHECK(std::sqrt(loss.error / loss.total) < bound.most);
             double error = 0;
             for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
                 for (std::uint32_t col = 0; col < n_cols; ++col)
@@ -81,7 +82,8 @@ TEST_CASE("formats: weights far from zero cost a minimum nothing") {
 
 TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    for (const auto& [type, most] : kBounds) {
+    for (const Bound& bound : kBounds) {
+        const Type type = bound.type;
         CAPTURE(static_cast<int>(type));
         float x[kFactorColumns] = {};
         QuantizedGroup groups[kFactorColumns / kGroup];
@@ -106,7 +108,8 @@ TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
 }
 
 TEST_CASE("formats: which tensors of a file are of which type") {
-    for (const auto& [type, most] : kBounds) {
+    for (const Bound& bound : kBounds) {
+        const Type type = bound.type;
         const SmallModel small(llama_config(), type);
         for (const TensorInfo& tensor : tensors(small.model)) {
             const std::string role = tensor.role, layout = tensor.layout;

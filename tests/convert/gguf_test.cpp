@@ -63,8 +63,10 @@ TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number
                                                         {10, Type::q6_k}, {11, Type::iq4_nl}, {12, Type::mxfp4},
                                                         {13, Type::q3_k}};
     constexpr Role kRoles[] = {Role::query, Role::key, Role::value};
-    for (const auto& [layer, type] : kKept)
+    for (const auto& kept : kKept)
         for (std::uint32_t part = 0; part < 3; ++part) {
+            const std::uint32_t layer = kept.first;
+            const Type type = kept.second;
             CAPTURE(layer);
             const TensorSpec spec{kRoles[part], StackIndex::decoder, layer, Layout::panels, 2, kCols};
             REQUIRE(source.type_of(spec) == type);
@@ -80,6 +82,27 @@ TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number
                     REQUIRE(panel_element(type, panel.data(), row, col) == want);
                 }
         }
+}
+
+TEST_CASE("gguf: quantized embeddings that are only looked up stay as they are, and give the rows they gave") {
+    TemporaryFolder folder;
+    convert_file(golden_gguf() / "qwen2_q4_0.gguf", folder / "own.fovea");
+    const Converted own(folder / "own.fovea");
+    const ModelSource source = read_model("qwen2_q4_0.gguf");
+    std::size_t n_tables = 0;
+    for (const TensorInfo& tensor : tensors(own.model)) {
+        if (std::string_view(tensor.role) != "token_embedding") continue;
+        ++n_tables;
+        CHECK(std::string_view(tensor.layout) == "panels");
+        CHECK(is_quantized(tensor.type));
+        std::vector<float> row(tensor.n_cols);
+        const TensorSpec spec{Role::token_embedding, StackIndex::decoder, 0,
+                              Layout::rows,          tensor.n_rows,       tensor.n_cols};
+        source.read_rows(spec, 7, 1, row.data());
+        for (std::uint32_t col = 0; col < tensor.n_cols; ++col)
+            CHECK(panel_element(tensor.type, own.mapping.bytes().data() + tensor.offset, 7, col) == row[col]);
+    }
+    CHECK(n_tables == 1);
 }
 
 TEST_CASE("gguf: every architecture has transformers' logits of the dequantized weights") {

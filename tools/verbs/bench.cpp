@@ -114,7 +114,9 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
         work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) * element_bytes;
     }
     for (const TensorInfo& tensor : tensors(opened.model)) {
-        if (std::string_view(tensor.layout) != "rows") work.decode_bytes += static_cast<double>(tensor.bytes);
+        const bool looked_up = std::string_view(tensor.role) == "token_embedding" && !s.tied_output;
+        if (std::string_view(tensor.layout) != "rows" && !looked_up)
+            work.decode_bytes += static_cast<double>(tensor.bytes);
     }
     return work;
 }

@@ -34,7 +34,9 @@ TEST_CASE(
         {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},   {Type::q5_k, "q5_k"},
         {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
-    for (const auto& [type, name] : kNames) {
+    for (const auto& entry : kNames) {
+        const Type type = entry.first;
+        const std::string& name = entry.second;
         const NpyArray weights = golden(name), out = golden(name + "_out");
         const Guarded<std::byte> panels = copied<std::byte>(weights.data, 64);
         const Guarded<float> want = copied<float>(out.data, 4);
