@@ -12,6 +12,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "../../platform/features.h"
 #include "../model/format.h"
@@ -223,6 +224,9 @@ struct FloatKernels {
     /// y[i] = cap·tanh(x[i]/cap), in place, canonical.
     void (*softcap)(float* x, std::size_t n, float cap) noexcept;
 };
+
+/// 0, 1, … for the quantized types, from which the tables are made.
+using QuantIndices = std::make_integer_sequence<int, kQuantTypeCount>;
 
 struct Kernels {
     const char* isa;

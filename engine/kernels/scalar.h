@@ -491,7 +491,7 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
 }
 
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return make_table(isa, needs, floats, std::make_integer_sequence<int, kQuantTypeCount>());
+    return make_table(isa, needs, floats, QuantIndices());
 }
 
 }  // namespace

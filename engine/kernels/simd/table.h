@@ -1,7 +1,5 @@
 // The tables of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
 #pragma once
-#include <utility>
-
 #include "../cache_q8.h"
 #include "attention.h"
 #include "matmul.h"
@@ -56,7 +54,7 @@ constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKern
 
 /// With the floats of its own file, or those of the instruction set to which it adds products of integers.
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return make_table(isa, needs, floats, std::make_integer_sequence<int, kQuantTypeCount>());
+    return make_table(isa, needs, floats, QuantIndices());
 }
 
 }  // namespace
