@@ -291,6 +291,8 @@ void gemm(const Matmul& m) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
+    // All numbers of rows below have a kernel: one tile's, or tiles.
+    static_assert(ColumnGroup<W>::kGemvRows == kFewRows || ColumnGroup<W>::kGemvRows <= ColumnGroup<W>::Shape::kRows);
     if (m.seq_len > ColumnGroup<W>::kGemvRows) return gemm<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;

@@ -105,7 +105,8 @@ template<Type kType>
 struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).unit_bytes()> {
     using Unit = QuantUnit<kType>;
     /// A cell that takes several steps to unpack is unpacked once, for four rows or less it waits for memory anyway.
-    static constexpr std::uint32_t kGemvRows = kType == Type::q8 || kType == Type::q4 ? kFewRows : 4;
+    static constexpr std::uint32_t kGemvRows =
+        kType == Type::q8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
     static constexpr std::size_t weight_at(std::size_t unit) {
         return static_cast<std::size_t>(Unit::kFormat.head_at(unit));
