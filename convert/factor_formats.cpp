@@ -214,8 +214,8 @@ void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup*
     }
 }
 
-void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
-                      std::byte* panel) noexcept {
+void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
+               std::byte* panel) noexcept {
     const QuantFormat& format = format_of(type);
     std::byte* const head = panel + format.head_at(index / 2);
     std::byte* const unit = panel + format.unit_at(index / 2);
@@ -235,6 +235,10 @@ void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane
         const auto put = [&](std::uint32_t at, std::uint32_t bits) {
             quants[at + i % 4] |= static_cast<std::byte>(bits & 0xff);
         };
+        if (format.bits == 8) {
+            put(i / 4 * 64, quant);
+            continue;
+        }
         if (format.bits == 3) {
             put(i / 16 * 64, (quant & 3) << i / 4 % 4 * 2);
             put(128, (quant >> 2) << i / 4);

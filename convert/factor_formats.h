@@ -1,4 +1,5 @@
-// Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, q3_k, iq4_nl, mxfp4.
+// Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, q3_k, iq4_nl,
+// mxfp4; and where a group of any quantized type lies in a panel.
 #pragma once
 #include <cstdint>
 
@@ -16,8 +17,8 @@ namespace fovea {
 void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup* out) noexcept;
 
 /// Writes a group to a panel's bytes, which are zero before: `lane` of 16, columns from 32·index on.
-void put_format_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
-                      std::byte* panel) noexcept;
+void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
+               std::byte* panel) noexcept;
 
 /// The group's element i as a kernel sees it.
 [[nodiscard]] double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept;

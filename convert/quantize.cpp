@@ -73,22 +73,7 @@ double best_q4_scale(const float (&x)[kGroup], double most) noexcept {
     return best;
 }
 
-void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index, std::byte* panel) {
-    if (type != Type::q8 && type != Type::q4) return put_format_group(type, group, lane, index, panel);
-    const bool q8 = type == Type::q8;
-    panel += index / 2 * panel_bytes(type, kSuperblock);
-    std::memcpy(panel + (index % 2 * kLanes + lane) * sizeof group.scale, &group.scale, sizeof group.scale);
-    std::byte* quants = panel + 4 * kLanes + index % 2 * kLanes * (q8 ? kGroup : kGroup / 2);
-    for (std::uint32_t col = 0; col < kGroup; ++col) {
-        const int quant = group.quants[col];
-        if (q8)
-            quants[col / 4 * 64 + lane * 4 + col % 4] = static_cast<std::byte>(quant);
-        else
-            quants[col / 8 * 64 + lane * 4 + col % 4] |= static_cast<std::byte>((quant + 8) << (col % 8 < 4 ? 0 : 4));
-    }
-}
-
-/// put_group of sixteen lanes at once.
+/// put_group of sixteen lanes at once, of q8 or q4.
 void put_lanes(Type type, const QuantizedLanes& lanes, std::uint32_t index, std::byte* panel) noexcept {
     const bool q8 = type == Type::q8;
     panel += index / 2 * panel_bytes(type, kSuperblock);
@@ -148,10 +133,10 @@ QuantLoss quantize_format_panel(Type type, const float* rows, std::uint32_t n_co
                 const double difference = x[i] - element_of(type, group, i % kGroup);
                 loss.error += difference * difference;
                 loss.total += static_cast<double>(x[i]) * x[i];
-                loss.overflow |= (group.scale & 0x7fff) == kHalfInfinity;
+                loss.overflow |= !std::isfinite(element_of(type, group, i % kGroup)) && std::isfinite(x[i]);
             }
             for (std::uint32_t i = 0; i < n; i += kGroup)
-                put_format_group(type, groups[i / kGroup], lane, (col + i) / kGroup, panel);
+                put_group(type, groups[i / kGroup], lane, (col + i) / kGroup, panel);
         }
     return loss;
 }

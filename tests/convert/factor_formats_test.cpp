@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -103,6 +104,10 @@ TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
         if (type == Type::mxfp4) continue;  // reaches as far as float32
         std::vector<float> rows(std::size_t{kLanes} * 32, 3e30f);
         std::vector<std::byte> panel(panel_bytes(type, 32));
+        CHECK(quantize_panel(type, rows.data(), 32, panel.data()).overflow);
+        if (!format_of(type).minima) continue;
+        std::fill(panel.begin(), panel.end(), std::byte{0});
+        std::fill(rows.begin(), rows.end(), -1e7f);  // a minimum that no factor reaches
         CHECK(quantize_panel(type, rows.data(), 32, panel.data()).overflow);
     }
 }
