@@ -147,8 +147,9 @@ inline constexpr int kUnaryCount = kFirstActivation + kActivationCount;
 /// Kernels whose operands are weights or caches of one type; null where there are none of it (bf16 and q4 caches).
 struct TypeKernels {
     /// out = W·x with the epilogue of Matmul.
-    /// In a dot product of q8 and q4 a group of 32 columns is one step: the int32 sum of the quants' products, exact,
-    /// then sum = fma(float(that), w_scale·x_scale, sum). All groups of the panel count, padding too.
+    /// In a dot product of quantized weights a group of columns that share a scale is one step: the int32 sum of the
+    /// quants' products, exact, then sum = fma(float(that), w_scale·x_scale, sum). After 32 columns their minimum, where
+    /// the format has any: sum = fma((−Σ x quants)·x_scale, minimum, sum). All groups of the panel count, padding too.
     void (*matmul)(const Matmul&) noexcept;
 
     void (*attend)(const Attend&) noexcept;
