@@ -6,7 +6,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "convert/gguf_cuts.h"
 #include "convert/refusal.h"
+#include "convert/sentence_piece.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
@@ -25,32 +27,8 @@ constexpr const char* kMerges = "tokenizer.ggml.merges";
 
 /// tokenizer.ggml.token_type
 enum Kind : std::int32_t { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-/// How a byte-level vocabulary's words are cut, by the name in tokenizer.ggml.pre.
-struct Cut {
-    const char* name;
-    std::uint8_t mode;    ///< WordFlag
-    std::uint32_t limit;  ///< digits that stay together
-    bool single_digits, nfc, whole_words, adds_bos;
-};
-constexpr Cut kCuts[] = {
-    {"gpt-2", 0, 0, false, false, false, false},
-    {"default", 0, 0, false, false, false, false},
-    {"olmo", 0, 0, false, false, false, false},
-    {"smollm", 0, 0, true, false, false, false},
-    {"starcoder", 0, 0, true, false, false, false},
-    {"refact", 0, 0, true, false, false, false},
-    {"command-r", 0, 0, true, false, false, false},
-    {"codeshell", 0, 0, true, false, false, false},
-    {"llama-bpe", kWordFlags, 3, false, false, true, true},
-    {"llama3", kWordFlags, 3, false, false, true, true},
-    {"llama-v3", kWordFlags, 3, false, false, true, true},
-    {"dbrx", kWordFlags, 3, false, false, false, false},
-    {"smaug-bpe", kWordFlags, 3, false, false, false, false},
-    {"qwen2", kWordFlags, 1, false, true, false, false},
-    {"deepseek-r1-qwen", kWordFlags, 1, false, true, false, false},
-    {"stablelm2", kWordFlags, 1, false, false, false, false},
-};
+constexpr PieceKind kPieceKinds[] = {PieceKind::unused,       PieceKind::normal, PieceKind::unknown, PieceKind::control,
+                                     PieceKind::user_defined, PieceKind::unused, PieceKind::byte};
 
 /// Tokens that end a model's turn, whatever the file says of them.
 constexpr std::array<std::string_view, 8> kEnds = {"<|eot_id|>",      "<|im_end|>", "<|end|>",       "<|endoftext|>",
@@ -71,12 +49,14 @@ public:
     std::vector<std::byte> run() {
         const std::string model = file_.text(kModel);
         if (model == "bert") return word_piece();
-        if (model == "gpt2")
-            read_byte_level();
+        if (model == "gpt2" || model == "gemma4")
+            read_merged(model == "gemma4" ? model : file_.text_or(kPre, "default"));
         else if (model == "llama")
             read_pieces();
+        else if (model == "t5")
+            read_unigram();
         else
-            file_.refuse(kModel, "gpt2, llama or bert");
+            file_.refuse(kModel, "gpt2, llama, t5, gemma4 or bert");
         set_roles();
         return write_tokenizer_section(source_);
     }
@@ -90,43 +70,48 @@ private:
         std::memcpy(out.data(), file_.list_bytes(key, kind).data(), out.size() * sizeof(T));
     }
 
-    /// Byte-level BPE: tokens are spelled in characters that stand for bytes.
-    void read_byte_level() {
-        const Cut& cut = find_cut();
-        source_.flags = kSymbolsAreBytes | (cut.whole_words ? std::uint32_t{kWholeWords} : 0);
-        adds_bos_ = cut.adds_bos;
+    /// BPE whose merges are listed. Most are byte-level: tokens are spelled in characters that stand for bytes.
+    void read_merged(const std::string& name) {
+        TokenizerSource steps;
+        const GgufCut cut = add_gguf_cut(name, steps);
+        if (!cut.known) file_.refuse(kPre, "one that docs/format.md lists");
+        if (name == "default")
+            notes_.push_back(file_.path().string() + ": " + kPre +
+                             " does not say how words are cut; done as GPT-2 does");
+        if (cut.bytes) source_.flags |= kSymbolsAreBytes;
+        if (cut.whole_words) source_.flags |= kWholeWords;
+        if (!cut.bytes) source_.flags |= kByteFallback | kFuseUnknown;
+        adds_bos_ = cut.adds_bos || cut.adds_sep;
+        adds_eos_ = cut.adds_sep;
         std::string bytes;
         for (std::uint32_t id = 0; id < texts_.size(); ++id) {
-            if (add_special(id, std::string(texts_[id]))) continue;
-            const bool in_words = spelled_bytes(texts_[id], bytes);
+            const std::string text = cut.bytes ? std::string(texts_[id]) : replaced(texts_[id], kMetaspace, " ");
+            if (add_special(id, text)) continue;
+            if (add_byte(id)) continue;
+            const bool in_words = cut.bytes ? spelled_bytes(text, bytes) : (bytes = text, true);
             source_.tokens.set(id, bytes);
             ids_.emplace(texts_[id], id);
-            if (in_words && cut.whole_words && !bytes.empty()) source_.lookup.push_back(id);
+            const bool one = !bytes.empty() && first_character(bytes).bytes == bytes.size();
+            if (in_words && !bytes.empty() && (cut.whole_words || (!cut.bytes && one))) source_.lookup.push_back(id);
         }
-        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+        for (std::uint32_t byte = 0; byte < 256 && cut.bytes; ++byte) {
             const auto found = ids_.find(byte_spelling(byte));
             if (found != ids_.end()) source_.byte_ids[byte] = found->second;
         }
         read_merges();
         if (!source_.added.empty()) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
-        if (cut.nfc) source_.steps.push_back(make_step(StepKind::normal_form));
-        if (cut.single_digits) source_.steps.push_back(make_step(StepKind::digits, 1));
-        source_.steps.push_back(make_step(StepKind::words, cut.mode, {}, {}, cut.limit));
+        source_.steps.insert(source_.steps.end(), steps.steps.begin(), steps.steps.end());
+        source_.patterns = std::move(steps.patterns);
     }
 
-    const Cut& find_cut() {
-        const std::string name = file_.text_or(kPre, "default");
-        const auto found =
-            std::find_if(std::begin(kCuts), std::end(kCuts), [&](const Cut& cut) { return name == cut.name; });
-        if (found == std::end(kCuts)) {
-            std::string known;
-            for (const Cut& cut : kCuts) known += (known.empty() ? "" : ", ") + std::string(cut.name);
-            file_.refuse(kPre, "one of " + known);
-        }
-        if (name == "default")
-            notes_.push_back(file_.path().string() + ": " + kPre +
-                             " does not say how words are cut; done as GPT-2 does");
-        return *found;
+    /// Whether token `id` is of kind byte, and set.
+    bool add_byte(std::uint32_t id) {
+        const int byte = kinds_[id] == kByte ? byte_of_token(texts_[id]) : -1;
+        if (byte < 0) return false;
+        const char as_char = static_cast<char>(byte);
+        source_.tokens.set(id, {&as_char, 1});
+        if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
+        return true;
     }
 
     /// "left right", by falling rank. A byte-level spelling has no spaces.
@@ -165,12 +150,7 @@ private:
                                     std::to_string(texts_[id].size()));
             pieces[id] = replaced(texts_[id], kMetaspace, " ");
             if (add_special(id, pieces[id])) continue;
-            if (const int byte = byte_of_token(texts_[id]); kinds_[id] == kByte && byte >= 0) {
-                const char as_char = static_cast<char>(byte);
-                source_.tokens.set(id, {&as_char, 1});
-                if (source_.byte_ids[byte] == kNoId) source_.byte_ids[byte] = id;
-                continue;
-            }
+            if (add_byte(id)) continue;
             source_.tokens.set(id, pieces[id]);
             if (kinds_[id] == kUnused || pieces[id].empty()) continue;
             text_ids.push_back(id);
@@ -185,6 +165,33 @@ private:
             source_.flags |= kDropFirstSpace;
             source_.steps.push_back(make_step(StepKind::prepend, 0, {}, " "));
         }
+    }
+
+    /// SentencePiece's Unigram: scores, and how text is normalized.
+    void read_unigram() {
+        std::vector<float> scores;
+        read_numbers(kScores, GgufKind::f32, scores);
+        PieceModel model;
+        for (std::uint32_t id = 0; id < texts_.size(); ++id) {
+            if (!std::isfinite(scores[id]))
+                refuse(kScores, "token " + std::to_string(id) + ": expected a finite score, got another");
+            // What is of no kind is never found in a text.
+            const bool named = kinds_[id] >= kNormal && kinds_[id] <= kByte;
+            model.pieces.push_back(
+                {std::string(texts_[id]), scores[id], named ? kPieceKinds[kinds_[id]] : PieceKind::unused});
+            model.byte_fallback |= kinds_[id] == kByte;
+        }
+        model.puts_space_first = file_.flag_or("tokenizer.ggml.add_space_prefix", true);
+        model.removes_extra_spaces = file_.flag_or("tokenizer.ggml.remove_extra_whitespaces", false);
+        if (const char* key = "tokenizer.ggml.precompiled_charsmap"; file_.has(key)) {
+            const std::span<const std::byte> bytes = file_.list_bytes(key, GgufKind::u8);
+            model.charsmap.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        }
+        model.unknown = role("unknown", 2);
+        model.bos = role("bos");
+        model.eos = role("eos", 1);
+        source_ = source_of_pieces(model, file_.path().string());
+        adds_eos_ = true;
     }
 
     /// BERT's WordPiece. What begins a word is spelled with "▁" first and what continues one as it is, "▁" alone too,
@@ -257,14 +264,15 @@ private:
     }
 
     void set_roles() {
-        const bool pieces = (source_.flags & kByteFallback) != 0;  // SentencePiece's own: 0 unknown, 1 start, 2 end
+        const std::string model = file_.text(kModel);
+        const bool pieces = model == "llama";  // SentencePiece's own: 0 unknown, 1 start, 2 end
         source_.bos = role("bos", pieces ? 1 : kNoId);
         if (pieces) source_.unknown = role("unknown", 0);
-        const std::uint32_t eos = role("eos", pieces ? 2 : kNoId);
+        const std::uint32_t eos = role("eos", pieces ? 2 : model == "t5" ? 1 : kNoId);
         for (const std::uint32_t id : {eos, role("eot"), role("eom")}) add_end(id);
         if (file_.flag_or("tokenizer.ggml.add_bos_token", adds_bos_) && source_.bos != kNoId)
             source_.prefix_ids = {source_.bos};
-        if (file_.flag_or("tokenizer.ggml.add_eos_token", false) && eos != kNoId) source_.suffix_ids = {eos};
+        if (file_.flag_or("tokenizer.ggml.add_eos_token", adds_eos_) && eos != kNoId) source_.suffix_ids = {eos};
     }
 
     [[noreturn]] void refuse(const char* key, const std::string& why) const {
@@ -277,7 +285,7 @@ private:
     std::vector<std::string_view> texts_;  // as they are spelled, in the mapping
     std::vector<std::int32_t> kinds_;
     std::unordered_map<std::string_view, std::uint32_t> ids_;  // of tokens that words are made of
-    bool adds_bos_ = false;
+    bool adds_bos_ = false, adds_eos_ = false;
     TokenizerSource source_;
 };
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes unicode_classes.cpp, unicode_bert.cpp and unicode_normalization.cpp: what the converter copies into tokenizer sections.
+"""Writes unicode_*.cpp: what the converter copies into tokenizer sections, and makes classes of patterns of.
 
 The reference is the behaviour of the `tokenizers` package, not a version of Unicode: its regular expressions, its
 digits and its normalizer follow different ones. So every fact is asked of the package, for every code point, and the
-tables are checked against it before they are written. Needs tokenizers == 0.23.3; takes about a minute.
+tables are checked against it before they are written. Needs tokenizers == 0.23.3; takes about two minutes.
 
     python3 make_unicode_data.py
 """
 import bisect
 import pathlib
 import random
+import struct
+import textwrap
 
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
@@ -192,6 +194,92 @@ def check(classes, table):
     print(len(texts), "texts normalized as the package does")
 
 
+CATEGORIES = "Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
+HAN, ACCENT = 32, 64  # beside a category's number: category_of in code_set.cpp
+JOINS, TAKES_NEXT, ALONE = 1, 2, 4  # ClusterBit in engine/model/format.h
+
+
+def categories():
+    """{code point: number of its category, HAN, ACCENT}, as Split's patterns and StripAccents have them."""
+    result = {}
+    for number, name in enumerate(CATEGORIES):
+        for c in matching(r"\p{%s}" % name) if number else ():
+            assert c not in result, hex(c)
+            result[c] = number
+    strip = normalizers.StripAccents().normalize_str
+    for c in CODES:
+        if strip(chr(c)) == "":
+            result[c] = result.get(c, 0) | ACCENT
+    for c in matching(r"\p{Han}"):
+        result[c] = result.get(c, 0) | HAN
+    return result
+
+
+def compatibility():
+    """{code point: what NFKD makes of it, where NFD does not}; a map of these before form C or D gives form KC or KD."""
+    nfkd, result = normalizers.NFKD().normalize_str, {}
+    for c in CODES:
+        if nfkd(chr(c)) != NFD.normalize_str(chr(c)):
+            result[c] = NFD.normalize_str(nfkd(chr(c)))
+    mapped = lambda text: "".join(result.get(ord(x), x) for x in text)
+    rng = random.Random(2)
+    lively = sorted(result) + list(range(0x300, 0x370)) * 9 + list(range(0x41, 0x5B)) + list(range(0x1100, 0x1200))
+    for _ in range(200000):
+        text = "".join(chr(rng.choice(lively)) for _ in range(rng.randint(1, 6)))
+        assert NFD.normalize_str(mapped(text)) == nfkd(text), [hex(ord(x)) for x in text]
+        assert NFC.normalize_str(mapped(text)) == normalizers.NFKC().normalize_str(text), [hex(ord(x)) for x in text]
+    return result
+
+
+def double_array(keys):
+    """A trie as SentencePiece stores them, for probing: {key: value} with keys of bytes; slow and roomy."""
+    units, children = {0: 0}, {}
+    for key in keys:
+        for i in range(len(key)):
+            children.setdefault(key[:i], set()).add(key[i])
+    free, queue, leaves = 256, [(b"", 0)], []
+    while queue:  # a block for every node that has children; one unit for each other, behind them
+        prefix, at = queue.pop()
+        if prefix not in children:
+            leaves.append((prefix, at))
+            continue
+        assert prefix not in keys, "a key that starts another"
+        units[at] |= (at ^ free) << 10
+        for label in children[prefix]:
+            units[free ^ label] = label
+            queue.append((prefix + bytes([label]), free ^ label))
+        free += 256
+    for prefix, at in leaves:
+        assert at ^ free < 1 << 21, "too many nodes"
+        units[at] |= (at ^ free) << 10 | 1 << 8
+        units[free] = 1 << 31 | keys[prefix]
+        free += 1
+    return [units.get(i, 0) for i in range((free + 511) // 256 * 256)]  # a look-up may go on to the end of a block
+
+
+def clusters():
+    """{code point: ClusterBit}, from what Precompiled does: a cluster of up to 5 bytes is replaced at once."""
+    def precompiled(keys):
+        units = double_array(keys)
+        blob = struct.pack("<I", 4 * len(units)) + struct.pack(f"<{len(units)}I", *units) + b"X\0"
+        return normalizers.Precompiled(blob).normalize_str
+
+    after_a, result = precompiled({b"a": 0}), {0: ALONE}  # a key can't hold a zero byte: as other controls
+    for c in CODES:
+        if c and after_a("a" + chr(c)) == "X":
+            result[c] = JOINS
+    probes = [0x61, 0x301]
+    blocks = [CODES[i:i + 0x4000] for i in range(0, len(CODES), 0x4000)]
+    for codes in [[c for c in codes if c and c not in probes] for codes in blocks]:
+        mapped = precompiled({chr(c).encode(): 0 for c in codes})
+        for c in codes:
+            if mapped(chr(c) + "a") == "X":
+                result[c] = result.get(c, 0) | TAKES_NEXT
+            if c < 0x10000 and mapped(chr(c) + "\u0301") == "X\u0301":  # beyond, the two are longer than a cluster that counts
+                result[c] = result.get(c, 0) | ALONE
+    return result
+
+
 def ranges(values):
     """[start << 8 | value]: value holds from start to the next one's start."""
     result, last = [], 0
@@ -206,6 +294,8 @@ def ranges(values):
 def array(kind, name, numbers, width):
     items, per_line = [f"0x{x:0{width}x}," for x in numbers], 116 // (width + 4)
     lines = [" ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
+    if not width:  # of numbers whose sizes differ as many as go on a line
+        lines = textwrap.wrap(" ".join(items), 116)
     body = "\n".join("    " + line for line in lines)
     data = "k" + name.title().replace("_", "")
     return f"static constexpr {kind} {data}[] = {{\n{body}\n}};\nconst std::span<const {kind}> {name} = {data};\n"
@@ -238,6 +328,19 @@ def main():
     table = pairs(decompositions)
     check(classes, table)
     packed = [c | a << 21 | b << 42 | composes << 63 for c, (a, b, composes) in sorted(table.items())]
+    write("unicode_categories.cpp", array("std::uint32_t", "unicode_categories", ranges(categories()), 8))
+    write("unicode_clusters.cpp", array("std::uint32_t", "unicode_clusters", ranges(clusters()), 8))
+    # Stretches of code points whose one character ascends with them: 1 << 31 | length << 21 | first code point, first
+    # character. Others: code point | number of characters << 21, and those.
+    numbers, last = [], None
+    for c, to in sorted(compatibility().items()):
+        if last is not None and len(to) == 1 and (c, ord(to)) == (last[0] + last[2], last[1] + last[2]):
+            last[2] += 1
+            numbers[-2:] = [1 << 31 | last[2] << 21 | last[0], last[1]]
+        else:
+            last = [c, ord(to), 1] if len(to) == 1 else None
+            numbers += [len(to) << 21 | c, *map(ord, to)]
+    write("unicode_compatibility.cpp", array("std::uint32_t", "unicode_compatibility", numbers, 0))
     write("unicode_normalization.cpp",
           array("std::uint32_t", "unicode_combining", ranges(classes), 8) + "\n"
           + array("std::uint64_t", "unicode_decompositions", packed, 16))

@@ -1,6 +1,7 @@
 #include "convert/tokenizer_json.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -78,13 +79,15 @@ public:
         set_model(file_["model"]);
         set_tokens();
         set_added();
-        read_template(file_["post_processor"], source_.prefix_ids, source_.suffix_ids);
+        read_template(file_["post_processor"], source_);
         set_roles();
         source_.merges = std::move(vocabulary_.merges);
         return std::move(source_);
     }
 
 private:
+    [[nodiscard]] bool is_unigram() const { return file_["model"]["type"].text_or("") == "Unigram"; }
+
     void check_model(const JsonField& model) const {
         if (steps_.bert) {
             if (model["type"].text_or("WordPiece") != "WordPiece")
@@ -94,7 +97,12 @@ private:
             if (unknown.is_null()) unknown.refuse("a token");
             return;
         }
-        if (model["type"].text_or("BPE") != "BPE") model["type"].refuse("BPE, or WordPiece with BertPreTokenizer");
+        if (is_unigram()) {
+            if (steps_.bytes) model["type"].refuse("BPE, as the pre_tokenizer has ByteLevel");
+            return;
+        }
+        if (model["type"].text_or("BPE") != "BPE")
+            model["type"].refuse("BPE, Unigram, or WordPiece with BertPreTokenizer");
         for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
             if (!model[key].text_or("").empty()) model[key].refuse("none");
         if (const JsonField dropout = model["dropout"]; !dropout.is_null() && !dropout.is_zero())
@@ -109,7 +117,9 @@ private:
         if (model["ignore_merges"].flag_or(false)) source_.flags |= kWholeWords;
         if (model["fuse_unk"].flag_or(false)) source_.flags |= kFuseUnknown;
         if (model["byte_fallback"].flag_or(false)) source_.flags |= kByteFallback;
-        if (const JsonField unknown = model["unk_token"]; !unknown.is_null()) {
+        if (is_unigram()) {
+            set_unigram(model);
+        } else if (const JsonField unknown = model["unk_token"]; !unknown.is_null()) {
             source_.unknown = vocabulary_.find(unknown.text());
             if (source_.unknown == kNoId) unknown.refuse("a token of the vocabulary");
         }
@@ -123,6 +133,25 @@ private:
         }
         for (std::uint32_t byte = 0; byte < 256; ++byte)
             source_.byte_ids[byte] = vocabulary_.find(steps_.bytes ? byte_spelling(byte) : byte_token(byte));
+    }
+
+    void set_unigram(const JsonField& model) {
+        const std::vector<double>& scores = vocabulary_.scores;
+        if (scores.empty()) model["vocab"].refuse("a list of tokens with scores");
+        if (const JsonField unknown = model["unk_id"]; !unknown.is_null()) {
+            source_.unknown = unknown.id();
+            if (source_.unknown >= scores.size()) unknown.refuse("a token's number in the vocabulary");
+        }
+        source_.model = TokenizerModel::unigram;
+        source_.scores = scores;
+        source_.scores.resize(scores.size() + 1, *std::min_element(scores.begin(), scores.end()) - kUnknownPenalty);
+        for (std::uint32_t id = 0; id < scores.size(); ++id) {
+            std::string spelling(vocabulary_.spellings.at(id));
+            if (spelling.size() > kMostPieceBytes)
+                model["vocab"].refuse("pieces of at most " + std::to_string(kMostPieceBytes) + " bytes");
+            if (steps_.spaces && spelling.find(' ') != std::string::npos) continue;
+            source_.pieces.emplace_back(steps_.spaces ? replaced(spelling, kMetaspace, " ") : spelling, id);
+        }
     }
 
     /// The bytes that a spelling of the file stands for in a text; whether words can be made of it.
@@ -165,6 +194,8 @@ private:
                 add_added(token);
                 (source_.added.back().flags & kAddedNormalized ? any_normalized : any_plain) = true;
             }
+        source_.patterns = steps_.patterns;
+        source_.maps = steps_.maps;
         if (any_plain) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
         source_.steps.insert(source_.steps.end(), steps_.normalizer.begin(), steps_.normalizer.end());
         if (any_normalized) source_.steps.push_back(make_step(StepKind::added_tokens, 1));
@@ -180,7 +211,8 @@ private:
         if (known != kNoId ? known != added.id : vocabulary_.spellings.has(added.id))
             token["id"].refuse("the vocabulary's id for " + added.text);
         const bool is_normalized = token["normalized"].flag_or(true);
-        if (is_normalized) added.text = normalized(content, steps_);
+        if (is_normalized) added.text = normalizer().rewritten(added.text, steps_.normalizer.size());
+        if (added.text.empty()) content.refuse("some text after normalizing");
         if (added.text.size() > kMaxAddedBytes) content.refuse("at most " + std::to_string(kMaxAddedBytes) + " bytes");
         const auto flag = [&](const char* key, AddedFlag bit) {
             if (token[key].flag_or(false)) added.flags |= bit;
@@ -190,7 +222,7 @@ private:
         flag("lstrip", kAddedTakesLeft);
         flag("rstrip", kAddedTakesRight);
         if (is_normalized) added.flags |= kAddedNormalized;
-        if (is_normalized && steps_.spaces && (added.flags & (kAddedTakesLeft | kAddedTakesRight)))
+        if (is_normalized && steps_.normalizes_spaces && (added.flags & (kAddedTakesLeft | kAddedTakesRight)))
             token.refuse("no lstrip or rstrip for a normalized token, as spaces are spelled " +
                          std::string(kMetaspace));
         std::string bytes;
@@ -200,9 +232,22 @@ private:
         source_.added.push_back(std::move(added));
     }
 
+    const Rewriter& normalizer() {
+        if (!normalizer_) {
+            TokenizerSource steps;
+            steps.steps = steps_.normalizer;
+            steps.patterns = steps_.patterns;
+            steps.maps = steps_.maps;
+            normalizer_ = std::make_unique<Rewriter>(steps);
+        }
+        return *normalizer_;
+    }
+
     void set_roles() {
         for (const std::uint32_t id : source_.prefix_ids) check_id(file_["post_processor"], id);
         for (const std::uint32_t id : source_.suffix_ids) check_id(file_["post_processor"], id);
+        for (const TokenizerPart& part : source_.pair)
+            if (part.id != kFirstText && part.id != kSecondText) check_id(file_["post_processor"], part.id);
         if (!source_.prefix_ids.empty()) source_.bos = source_.prefix_ids[0];
         if (facts_.bos) source_.bos = *facts_.bos;
         source_.end_ids = facts_.eos;
@@ -218,6 +263,7 @@ private:
     TextSteps steps_;
     TextDecoding decoding_;
     Vocabulary vocabulary_;
+    std::unique_ptr<Rewriter> normalizer_;  // what added tokens that are normalized go through; made for the first
     TokenizerSource source_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "convert/refusal.h"
+#include "convert/trie.h"
 #include "convert/unicode_data.h"
 
 namespace fovea {
@@ -130,29 +131,70 @@ void add_normalization(SectionWriter& writer) {
     writer.add<std::uint16_t>(TokenizerTableKind::compositions, compositions);
 }
 
-/// How much a text can grow on its way through the steps: a piece of one byte is the worst, since what is put before a
-/// piece then weighs most.
-void set_growth(TokenizerHeader& header, const TokenizerSource& source) {
-    std::uint64_t bytes = 1, rewritten = 0;
-    for (const TokenizerStep& step : source.steps) {
-        const auto kind = static_cast<StepKind>(step.kind);
-        if (kind == StepKind::normal_form)
-            bytes *= 3;  // Unicode Standard Annex 15, table 10
-        else if (kind == StepKind::characters)
-            bytes *= 2;  // an ideograph of 3 bytes gets two spaces
-        else if (kind == StepKind::prepend)
-            bytes += step.n_to;
-        else if (kind == StepKind::replace)
-            bytes *= std::max(1, (step.n_to + step.n_from - 1) / step.n_from);
-        else
-            continue;
-        rewritten += bytes;
-        if (bytes > kMaxTokenGrowth || rewritten > kMaxTextGrowth)
-            throw Refusal("tokenizer: expected steps that grow a text at most 16 times, got more");
+void add_patterns(SectionWriter& writer, const std::vector<PatternStates>& patterns) {
+    if (patterns.empty()) return;
+    std::vector<TokenizerPattern> records;
+    std::vector<std::uint32_t> runs;
+    std::vector<std::uint16_t> transitions;
+    for (const PatternStates& p : patterns) {
+        TokenizerPattern record{};
+        record.n_states = p.n_states;
+        record.n_classes = p.n_classes;
+        record.first_transition = static_cast<std::uint32_t>(transitions.size());
+        record.first_run = static_cast<std::uint32_t>(runs.size());
+        record.n_runs = static_cast<std::uint32_t>(p.runs.size());
+        record.flags = p.flags;
+        std::copy(p.ascii.begin(), p.ascii.end(), record.ascii);
+        records.push_back(record);
+        runs.insert(runs.end(), p.runs.begin(), p.runs.end());
+        transitions.insert(transitions.end(), p.transitions.begin(), p.transitions.end());
     }
-    header.text_growth = static_cast<std::uint32_t>(rewritten);
-    // A piece of a word has a character at least, and no character becomes more of them than it has bytes, marks apart.
-    header.token_growth = source.model == TokenizerModel::word_piece ? 1 : static_cast<std::uint32_t>(bytes);
+    writer.add<TokenizerPattern>(TokenizerTableKind::patterns, records);
+    writer.add<std::uint32_t>(TokenizerTableKind::pattern_runs, runs);
+    writer.add<std::uint16_t>(TokenizerTableKind::transitions, transitions);
+}
+
+void add_maps(SectionWriter& writer, const std::vector<MapSource>& maps) {
+    if (maps.empty()) return;
+    std::vector<TokenizerMap> records;
+    std::vector<std::uint32_t> units;
+    std::string text;
+    for (const MapSource& map : maps) {
+        records.push_back({static_cast<std::uint32_t>(units.size()), static_cast<std::uint32_t>(map.units.size()),
+                           static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(map.text.size())});
+        units.insert(units.end(), map.units.begin(), map.units.end());
+        text += map.text;
+    }
+    writer.add<TokenizerMap>(TokenizerTableKind::maps, records);
+    writer.add<std::uint32_t>(TokenizerTableKind::map_units, units);
+    writer.add<char>(TokenizerTableKind::map_text, text);
+}
+
+bool has_step(const TokenizerSource& source, StepKind kind, std::uint8_t mode_bit = 0) {
+    return std::any_of(source.steps.begin(), source.steps.end(), [&](const TokenizerStep& s) {
+        return s.kind == static_cast<std::uint8_t>(kind) && (!mode_bit || (s.mode & mode_bit));
+    });
+}
+
+/// The steps, and the tables that they look things up in.
+void add_steps(SectionWriter& writer, const TokenizerSource& source) {
+    writer.add<TokenizerStep>(TokenizerTableKind::steps, source.steps);
+    add_patterns(writer, source.patterns);
+    add_maps(writer, source.maps);
+    if (has_step(source, StepKind::map, kMapClusters)) writer.add(TokenizerTableKind::clusters, unicode_clusters);
+    const bool sees_classes = std::any_of(source.added.begin(), source.added.end(), [](const AddedTokenSource& token) {
+        return token.flags & (kAddedWord | kAddedTakesLeft | kAddedTakesRight);
+    });
+    if (sees_classes || has_step(source, StepKind::words) || has_step(source, StepKind::digits) ||
+        has_step(source, StepKind::strip))
+        writer.add(TokenizerTableKind::classes, unicode_classes);
+    if (has_step(source, StepKind::normal_form)) add_normalization(writer);
+    const bool strips_marks = std::any_of(source.steps.begin(), source.steps.end(), [](const TokenizerStep& s) {
+        return s.kind == static_cast<std::uint8_t>(StepKind::normal_form) && s.mode == 1;
+    });
+    if (strips_marks || has_step(source, StepKind::characters) || has_step(source, StepKind::bert_words))
+        writer.add(TokenizerTableKind::characters, unicode_characters);
+    if (has_step(source, StepKind::characters)) writer.add(TokenizerTableKind::lower_case, unicode_lower_case);
 }
 
 }  // namespace
@@ -180,11 +222,21 @@ TokenizerStep make_step(StepKind kind, std::uint8_t mode, std::string_view from,
     return step;
 }
 
+std::vector<std::byte> write_steps_section(const TokenizerSource& source) {
+    TokenizerHeader header{};
+    header.model = static_cast<std::uint32_t>(TokenizerModel::bpe);
+    header.n_tokens = 1;
+    header.bos = header.unknown = kNoId;
+    header.text_growth = kMaxTextGrowth;
+    header.token_growth = 1;
+    SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::pair));
+    const std::uint32_t offsets[2] = {};
+    writer.add<std::uint32_t>(TokenizerTableKind::token_offsets, offsets);
+    add_steps(writer, source);
+    return writer.finish(header);
+}
+
 std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
-    const auto has_step = [&](StepKind kind) {
-        return std::any_of(source.steps.begin(), source.steps.end(),
-                           [&](const TokenizerStep& s) { return s.kind == static_cast<std::uint8_t>(kind); });
-    };
     TokenizerHeader header{};
     header.model = static_cast<std::uint32_t>(source.model);
     header.max_word_characters = source.max_word_characters;
@@ -195,27 +247,28 @@ std::vector<std::byte> write_tokenizer_section(const TokenizerSource& source) {
     if (source.steps.size() > kMaxSteps)
         throw Refusal("tokenizer: expected at most " + std::to_string(kMaxSteps) + " steps from text to words, got " +
                       std::to_string(source.steps.size()));
-    set_growth(header, source);
+    set_growth(source, header);
 
-    SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::lower_case));
+    SectionWriter writer(static_cast<std::size_t>(TokenizerTableKind::pair));
     add_tokens(writer, source, header.max_token_bytes);
     writer.add<std::uint32_t>(TokenizerTableKind::end_ids, source.end_ids);
     writer.add<std::uint32_t>(TokenizerTableKind::prefix_ids, source.prefix_ids);
     writer.add<std::uint32_t>(TokenizerTableKind::suffix_ids, source.suffix_ids);
-    writer.add<TokenizerStep>(TokenizerTableKind::steps, source.steps);
     writer.add<std::uint32_t>(TokenizerTableKind::byte_ids, source.byte_ids);
     writer.add<TokenizerMerge>(TokenizerTableKind::merges, merge_table(source.merges));
     writer.add<TokenizerEntry>(TokenizerTableKind::vocabulary, vocabulary_table(source));
     add_added_tokens(writer, source.added);
-    const bool sees_classes = std::any_of(source.added.begin(), source.added.end(), [](const AddedTokenSource& token) {
-        return token.flags & (kAddedWord | kAddedTakesLeft | kAddedTakesRight);
-    });
-    if (sees_classes || has_step(StepKind::words) || has_step(StepKind::digits))
-        writer.add(TokenizerTableKind::classes, unicode_classes);
-    if (has_step(StepKind::normal_form)) add_normalization(writer);
-    if (has_step(StepKind::characters) || has_step(StepKind::bert_words))
-        writer.add(TokenizerTableKind::characters, unicode_characters);
-    if (has_step(StepKind::characters)) writer.add(TokenizerTableKind::lower_case, unicode_lower_case);
+    add_steps(writer, source);
+    if (source.model == TokenizerModel::unigram) {
+        for (const auto& [spelling, id] : source.pieces)
+            header.max_token_bytes = std::max(header.max_token_bytes, static_cast<std::uint32_t>(spelling.size()));
+        writer.add<std::uint32_t>(TokenizerTableKind::pieces, make_trie(source.pieces));
+        std::vector<double> scores = source.scores;  // tokens beside the vocabulary have none
+        if (scores.size() < header.n_tokens + 1)
+            scores.insert(scores.end() - 1, header.n_tokens + 1 - scores.size(), 0.0);
+        writer.add<double>(TokenizerTableKind::scores, scores);
+    }
+    if (!source.pair.empty()) writer.add<TokenizerPart>(TokenizerTableKind::pair, source.pair);
     return writer.finish(header);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/pattern.h"
 #include "engine/model/format.h"
 
 namespace fovea {
@@ -36,6 +37,13 @@ struct AddedTokenSource {
     std::string text;         ///< as it is to be matched
 };
 
+/// What characters become: a trie of keys to places in `text`, where what they become ends with a zero byte.
+struct MapSource {
+    std::vector<std::uint32_t> units;
+    std::string text;
+    bool operator==(const MapSource&) const = default;
+};
+
 /// A tokenizer, ready to be written. Ids are checked by those who fill it in.
 struct TokenizerSource {
     TokenizerModel model = TokenizerModel::bpe;
@@ -51,6 +59,12 @@ struct TokenizerSource {
     std::vector<TokenizerMerge> merges;       ///< of two for the same pair the later counts
     std::vector<std::uint32_t> lookup;        ///< ids that are found by their bytes
     std::vector<AddedTokenSource> added;
+    std::vector<PatternStates> patterns;  ///< what steps name by number
+    std::vector<MapSource> maps;          ///< likewise
+    std::vector<std::pair<std::string, std::uint32_t>>
+        pieces;                       ///< unigram: spellings and ids; of equal ones the last counts
+    std::vector<double> scores;       ///< unigram: by id, and an unknown character's after them
+    std::vector<TokenizerPart> pair;  ///< the template of two texts
 
     TokenizerSource() { byte_ids.fill(kNoId); }
 };
@@ -58,6 +72,27 @@ struct TokenizerSource {
 /// A step with its strings. Throws Refusal where they are longer than a step holds.
 [[nodiscard]] TokenizerStep make_step(StepKind kind, std::uint8_t mode = 0, std::string_view from = {},
                                       std::string_view to = {}, std::uint32_t limit = 0);
+
+/// The steps of a source that rewrite a text, to be tried on one.
+class Rewriter {
+public:
+    /// Of `source`: the steps, maps and patterns.
+    explicit Rewriter(const TokenizerSource& source);
+    /// What the first `n_steps` make of `text`; those that only cut are passed over. Throws Refusal where it gets longer than
+    /// 64 KB.
+    [[nodiscard]] std::string rewritten(std::string_view text, std::size_t n_steps) const;
+
+private:
+    std::vector<std::uint64_t> section_;
+    std::size_t n_bytes_ = 0;
+    mutable std::string room_;
+};
+
+/// The header's text_growth and token_growth, from what steps, one by one and together, make of a text.
+void set_growth(const TokenizerSource& source, TokenizerHeader& header);
+
+/// A section with nothing in it but what steps need, and room for any growth: what Rewriter opens.
+[[nodiscard]] std::vector<std::byte> write_steps_section(const TokenizerSource& source);
 
 /// The section's bytes: the same source gives the same bytes everywhere. Throws Refusal where a limit of the format is
 /// passed.

@@ -25,6 +25,9 @@ bool spelled_bytes(std::string_view text, std::string& bytes);
 /// A piece's bytes, so that the ways to part it in two are few.
 inline constexpr std::size_t kMostPieceBytes = 1024;
 
+/// How much less than the least likely piece an unknown character scores (Kudo and Richardson 2018).
+inline constexpr double kUnknownPenalty = 10;
+
 /// SentencePiece's BPE merges the neighbours whose joined text has the best score, so each way to part a piece in two
 /// is a merge, ranked by the score of the whole; equal scores are equal ranks, and of equal pieces the first counts.
 ///   texts, scores  by id; a text has at most kMostPieceBytes

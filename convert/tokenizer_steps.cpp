@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
-#include "convert/refusal.h"
-
 namespace fovea {
 namespace {
 
-using nlohmann::json;
-
-/// The regular expressions this project knows, as files spell them, with what StepKind::words needs to act the same.
+/// The regular expressions that StepKind::words knows, as files spell them, with what it needs to act the same: it is faster
+/// than a pattern's states, and smaller.
 struct KnownPattern {
     const char* pattern;
     std::uint8_t mode;
@@ -30,6 +25,12 @@ constexpr KnownPattern kPatterns[] = {
      kWordFlags, 1},
 };
 
+constexpr std::uint32_t kMetaspaceCode = 0x2581;
+
+RefusePattern refusal_of(const JsonField& field) {
+    return [field](const std::string& wanted) { field.refuse(wanted); };
+}
+
 TokenizerStep string_step(const JsonField& field, StepKind kind, std::uint8_t mode, const std::string& from,
                           const std::string& to) {
     if (from.size() > sizeof TokenizerStep::from || to.size() > sizeof TokenizerStep::to)
@@ -37,258 +38,287 @@ TokenizerStep string_step(const JsonField& field, StepKind kind, std::uint8_t mo
     return make_step(kind, mode, from, to);
 }
 
-void add_normalizer(const JsonField& field, TextSteps& steps) {
-    if (field.is_null()) return;
-    const std::string type = field["type"].text();
-    if (type == "Sequence") {
-        for (const JsonField& part : field["normalizers"].elements()) add_normalizer(part, steps);
-    } else if (type == "NFC") {
-        steps.normalizer.push_back(make_step(StepKind::normal_form));
-    } else if (type == "BertNormalizer") {
-        const bool lower = field["lowercase"].flag_or(true);
-        const auto mode = (field["clean_text"].flag_or(true) ? kClean : 0) |
-                          (field["handle_chinese_chars"].flag_or(true) ? kApart : 0) | (lower ? kLowerCase : 0);
-        steps.normalizer.push_back(make_step(StepKind::characters, static_cast<std::uint8_t>(mode)));
-        if (field["strip_accents"].flag_or(lower)) steps.normalizer.push_back(make_step(StepKind::normal_form, 1));
-    } else if (type == "Lowercase") {
-        steps.normalizer.push_back(make_step(StepKind::characters, kLowerCase));
-    } else if (type == "Prepend") {
-        const JsonField content = field["prepend"];
-        steps.normalizer.push_back(string_step(content, StepKind::prepend, 0, "", content.text()));
-    } else if (type == "Replace") {
-        const JsonField pattern = field["pattern"]["String"];
-        const std::string from = pattern.text(), to = field["content"].text();
+// ---- normalizers ---------------------------------------------------------------------------------------------------
+
+class Normalizers {
+public:
+    explicit Normalizers(TextSteps& steps) : steps_(steps) {}
+
+    void add(const JsonField& field) {
+        if (field.is_null()) return;
+        const std::string type = field["type"].text();
+        if (type == "Sequence") {
+            for (const JsonField& part : field["normalizers"].elements()) add(part);
+        } else if (type == "Prepend") {
+            const JsonField content = field["prepend"];
+            std::string to = content.text();
+            if (steps_.spaces) to = replaced(to, kMetaspace, " ");
+            put(string_step(content, StepKind::prepend, 0, "", to));
+        } else if (type == "Replace") {
+            add_replace(field);
+        } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+            if (type[2] == 'K') put_map(compatibility_map(), 0);
+            put(make_step(StepKind::normal_form, type.back() == 'C' ? 0 : 2));
+        } else if (type == "Lowercase") {
+            put(make_step(StepKind::characters, kLowerCase));
+        } else if (type == "StripAccents") {
+            put_replace(field, set_pattern(accent_set(), true), "");
+        } else {
+            add_blank(field, type);
+        }
+    }
+
+private:
+    /// Those that see a space where a text has "▁" after the step that makes one of it.
+    void add_blank(const JsonField& field, const std::string& type) {
+        if (steps_.spaces && (type == "BertNormalizer" || type == "Nmt" || type == "Strip" || type == "Precompiled"))
+            field.refuse("no such step after spaces became " + std::string(kMetaspace));
+        if (type == "BertNormalizer") {
+            const bool lower = field["lowercase"].flag_or(true);
+            const auto mode = (field["clean_text"].flag_or(true) ? kClean : 0) |
+                              (field["handle_chinese_chars"].flag_or(true) ? kApart : 0) | (lower ? kLowerCase : 0);
+            put(make_step(StepKind::characters, static_cast<std::uint8_t>(mode)));
+            if (field["strip_accents"].flag_or(lower)) put(make_step(StepKind::normal_form, 1));
+        } else if (type == "Nmt") {
+            const RefusePattern refuse = refusal_of(field);
+            put_replace(field, parse_pattern(R"([\x01-\x08\x0B\x0E-\x1F\x7F\x{8F}\x{9F}])", refuse), "");
+            put_replace(field, parse_pattern(R"([\t\n\f\r\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD])", refuse),
+                        " ");
+        } else if (type == "Strip") {
+            const auto mode = (field["strip_left"].flag_or(true) ? kStripLeft : 0) |
+                              (field["strip_right"].flag_or(true) ? kStripRight : 0);
+            put(make_step(StepKind::strip, static_cast<std::uint8_t>(mode)));
+        } else if (type == "Precompiled") {
+            add_precompiled(field["precompiled_charsmap"]);
+        } else {
+            field["type"].refuse(
+                "BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, "
+                "Strip, StripAccents or a Sequence of them");
+        }
+    }
+
+    void add_replace(const JsonField& field) {
+        const JsonField pattern = field["pattern"]["String"], regex = field["pattern"]["Regex"];
+        std::string to = field["content"].text();
+        if (steps_.spaces) to = replaced(to, kMetaspace, " ");
+        if (!regex.is_null()) return put_replace(regex, parse_pattern(regex.text(), refusal_of(regex)), to);
+        std::string from = pattern.text();
         if (from.empty()) pattern.refuse("some text");
         if (from == " " && to == kMetaspace) {
-            steps.spaces = true;
-            steps.normalizer.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));
-        } else {
-            steps.normalizer.push_back(string_step(field, StepKind::replace, 0, from, to));
+            steps_.spaces = steps_.normalizes_spaces = true;
+            for (TokenizerStep& step : steps_.normalizer) spell_space(step);
+            return put(make_step(StepKind::replace, 0, kMetaspace, " "));
         }
-    } else {
-        field["type"].refuse("BertNormalizer, Lowercase, NFC, Prepend, Replace or a Sequence of them");
+        if (steps_.spaces) {
+            if (from.find(' ') != std::string::npos) return;  // there are none any more
+            from = replaced(from, kMetaspace, " ");
+        }
+        put(string_step(field, StepKind::replace, 0, from, to));
     }
-}
 
-void add_split(const JsonField& field, TextSteps& steps) {
-    const JsonField regex = field["pattern"]["Regex"];
-    if (regex.is_null()) field["pattern"].refuse("a Regex");
-    const std::string pattern = regex.text();
-    const auto known = std::find_if(std::begin(kPatterns), std::end(kPatterns),
-                                    [&](const KnownPattern& k) { return pattern == k.pattern; });
-    if (known == std::end(kPatterns)) regex.refuse("the pattern of GPT-2, Llama 3 or Qwen 2");
-    // These patterns leave nothing between their matches, so both of these give the matches.
-    const std::string behavior = field["behavior"].text();
-    const bool invert = field["invert"].flag_or(false);
-    if (!(behavior == "Isolated" || (behavior == "Removed" && invert)))
-        field["behavior"].refuse("\"Isolated\", or \"Removed\" with invert");
-    steps.pre_tokenizer.push_back(make_step(StepKind::words, known->mode, {}, {}, known->limit));
-}
-
-void add_metaspace(const JsonField& field, TextSteps& steps) {
-    if (field["replacement"].text() != kMetaspace) field["replacement"].refuse(std::string(kMetaspace));
-    const bool never = !field["add_prefix_space"].flag_or(true);
-    const std::string scheme = never ? "never" : field["prepend_scheme"].text_or("always");
-    steps.spaces = true;
-    steps.pre_tokenizer.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));
-    if (scheme == "always" || scheme == "first")
-        steps.pre_tokenizer.push_back(make_step(StepKind::prepend, scheme == "first" ? 2 : 1, {}, " "));
-    else if (scheme != "never")
-        field["prepend_scheme"].refuse("\"always\", \"first\" or \"never\"");
-    if (field["split"].flag_or(true)) steps.pre_tokenizer.push_back(make_step(StepKind::split_before, 0, " "));
-}
-
-void add_pre_tokenizer(const JsonField& field, TextSteps& steps) {
-    if (field.is_null()) return;
-    if (steps.bytes || steps.bert) field.refuse("nothing after ByteLevel or BertPreTokenizer");
-    const std::string type = field["type"].text();
-    if (type == "Sequence") {
-        for (const JsonField& part : field["pretokenizers"].elements()) add_pre_tokenizer(part, steps);
-    } else if (type == "ByteLevel") {
-        if (field["add_prefix_space"].flag_or(true))
-            steps.pre_tokenizer.push_back(make_step(StepKind::prepend, 1, {}, " "));
-        if (field["use_regex"].flag_or(true)) steps.pre_tokenizer.push_back(make_step(StepKind::words));
-        steps.bytes = true;
-    } else if (type == "BertPreTokenizer") {
-        steps.pre_tokenizer.push_back(make_step(StepKind::bert_words));
-        steps.pre_tokenizer.push_back(make_step(StepKind::prepend, 0, {}, " "));
-        steps.bert = true;
-    } else if (type == "Digits") {
-        const std::uint8_t each = field["individual_digits"].flag_or(false);
-        steps.pre_tokenizer.push_back(make_step(StepKind::digits, each));
-    } else if (type == "Split") {
-        add_split(field, steps);
-    } else if (type == "Metaspace") {
-        add_metaspace(field, steps);
-    } else {
-        field["type"].refuse("BertPreTokenizer, ByteLevel, Digits, Metaspace, Split or a Sequence of them");
+    /// What is put before a text spells spaces as the steps after it do.
+    static void spell_space(TokenizerStep& step) {
+        if (step.kind != static_cast<std::uint8_t>(StepKind::prepend)) return;
+        const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
+        step = make_step(StepKind::prepend, step.mode, {}, replaced(to, kMetaspace, " "));
     }
-}
 
-void add_decoder(const JsonField& field, TextDecoding& decoding, bool& puts_spaces_back) {
-    const std::string type = field["type"].text();
-    if (type == "Sequence") {
-        for (const JsonField& part : field["decoders"].elements()) add_decoder(part, decoding, puts_spaces_back);
-    } else if (type == "Replace") {
-        if (field["pattern"]["String"].text() != kMetaspace || field["content"].text() != " ")
-            field.refuse("\"" + std::string(kMetaspace) + "\" replaced by \" \"");
-        puts_spaces_back = true;
-    } else if (type == "ByteFallback") {
-        decoding.byte_tokens = true;
-    } else if (type == "Strip") {
-        if (field["content"].text() != " " || field["start"].id() > 1 || field["stop"].id() != 0)
-            field.refuse("content \" \", start 0 or 1, stop 0");
-        if (field["start"].id() == 1) decoding.flags |= kDropFirstSpace;
-    } else if (type == "Metaspace") {
-        const bool never = !field["add_prefix_space"].flag_or(true) || field["prepend_scheme"].text_or("") == "never";
-        if (!never) decoding.flags |= kDropFirstSpaces;
-        puts_spaces_back = true;
-    } else if (type != "Fuse") {
-        field["type"].refuse("ByteFallback, Fuse, Metaspace, Replace, Strip or a Sequence of them");
+    void add_precompiled(const JsonField& field) {
+        if (field.is_null()) return;
+        std::string bytes;
+        std::uint32_t held = 0, n_bits = 0;
+        for (const char c : field.text()) {
+            static constexpr std::string_view kDigits =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+            if (c == '=') break;
+            const std::size_t digit = kDigits.find(c);
+            if (digit == std::string_view::npos) field.refuse("base64");
+            held = held << 6 | static_cast<std::uint32_t>(digit);
+            n_bits += 6;
+            if (n_bits < 8) continue;
+            n_bits -= 8;
+            bytes += static_cast<char>(held >> n_bits & 0xff);
+        }
+        if (!bytes.empty()) put_map(read_charsmap(bytes, field.place()), kMapClusters);
     }
-}
+
+    void put(const TokenizerStep& step) { steps_.normalizer.push_back(step); }
+    void put_map(MapSource map, std::uint8_t mode) {
+        const auto found = std::find(steps_.maps.begin(), steps_.maps.end(), map);
+        const auto index = static_cast<std::uint32_t>(found - steps_.maps.begin());
+        if (found == steps_.maps.end()) steps_.maps.push_back(std::move(map));
+        put(make_step(StepKind::map, mode, {}, {}, index));
+    }
+    void put_replace(const JsonField& field, const PatternNodes& nodes, const std::string& to) {
+        if (to.size() > sizeof TokenizerStep::to)
+            field.refuse("at most " + std::to_string(sizeof TokenizerStep::to) + " bytes in the place of a match");
+        const RefusePattern refuse = refusal_of(field);
+        const TokenizerStep step =
+            pattern_step(steps_.patterns, nodes, false, StepKind::replace_pattern, 0, to, refuse);
+        if (steps_.spaces && !steps_.patterns[step.limit].same_class(' ', kMetaspaceCode))
+            field.refuse("a pattern to which a space is as " + std::string(kMetaspace) + ", which it became");
+        put(step);
+    }
+
+    TextSteps& steps_;
+};
+
+// ---- pre-tokenizers ------------------------------------------------------------------------------------------------
+
+class PreTokenizers {
+public:
+    explicit PreTokenizers(TextSteps& steps) : steps_(steps) {}
+
+    void add(const JsonField& field) {
+        if (field.is_null()) return;
+        if (steps_.bert) field.refuse("nothing after BertPreTokenizer");
+        const std::string type = field["type"].text();
+        if (type == "Sequence") {
+            for (const JsonField& part : field["pretokenizers"].elements()) add(part);
+        } else if (type == "ByteLevel") {
+            if (steps_.bytes || steps_.spaces) field.refuse("no ByteLevel after another, nor after Metaspace");
+            if (field["add_prefix_space"].flag_or(true)) put(make_step(StepKind::prepend, 1, {}, " "));
+            if (field["use_regex"].flag_or(true)) put(make_step(StepKind::words));
+            steps_.bytes = true;
+        } else if (type == "BertPreTokenizer") {
+            if (steps_.bytes || steps_.spaces) field.refuse("no BertPreTokenizer after ByteLevel or Metaspace");
+            put(make_step(StepKind::bert_words));
+            put(make_step(StepKind::prepend, 0, {}, " "));
+            steps_.bert = true;
+        } else if (type == "Digits") {
+            const bool each = field["individual_digits"].flag_or(false);
+            if (steps_.bytes)
+                put_pattern(field, set_pattern(class_set(kNumeric), !each), mode_of(SplitMode::isolated));
+            else
+                put(make_step(StepKind::digits, each));
+        } else if (type == "Split") {
+            add_split(field);
+        } else if (type == "Metaspace") {
+            add_metaspace(field);
+        } else {
+            add_characters(field, type);
+        }
+    }
+
+private:
+    static constexpr std::uint8_t mode_of(SplitMode behavior, bool inverts = false) {
+        return static_cast<std::uint8_t>(static_cast<std::uint8_t>(behavior) | (inverts ? kSplitInverts : 0));
+    }
+
+    static SplitMode behavior_of(const JsonField& field) {
+        static constexpr std::pair<const char*, SplitMode> kBehaviors[] = {
+            {"Isolated", SplitMode::isolated},        {"Removed", SplitMode::removed},
+            {"Contiguous", SplitMode::contiguous},    {"MergedWithPrevious", SplitMode::with_previous},
+            {"MergedWithNext", SplitMode::with_next},
+        };
+        const std::string name = field.text_or("Isolated");
+        for (const auto& [known, mode] : kBehaviors)
+            if (name == known) return mode;
+        field.refuse("Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
+    }
+
+    /// Those that cut at characters of one kind.
+    void add_characters(const JsonField& field, const std::string& type) {
+        if (type == "Punctuation") {
+            put_pattern(field, set_pattern(character_set(kPunctuation), false),
+                        mode_of(behavior_of(field["behavior"])));
+        } else if (type == "WhitespaceSplit") {
+            put_pattern(field, set_pattern(class_set(kSpace), true), mode_of(SplitMode::removed));
+        } else if (type == "Whitespace") {  // words, and runs of what is neither word nor space; space goes
+            CodeSet others = class_set(kWord);
+            others |= class_set(kSpace);
+            put_pattern(field, either_runs(class_set(kWord), others.inverse()), mode_of(SplitMode::removed, true));
+        } else if (type == "CharDelimiterSplit") {
+            const std::string delimiter = field["delimiter"].text();
+            put_pattern(field, literal(field["delimiter"], delimiter), mode_of(SplitMode::removed));
+        } else {
+            field["type"].refuse(
+                "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Split, "
+                "Whitespace, WhitespaceSplit or a Sequence of them");
+        }
+    }
+
+    static PatternNodes either_runs(const CodeSet& first, const CodeSet& second) {
+        using enum PatternNode::Kind;
+        PatternNodes result;
+        result.sets = {first, second};
+        result.nodes = {{fork, 0, false, 1, 3}, {take, 0, false, 2, 0}, {fork, 0, false, 1, 5},
+                        {take, 1, false, 4, 0}, {fork, 0, false, 3, 5}, {match, 0, false, 0, 0}};
+        return result;
+    }
+
+    static PatternNodes literal(const JsonField& field, const std::string& text) {
+        if (text.empty()) field.refuse("some text");
+        std::string escaped;
+        for (const char c : text) {
+            const bool is_word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                 static_cast<std::uint8_t>(c) >= 128 || c < ' ';
+            if (!is_word) escaped += '\\';
+            escaped += c;
+        }
+        return parse_pattern(escaped, refusal_of(field));
+    }
+
+    void add_split(const JsonField& field) {
+        const JsonField regex = field["pattern"]["Regex"], text = field["pattern"]["String"];
+        const SplitMode behavior = behavior_of(field["behavior"]);
+        const bool inverts = field["invert"].flag_or(false);
+        if (regex.is_null()) {
+            if (steps_.spaces && text.text().find(' ') != std::string::npos) return;  // there are none any more
+            return put_pattern(text, literal(text, text.text()), mode_of(behavior, inverts));
+        }
+        const std::string pattern = regex.text();
+        const auto known = std::find_if(std::begin(kPatterns), std::end(kPatterns),
+                                        [&](const KnownPattern& k) { return pattern == k.pattern; });
+        // These leave nothing between their matches, so both of these behaviors give the matches.
+        const bool gives_matches = behavior == SplitMode::isolated || (behavior == SplitMode::removed && inverts);
+        if (known != std::end(kPatterns) && gives_matches && !steps_.bytes && !steps_.spaces)
+            return put(make_step(StepKind::words, known->mode, {}, {}, known->limit));
+        put_pattern(regex, parse_pattern(pattern, refusal_of(regex)), mode_of(behavior, inverts));
+    }
+
+    void add_metaspace(const JsonField& field) {
+        if (steps_.bytes) field.refuse("no Metaspace after ByteLevel");
+        if (field["replacement"].text() != kMetaspace) field["replacement"].refuse(std::string(kMetaspace));
+        const bool never = !field["add_prefix_space"].flag_or(true);
+        const std::string scheme = never ? "never" : field["prepend_scheme"].text_or("always");
+        steps_.spaces = true;
+        put(make_step(StepKind::replace, 0, kMetaspace, " "));
+        if (scheme == "always" || scheme == "first")
+            put(make_step(StepKind::prepend, scheme == "first" ? 2 : 1, {}, " "));
+        else if (scheme != "never")
+            field["prepend_scheme"].refuse("\"always\", \"first\" or \"never\"");
+        if (field["split"].flag_or(true)) put(make_step(StepKind::split_before, 0, " "));
+    }
+
+    void put(const TokenizerStep& step) { steps_.pre_tokenizer.push_back(step); }
+    void put_pattern(const JsonField& field, const PatternNodes& nodes, std::uint8_t mode) {
+        const TokenizerStep step =
+            pattern_step(steps_.patterns, nodes, steps_.bytes, StepKind::pattern, mode, {}, refusal_of(field));
+        if (steps_.spaces && !steps_.patterns[step.limit].same_class(' ', kMetaspaceCode))
+            field.refuse("a pattern to which a space is as " + std::string(kMetaspace) + ", which it became");
+        put(step);
+    }
+
+    TextSteps& steps_;
+};
 
 }  // namespace
 
-bool JsonField::is_null() const { return value_->is_null(); }
-
-bool JsonField::is_zero() const { return value_->is_number() && value_->get<double>() == 0; }
-
-JsonField JsonField::operator[](const std::string& key) const {
-    static const json null;
-    if (!value_->is_object()) refuse("an object");
-    const auto found = value_->find(key);
-    return {found == value_->end() ? null : *found, *file_name_, path_.empty() ? key : path_ + "." + key};
-}
-
-std::vector<JsonField> JsonField::elements() const {
-    if (!value_->is_array()) refuse("an array");
-    std::vector<JsonField> result;
-    for (const json& element : *value_)
-        result.emplace_back(element, *file_name_, path_ + "[" + std::to_string(result.size()) + "]");
-    return result;
-}
-
-std::string JsonField::text() const {
-    if (!value_->is_string()) refuse("a string");
-    return value_->get<std::string>();
-}
-
-std::string JsonField::text_or(const std::string& otherwise) const { return is_null() ? otherwise : text(); }
-
-bool JsonField::flag_or(bool otherwise) const {
-    if (is_null()) return otherwise;
-    if (!value_->is_boolean()) refuse("true or false");
-    return value_->get<bool>();
-}
-
-std::uint32_t JsonField::id() const {
-    if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() >= kNoId) refuse("a number below 2^32 - 1");
-    return value_->get<std::uint32_t>();
-}
-
-void JsonField::refuse(const std::string& wanted) const {
-    constexpr std::size_t kMostShown = 300;
-    std::string had = value_->dump();
-    if (had.size() > kMostShown) had = "a value of " + std::to_string(had.size()) + " characters";
-    throw Refusal(*file_name_ + ": " + path_ + ": expected " + wanted + ", got " + had);
+TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNodes& nodes, bool of_bytes,
+                           StepKind kind, std::uint8_t mode, std::string_view to, const RefusePattern& refuse) {
+    PatternStates states = compile_pattern(nodes, of_bytes, refuse);
+    const auto found = std::find(patterns.begin(), patterns.end(), states);
+    const auto index = static_cast<std::uint32_t>(found - patterns.begin());
+    if (found == patterns.end()) patterns.push_back(std::move(states));
+    return make_step(kind, mode, {}, to, index);
 }
 
 TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer) {
     TextSteps steps;
-    add_normalizer(normalizer, steps);
-    add_pre_tokenizer(pre_tokenizer, steps);
-    if (!steps.spaces) return steps;
-    const auto is_words = [](const TokenizerStep& s) { return s.kind == static_cast<std::uint8_t>(StepKind::words); };
-    if (steps.bytes || steps.bert || std::any_of(steps.pre_tokenizer.begin(), steps.pre_tokenizer.end(), is_words))
-        pre_tokenizer.refuse("no BertPreTokenizer, ByteLevel or Split where spaces are spelled " +
-                             std::string(kMetaspace));
-    for (TokenizerStep& step : steps.normalizer)
-        if (step.kind == static_cast<std::uint8_t>(StepKind::prepend)) {
-            const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
-            step = make_step(StepKind::prepend, step.mode, {}, replaced(to, kMetaspace, " "));
-        }
+    Normalizers(steps).add(normalizer);
+    PreTokenizers(steps).add(pre_tokenizer);
     return steps;
-}
-
-TextDecoding read_decoding(const JsonField& decoder, const TextSteps& steps) {
-    TextDecoding decoding;
-    if (steps.bytes) {
-        const bool byte_level = decoder.is_null() || decoder["type"].text() == "ByteLevel";
-        if (!byte_level) decoder["type"].refuse("ByteLevel, as the pre_tokenizer has it");
-        return decoding;
-    }
-    if (steps.bert) {
-        if (decoder["type"].text() != "WordPiece") decoder["type"].refuse("WordPiece");
-        if (decoder["prefix"].text_or(std::string(kContinues)) != kContinues) decoder["prefix"].refuse("##");
-        decoding.flags = kDropFirstSpace;
-        decoding.clean_up = decoder["cleanup"].flag_or(true);
-        return decoding;
-    }
-    if (decoder.is_null()) decoder.refuse("a decoder, as the pre_tokenizer has no ByteLevel");
-    bool puts_spaces_back = false;
-    add_decoder(decoder, decoding, puts_spaces_back);
-    if (puts_spaces_back != steps.spaces)
-        decoder.refuse(std::string(kMetaspace) + " made a space where the normalizer or pre_tokenizer did the reverse");
-    return decoding;
-}
-
-void read_template(const JsonField& post_processor, std::vector<std::uint32_t>& prefix,
-                   std::vector<std::uint32_t>& suffix) {
-    if (post_processor.is_null()) return;
-    const std::string type = post_processor["type"].text();
-    if (type == "Sequence") {
-        for (const JsonField& part : post_processor["processors"].elements()) read_template(part, prefix, suffix);
-    } else if (type == "TemplateProcessing") {
-        bool after_text = false;
-        for (const JsonField& part : post_processor["single"].elements()) {
-            const JsonField special = part["SpecialToken"];
-            if (special.is_null()) {
-                if (after_text || part["Sequence"]["id"].text() != "A") part.refuse("a special token or the one text");
-                after_text = true;
-                continue;
-            }
-            const JsonField token = post_processor["special_tokens"][special["id"].text()];
-            for (const JsonField& id : token["ids"].elements()) (after_text ? suffix : prefix).push_back(id.id());
-        }
-        if (!after_text) post_processor["single"].refuse("a template with the text in it");
-    } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-        const auto second = [&](const char* key) {
-            const std::vector<JsonField> pair = post_processor[key].elements();
-            if (pair.size() != 2) post_processor[key].refuse("a token and its id");
-            return pair[1].id();
-        };
-        prefix.push_back(second("cls"));
-        suffix.push_back(second("sep"));
-    } else if (type != "ByteLevel") {
-        post_processor["type"].refuse(
-            "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing or a Sequence of them");
-    }
-}
-
-std::string normalized(const JsonField& content, const TextSteps& steps) {
-    constexpr std::size_t kMostBytes = 1u << 16;  // on the way, where each step may make it longer
-    std::string text = content.text();
-    for (const TokenizerStep& step : steps.normalizer) {
-        if (text.size() > kMostBytes) content.refuse("at most " + std::to_string(kMostBytes) + " bytes in each step");
-        const std::string_view from(reinterpret_cast<const char*>(step.from), step.n_from);
-        const std::string_view to(reinterpret_cast<const char*>(step.to), step.n_to);
-        switch (static_cast<StepKind>(step.kind)) {
-            case StepKind::prepend: text.insert(0, to); break;
-            case StepKind::replace: text = replaced(text, from, to); break;
-            case StepKind::characters:
-                if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }))
-                    content.refuse("visible ASCII, where BertNormalizer or Lowercase applies to an added token");
-                if (step.mode & kLowerCase)
-                    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-                break;
-            default:
-                // In UTF-8 every character that NFC may touch, U+0300 or above, starts with a byte of 0xcc or above.
-                if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<std::uint8_t>(c) >= 0xcc; }))
-                    content.refuse("characters below U+0300, where NFC applies to an added token");
-        }
-    }
-    return text;
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {

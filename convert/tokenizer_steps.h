@@ -5,44 +5,34 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "convert/json_field.h"
 #include "convert/tokenizer_section.h"
 
 namespace fovea {
 
-/// A value of a tokenizer.json and where it stands, for refusals.
-class JsonField {
-public:
-    JsonField(const nlohmann::json& value, const std::string& file_name, std::string path)
-        : value_(&value), file_name_(&file_name), path_(std::move(path)) {}
-
-    [[nodiscard]] bool is_null() const;
-    [[nodiscard]] bool is_zero() const;                                ///< the number 0
-    [[nodiscard]] JsonField operator[](const std::string& key) const;  ///< null where there is none
-    [[nodiscard]] std::vector<JsonField> elements() const;
-    [[nodiscard]] std::string text() const;
-    [[nodiscard]] std::string text_or(const std::string& otherwise) const;
-    [[nodiscard]] bool flag_or(bool otherwise) const;
-    [[nodiscard]] std::uint32_t id() const;
-    [[noreturn]] void refuse(const std::string& wanted) const;  ///< one line: file, path, wanted, had
-
-private:
-    const nlohmann::json* value_;
-    const std::string* file_name_;
-    std::string path_;
-};
-
 /// From text to words.
 struct TextSteps {
     std::vector<TokenizerStep> normalizer, pre_tokenizer;
-    bool bytes = false;  ///< words are bytes (ByteLevel), else characters
+    std::vector<PatternStates> patterns;  ///< what the steps name by number
+    std::vector<MapSource> maps;          ///< likewise
+    bool bytes = false;                   ///< words are bytes (ByteLevel), else characters
     /// A space is spelled "▁" in the vocabulary. The section spells it " " instead, in both: the text's "▁" becomes a
     /// space, as it means one, and nothing need be put back when decoding.
     bool spaces = false;
-    bool bert = false;  ///< words are cut as WordPiece wants them, each with a space first
+    bool normalizes_spaces = false;  ///< and it is the normalizer that does so
+    bool bert = false;               ///< words are cut as WordPiece wants them, each with a space first
 };
 [[nodiscard]] TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer);
+
+/// A step that cuts text by `nodes`, or rewrites what they match, its states put among `patterns`.
+[[nodiscard]] TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNodes& nodes, bool of_bytes,
+                                         StepKind kind, std::uint8_t mode, std::string_view to,
+                                         const RefusePattern& refuse);
+
+/// The map of a normalizer of SentencePiece's: the bytes of a precompiled_charsmap. Throws Refusal, after `place`.
+[[nodiscard]] MapSource read_charsmap(std::string_view bytes, const std::string& place);
+/// What forms KC and KD change beside C and D.
+[[nodiscard]] MapSource compatibility_map();
 
 /// From ids to text.
 struct TextDecoding {
@@ -52,12 +42,8 @@ struct TextDecoding {
 };
 [[nodiscard]] TextDecoding read_decoding(const JsonField& decoder, const TextSteps& steps);
 
-/// The template's ids around a text.
-void read_template(const JsonField& post_processor, std::vector<std::uint32_t>& prefix,
-                   std::vector<std::uint32_t>& suffix);
-
-/// `content` as the normalizer would have it, in the section's spelling of spaces.
-[[nodiscard]] std::string normalized(const JsonField& content, const TextSteps& steps);
+/// The templates' ids around a text, and around two.
+void read_template(const JsonField& post_processor, TokenizerSource& source);
 
 inline constexpr std::string_view kMetaspace = "\xe2\x96\x81";  // ▁
 inline constexpr std::string_view kContinues = "##";            // how WordPiece spells what continues a word

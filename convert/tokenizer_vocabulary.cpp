@@ -29,13 +29,16 @@ public:
         return true;
     }
     bool start_array(std::size_t) override {
-        if (in_part() && (part_ == Part::vocab || depth_ > 3)) refuse_value("an array");
+        if (in_part() && (depth_ > 3 || (part_ == Part::vocab && depth_ == 3 && !scored_))) refuse_value("an array");
+        if (in_part() && part_ == Part::vocab && depth_ == 2) scored_ = true;
         ++depth_;
         return true;
     }
     bool end_array() override {
         --depth_;
         if (in_part() && part_ == Part::merges && depth_ == 3) add_merge();
+        if (in_part() && part_ == Part::vocab && depth_ == 3) add_scored();
+        if (depth_ == 2) scored_ = false;
         return true;
     }
     bool key(std::string& name) override {
@@ -46,6 +49,10 @@ public:
     }
     bool string(std::string& text) override {
         if (!in_part()) return true;
+        if (scored_ && depth_ == 4 && n_in_pair_++ == 0) {
+            token_ = text;
+            return true;
+        }
         if (part_ == Part::vocab || depth_ < 3) refuse_value(in_json(text));
         if (depth_ == 4)
             pair_.push_back(text);
@@ -55,14 +62,20 @@ public:
     }
     bool number_unsigned(std::uint64_t id) override {
         if (!in_part()) return true;
+        if (scored_) return add_score(static_cast<double>(id), std::to_string(id));
         if (part_ == Part::merges || depth_ != 3) refuse_value(std::to_string(id));
         add_token(id);
         return true;
     }
     bool null() override { return refuse_other("null"); }
     bool boolean(bool value) override { return refuse_other(value ? "true" : "false"); }
-    bool number_integer(std::int64_t value) override { return refuse_other(std::to_string(value)); }
-    bool number_float(double, const std::string& text) override { return refuse_other(text); }
+    bool number_integer(std::int64_t value) override {
+        return in_part() && scored_ ? add_score(static_cast<double>(value), std::to_string(value))
+                                    : refuse_other(std::to_string(value));
+    }
+    bool number_float(double value, const std::string& text) override {
+        return in_part() && scored_ ? add_score(value, text) : refuse_other(text);
+    }
     bool binary(json::binary_t&) override { return refuse_other("binary"); }
     bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
         throw Refusal(file_name_ + ": not JSON: " + error.what());
@@ -76,7 +89,8 @@ private:
         throw Refusal(file_name_ + ": model." + field + ": " + rest);
     }
     [[noreturn]] void refuse_value(const std::string& had) const {
-        if (part_ == Part::vocab) refuse("vocab", "expected an object of tokens and their ids, got " + had);
+        if (part_ == Part::vocab)
+            refuse("vocab", "expected an object of tokens and their ids, or a list of tokens with scores, got " + had);
         refuse("merges", "expected an array of pairs of tokens, got " + had);
     }
     bool refuse_other(const std::string& had) const {
@@ -94,6 +108,18 @@ private:
         if (!vocabulary_.spellings.set(id32, token_))
             refuse("vocab", "expected each id once, got " + std::to_string(id) + " again for " + in_json(token_));
         vocabulary_.ids.emplace(hash_bytes(token_.data(), token_.size()), id32);
+    }
+
+    bool add_score(double score, const std::string& text) {
+        if (depth_ != 4 || n_in_pair_++ != 1) refuse_value(text);
+        score_ = score;
+        return true;
+    }
+    void add_scored() {
+        if (n_in_pair_ != 2) refuse_value("a list of " + std::to_string(n_in_pair_));
+        n_in_pair_ = 0;
+        add_token(vocabulary_.scores.size());
+        vocabulary_.scores.push_back(score_);
     }
 
     /// The older form, one string: "left right".
@@ -127,7 +153,9 @@ private:
     const std::string& file_name_;
     std::uint32_t max_tokens_;
     int depth_ = 0;
-    bool in_model_ = false, in_key_ = false;
+    bool in_model_ = false, in_key_ = false, scored_ = false;  // scored_: inside a list of tokens with scores
+    int n_in_pair_ = 0;
+    double score_ = 0;
     std::string token_;
     std::vector<std::string> pair_;
 };

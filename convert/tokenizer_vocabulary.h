@@ -15,6 +15,7 @@ namespace fovea {
 struct Vocabulary {
     TokenTexts spellings;                ///< by id
     std::vector<TokenizerMerge> merges;  ///< rank: the merge's place in the file
+    std::vector<double> scores;          ///< of a list of tokens with scores, Unigram's, by id; else empty
 
     /// The id of a spelling, or kNoId.
     [[nodiscard]] std::uint32_t find(std::string_view spelling) const;

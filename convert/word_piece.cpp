@@ -16,7 +16,10 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
                          {"special", token.special},
                          {"normalized", false}});
     for (const std::string& name : {source.cls, source.sep}) special_tokens[name] = {{"ids", {source.ids.at(name)}}};
-    const auto special = [](const std::string& name) -> json { return {{"SpecialToken", {{"id", name}}}}; };
+    const auto special = [](const std::string& name, int type = 0) -> json {
+        return {{"SpecialToken", {{"id", name}, {"type_id", type}}}};
+    };
+    const auto text = [](const char* id, int type) -> json { return {{"Sequence", {{"id", id}, {"type_id", type}}}}; };
     const json whole = {
         {"added_tokens", added},
         {"normalizer",
@@ -27,7 +30,8 @@ std::vector<std::byte> tokenizer_section_from_word_piece(const WordPiece& source
         {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
         {"post_processor",
          {{"type", "TemplateProcessing"},
-          {"single", {special(source.cls), {{"Sequence", {{"id", "A"}}}}, special(source.sep)}},
+          {"single", {special(source.cls), text("A", 0), special(source.sep)}},
+          {"pair", {special(source.cls), text("A", 0), special(source.sep), text("B", 1), special(source.sep, 1)}},
           {"special_tokens", special_tokens}}},
         {"decoder", {{"type", "WordPiece"}}},
         {"model", {{"type", "WordPiece"}, {"unk_token", source.unknown}, {"vocab", source.ids}}},

@@ -1,5 +1,7 @@
 #include "engine/tokenizer/tables.h"
 
+#include "engine/model/parts.h"
+
 namespace fovea {
 namespace {
 
@@ -25,11 +27,14 @@ bool view_table(std::span<const std::byte> section, const TokenizerTable& table,
     look_among(t.token_offsets, t.token_text, t.end_ids, t.prefix_ids, t.suffix_ids, t.steps, t.byte_ids, t.merges,
                t.vocabulary, t.added_tokens, t.added_text, t.classes, t.combining, t.decompositions, t.compositions,
                t.characters, t.lower_case);
+    if constexpr (has(Part::patterns) || has(Part::unigram))
+        look_among(t.patterns, t.pattern_runs, t.transitions, t.maps, t.map_units, t.map_text, t.clusters, t.pieces,
+                   t.scores, t.pair);
     return valid;
 }
 
 bool is_known(std::uint32_t kind) noexcept {
-    return kind != 0 && kind <= static_cast<std::uint32_t>(TokenizerTableKind::lower_case);
+    return kind != 0 && kind <= static_cast<std::uint32_t>(TokenizerTableKind::pair);
 }
 
 Status invalid(const char* what, std::uint64_t wanted, std::uint64_t had) noexcept {
@@ -38,8 +43,13 @@ Status invalid(const char* what, std::uint64_t wanted, std::uint64_t had) noexce
 
 Status check_header(const TokenizerHeader& header) noexcept {
     constexpr auto kWordPiece = static_cast<std::uint32_t>(TokenizerModel::word_piece);
-    if (header.model == 0 || header.model > kWordPiece)
-        return {Code::unsupported, "tokenizer model", kWordPiece, header.model};
+    constexpr auto kUnigram = static_cast<std::uint32_t>(TokenizerModel::unigram);
+    if (header.model == 0 || header.model > kUnigram)
+        return {Code::unsupported, "tokenizer model", kUnigram, header.model};
+    if (!has(Part::word_piece) && header.model == kWordPiece)
+        return {Code::unsupported, "word pieces: left out of this build", 0, 0};
+    if (!has(Part::unigram) && header.model == kUnigram)
+        return {Code::unsupported, "unigrams: left out of this build", 0, 0};
     if (header.model == kWordPiece && (header.max_word_characters - 1 >= kMaxWordCharacters))
         return invalid("characters of a word", kMaxWordCharacters, header.max_word_characters);
     if (header.flags & ~std::uint32_t{kTokenizerFlags})
@@ -57,9 +67,13 @@ Status check_header(const TokenizerHeader& header) noexcept {
 bool step_valid(const TokenizerStep& step) noexcept {
     if (step.n_from > sizeof step.from || step.n_to > sizeof step.to) return false;
     switch (static_cast<StepKind>(step.kind)) {
-        case StepKind::added_tokens:
-        case StepKind::normal_form:
-        case StepKind::digits: return step.mode <= 1;
+        case StepKind::added_tokens: return step.mode <= 1;
+        case StepKind::normal_form: return step.mode <= 2;
+        case StepKind::digits: return step.mode <= 1 || (step.mode == 2 && step.limit != 0);
+        case StepKind::pattern: return (step.mode & ~kSplitModes) == 0;
+        case StepKind::replace_pattern: return step.mode == 0;
+        case StepKind::map: return (step.mode & ~kMapModes) == 0;
+        case StepKind::strip: return (step.mode & ~kStripModes) == 0;
         case StepKind::characters: return (step.mode & ~kRewriteFlags) == 0;
         case StepKind::bert_words: return step.mode == 0;
         case StepKind::replace:
@@ -70,6 +84,12 @@ bool step_valid(const TokenizerStep& step) noexcept {
     return true;
 }
 
+constexpr bool has_step(StepKind kind) noexcept {
+    if (kind == StepKind::normal_form) return has(Part::normal_forms);
+    if (kind > StepKind::bert_words) return has(Part::patterns);
+    return has(Part::word_piece) || (kind != StepKind::characters && kind != StepKind::bert_words);
+}
+
 Status check_tables(const Tables& t) noexcept {
     const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
     if (t.token_offsets.size() != n_offsets) return invalid("token offsets", n_offsets, t.token_offsets.size());
@@ -78,10 +98,16 @@ Status check_tables(const Tables& t) noexcept {
     if (!t.byte_ids.empty() && t.byte_ids.size() != 256) return invalid("byte ids", 256, t.byte_ids.size());
     if (t.merges.size() % kMergeBucket) return invalid("merges in whole buckets", 0, t.merges.size());
     if (t.vocabulary.size() % kEntryBucket) return invalid("vocabulary in whole buckets", 0, t.vocabulary.size());
+    if (t.pair.size() > kMaxTemplateParts)
+        return invalid("parts of a pair's template", kMaxTemplateParts, t.pair.size());
+    if (t.header->model == static_cast<std::uint32_t>(TokenizerModel::unigram) && t.scores.size() != n_offsets)
+        return invalid("scores", n_offsets, t.scores.size());
     if (t.steps.size() > kMaxSteps) return invalid("tokenizer steps", kMaxSteps, t.steps.size());
+    constexpr auto kLast = static_cast<std::uint8_t>(StepKind::strip);
     for (const TokenizerStep& step : t.steps) {
-        if (step.kind == 0 || step.kind > static_cast<std::uint8_t>(StepKind::bert_words))
-            return {Code::unsupported, "tokenizer step", static_cast<std::uint64_t>(StepKind::bert_words), step.kind};
+        if (step.kind == 0 || step.kind > kLast) return {Code::unsupported, "tokenizer step", kLast, step.kind};
+        if (!has_step(static_cast<StepKind>(step.kind)))
+            return {Code::unsupported, "tokenizer step that this build leaves out", 0, step.kind};
         if (!step_valid(step)) return invalid("tokenizer step's mode", 0, step.mode);
     }
     return {};

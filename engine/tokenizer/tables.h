@@ -63,6 +63,16 @@ struct Tables {
     std::span<const std::uint32_t> classes, combining, characters;
     std::span<const std::uint64_t> decompositions, lower_case;
     std::span<const std::uint16_t> compositions;
+    std::span<const TokenizerPattern> patterns;
+    std::span<const std::uint32_t> pattern_runs;
+    std::span<const std::uint16_t> transitions;
+    std::span<const TokenizerMap> maps;
+    std::span<const std::uint32_t> map_units;
+    std::span<const char> map_text;
+    std::span<const std::uint32_t> clusters;
+    std::span<const std::uint32_t> pieces;  ///< a trie of what tokens are spelled like, to their ids
+    std::span<const double> scores;         ///< [n_tokens + 1]: the last is an unknown character's
+    std::span<const TokenizerPart> pair;
 
     /// Where token i < token_offsets.size() starts in token_text, by the file's word.
     [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept {
@@ -73,9 +83,8 @@ struct Tables {
     [[nodiscard]] bool has_bit(Token id, std::uint32_t offset_bit) const noexcept {
         return std::uint64_t{id} + 1 < token_offsets.size() && (token_offsets[id] & offset_bit) != 0;
     }
-    [[nodiscard]] bool is_word_piece() const noexcept {
-        return header->model == static_cast<std::uint32_t>(TokenizerModel::word_piece);
-    }
+    [[nodiscard]] TokenizerModel model() const noexcept { return static_cast<TokenizerModel>(header->model); }
+    [[nodiscard]] bool is_word_piece() const noexcept { return model() == TokenizerModel::word_piece; }
     [[nodiscard]] std::string_view spelling(const AddedToken& added) const noexcept;
     /// The id of the token that stands for `bytes`, whose hash_bytes is `hash`, or kNoId.
     [[nodiscard]] Token find(std::string_view bytes, std::uint32_t hash) const noexcept;

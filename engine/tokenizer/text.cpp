@@ -133,7 +133,8 @@ private:
 
 class Composer {
 public:
-    Composer(const Tables& tables, bool strip, TextSink& out) noexcept : tables_(tables), strip_(strip), out_(out) {}
+    Composer(const Tables& tables, NormalForm form, TextSink& out) noexcept
+        : tables_(tables), form_(form), out_(out) {}
 
     /// A run of characters from which nothing reaches out: it starts and ends where normal forms have a boundary.
     void segment(std::string_view text) noexcept {
@@ -204,17 +205,17 @@ private:
     }
 
     [[nodiscard]] std::uint32_t join(std::uint32_t first, std::uint32_t second) const noexcept {
-        return strip_ ? kNone : compose(tables_, first, second);
+        return form_ == NormalForm::c ? compose(tables_, first, second) : kNone;
     }
 
     void put(std::uint32_t code) noexcept {
-        if (strip_ && (value_at(tables_.characters, code) & kMark)) return;
+        if (form_ == NormalForm::stripped && (value_at(tables_.characters, code) & kMark)) return;
         char bytes[4];
         copy({bytes, put_character(is_character(code) ? code : 0xfffd, bytes)});
     }
 
     const Tables& tables_;
-    bool strip_;
+    NormalForm form_;
     TextSink& out_;
     std::size_t marks_left_ = 0;
     bool overflow_ = false;
@@ -245,9 +246,9 @@ std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::str
     return space_end(classes, text, pos, line_ends);
 }
 
-bool normalize(const Tables& tables, bool strip, std::string_view text, TextSink& out) noexcept {
-    Composer composer(tables, strip, out);
-    const auto is_plain = [first_lively = strip ? kFirstDecomposing : kFirstLively](const Character& c) {
+bool normalize(const Tables& tables, NormalForm form, std::string_view text, TextSink& out) noexcept {
+    Composer composer(tables, form, out);
+    const auto is_plain = [first_lively = form == NormalForm::c ? kFirstLively : kFirstDecomposing](const Character& c) {
         return c.code == kNotACharacter || c.code < first_lively;
     };
     while (!text.empty()) {

@@ -57,10 +57,12 @@ private:
 [[nodiscard]] std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::string_view text,
                                    std::size_t pos) noexcept;
 
-/// Writes `text` to `out` in normal form C or, with `strip`, in form D without nonspacing marks. False where there is
-/// no room: three times the text always does. Bytes that are no UTF-8 pass through and part what is on their two sides.
+/// Modes of StepKind::normal_form: C, D without nonspacing marks, D.
+enum class NormalForm : std::uint8_t { c = 0, stripped = 1, d = 2 };
+
+/// Writes `text` to `out` in that form. False where there is no room: three times the text always does. Bytes that are no UTF-8 pass through and part what is on their two sides.
 /// Linear time. Source: Unicode Standard Annex 15; Unicode Standard, section 3.11 (canonical ordering,
 /// composition), 3.12 (Hangul).
-[[nodiscard]] bool normalize(const Tables& tables, bool strip, std::string_view text, TextSink& out) noexcept;
+[[nodiscard]] bool normalize(const Tables& tables, NormalForm form, std::string_view text, TextSink& out) noexcept;
 
 }  // namespace fovea

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <cstring>
+
+#include "engine/model/parts.h"
+#include "engine/tokenizer/automaton.h"
+#include "engine/tokenizer/rewrite.h"
 #include "engine/tokenizer/subwords.h"
 #include "engine/tokenizer/text.h"
 
@@ -95,10 +101,6 @@ struct Piece {
     }
 };
 
-bool starts_with(std::string_view text, std::string_view prefix) noexcept {
-    return text.size() >= prefix.size() && std::string_view{text.data(), prefix.size()} == prefix;
-}
-
 /// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
 /// to the current word.
 class Encoder {
@@ -116,46 +118,49 @@ public:
     [[nodiscard]] TokenSink& sink() noexcept { return sink_; }
 
     /// False where a table's promise about sizes does not hold.
-    [[nodiscard]] bool run(const Piece& piece, std::size_t step_index) noexcept {
-        if (piece.text.empty()) return true;
-        if (step_index == tables_.steps.size()) {
-            if (!tables_.is_word_piece()) return put_byte_pairs(tables_, piece.text, symbols_, sink_);
-            put_word_pieces(tables_, piece.text, sink_);
-            return true;
-        }
-        const TokenizerStep& step = tables_.steps[step_index];
-        TextSink out(texts_);
-        bool fits = true;
-        switch (static_cast<StepKind>(step.kind)) {
-            case StepKind::added_tokens: return take_added(piece, step_index);
-            case StepKind::words:
-            case StepKind::digits:
-            case StepKind::split_before:
-            case StepKind::bert_words: return split(piece, step_index);
-            case StepKind::normal_form: fits = normalize(tables_, step.mode == 1, piece.text, out); break;
-            case StepKind::characters: fits = rewrite_characters(step, piece.text, out); break;
-            case StepKind::replace: fits = replace(step, piece.text, out); break;
-            case StepKind::prepend: {
-                const std::string_view to = to_of(step);
-                const bool wanted =
-                    step.mode == 0 || (!starts_with(piece.text, to) && (step.mode == 1 || piece.at_start));
-                fits = (!wanted || out.put(to)) && out.put(piece.text);
-            }
-        }
-        if (!fits) return false;
+    [[nodiscard]] bool run(Piece piece, std::size_t step_index) noexcept {
         const std::span<char> room = texts_;
-        texts_ = room.subspan(out.text().size());
-        const bool done = run({out.text(), piece.at_start}, step_index + 1);
+        std::size_t n_kept = 0;  // of the room, where the piece lies once it is rewritten
+        for (; step_index < tables_.steps.size() && rewrites(tables_.steps[step_index]); ++step_index) {
+            if (piece.text.empty()) return true;
+            TextSink out(room.subspan(n_kept));
+            if (!rewrite(tables_, characters_, tables_.steps[step_index], piece.text, piece.at_start, out))
+                return false;
+            if (drops_start(tables_.steps[step_index], piece.text, out.text())) piece.at_start = false;
+            // What the step read is not wanted any more.
+            n_kept = out.text().size();
+            if (n_kept) std::memmove(room.data(), out.text().data(), n_kept);
+            piece.text = {room.data(), n_kept};
+        }
+        if (piece.text.empty()) return true;
+        texts_ = room.subspan(n_kept);
+        const bool done = step_index == tables_.steps.size() ? put_word(piece.text) : cut(piece, step_index);
         texts_ = room;
         return done;
     }
 
 private:
-    static std::string_view from_of(const TokenizerStep& step) noexcept {
-        return {reinterpret_cast<const char*>(step.from), step.n_from};
+    /// Whether a step that takes characters away took the first. A text then does not begin where it began, as the
+    /// `tokenizers` package sees it.
+    static bool drops_start(const TokenizerStep& step, std::string_view before, std::string_view after) noexcept {
+        const auto kind = static_cast<StepKind>(step.kind);
+        if (kind != StepKind::strip && kind != StepKind::replace && kind != StepKind::replace_pattern) return false;
+        return step.n_to == 0 && !after.empty() && first_character(before).code != first_character(after).code;
     }
-    static std::string_view to_of(const TokenizerStep& step) noexcept {
-        return {reinterpret_cast<const char*>(step.to), step.n_to};
+
+    [[nodiscard]] bool put_word(std::string_view word) noexcept {
+        if (has(Part::unigram) && tables_.model() == TokenizerModel::unigram)
+            return put_unigram(tables_, word, symbols_, sink_);
+        if (!has(Part::word_piece) || !tables_.is_word_piece()) return put_byte_pairs(tables_, word, symbols_, sink_);
+        put_word_pieces(tables_, word, sink_);
+        return true;
+    }
+
+    [[nodiscard]] bool cut(const Piece& piece, std::size_t step_index) noexcept {
+        const auto kind = static_cast<StepKind>(tables_.steps[step_index].kind);
+        if (kind == StepKind::added_tokens) return take_added(piece, step_index);
+        if (has(Part::patterns) && kind == StepKind::pattern) return split_by_pattern(piece, step_index);
+        return split(piece, step_index);
     }
 
     [[nodiscard]] bool take_added(const Piece& piece, std::size_t step_index) noexcept {
@@ -175,7 +180,7 @@ private:
 
     [[nodiscard]] bool split(const Piece& piece, std::size_t step_index) noexcept {
         const TokenizerStep& step = tables_.steps[step_index];
-        const bool drop_blank = static_cast<StepKind>(step.kind) == StepKind::bert_words;
+        const bool drop_blank = has(Part::word_piece) && static_cast<StepKind>(step.kind) == StepKind::bert_words;
         for (std::size_t pos = 0; pos < piece.text.size();) {
             if (drop_blank) pos = characters_.run_end(piece.text, pos, kBlank);
             const std::size_t end = piece_end(step, piece.text, pos);
@@ -185,55 +190,65 @@ private:
         return true;
     }
 
+    /// Matches and what is between them, joined as the step's mode says.
+    [[nodiscard]] bool split_by_pattern(const Piece& piece, std::size_t step_index) noexcept {
+        const TokenizerStep& step = tables_.steps[step_index];
+        Pattern pattern(tables_, step.limit);
+        const auto behavior = static_cast<SplitMode>(step.mode & ~kSplitInverts);
+        const bool inverts = step.mode & kSplitInverts;
+        bool was_match = false;
+        std::size_t begin = 0;
+        for (std::size_t pos = 0; pos < piece.text.size();) {
+            const Pattern::Segment segment = pattern.segment(piece.text, pos);
+            const bool is_match = segment.is_match != inverts;
+            const bool joins = (behavior == SplitMode::contiguous && is_match == was_match) ||
+                               (behavior == SplitMode::with_previous && is_match && !was_match) ||
+                               (behavior == SplitMode::with_next && !is_match && was_match);
+            if (!joins && pos > begin) {
+                if (!run(piece.part(begin, pos), step_index + 1)) return false;
+                begin = pos;
+            }
+            if (behavior == SplitMode::threes && is_match) {
+                for (std::size_t end = pos; end < segment.end; begin = end) {
+                    end = group_end({piece.text.data(), segment.end}, end);
+                    if (!run(piece.part(begin, end), step_index + 1)) return false;
+                }
+            }
+            pos = segment.end;
+            was_match = is_match;
+            if (behavior == SplitMode::removed && is_match) begin = pos;
+        }
+        return begin == piece.text.size() || run(piece.part(begin, piece.text.size()), step_index + 1);
+    }
+
+    /// Of the groups of three characters, counted from the end of `text`, the end of the one at `pos`.
+    static std::size_t group_end(std::string_view text, std::size_t pos) noexcept {
+        std::size_t n = 0;
+        for (std::size_t i = pos; i < text.size(); i += first_character(tail(text, i)).bytes) ++n;
+        for (std::size_t left = n % 3 ? n % 3 : 3; left > 0 && pos < text.size(); --left)
+            pos += first_character(tail(text, pos)).bytes;
+        return pos;
+    }
+
     [[nodiscard]] std::size_t piece_end(const TokenizerStep& step, std::string_view text,
                                         std::size_t pos) const noexcept {
         const auto kind = static_cast<StepKind>(step.kind);
         if (kind == StepKind::words) return word_end(classes_, step, text, pos);
-        if (kind == StepKind::bert_words) {
+        if (has(Part::word_piece) && kind == StepKind::bert_words) {
             const std::size_t end = characters_.run_end(text, pos, kBlank | kPunctuation, true);
             return end == pos ? pos + characters_.at(text, pos).bytes : end;
         }
-        if (kind == StepKind::digits) {
-            const auto first = classes_.at(text, pos);
-            const bool numeric = first.bits & kNumeric;
-            if (numeric && step.mode == 1) return pos + first.bytes;
-            return classes_.run_end(text, pos, kNumeric, !numeric);
-        }
-        const std::size_t next = text.find(from_of(step), pos + 1);
+        if (kind == StepKind::digits) return digits_end(step, text, pos);
+        const std::size_t next = text.find({reinterpret_cast<const char*>(step.from), step.n_from}, pos + 1);
         return next == std::string_view::npos ? text.size() : next;
     }
 
-    static bool replace(const TokenizerStep& step, std::string_view text, TextSink& out) noexcept {
-        const std::string_view from = from_of(step);
-        for (std::size_t pos = 0;;) {
-            const std::size_t next = text.find(from, pos);
-            if (next == std::string_view::npos) return out.put(tail(text, pos));
-            if (!out.put({text.data() + pos, next - pos}) || !out.put(to_of(step))) return false;
-            pos = next + from.size();
-        }
-    }
-
-    [[nodiscard]] bool rewrite_characters(const TokenizerStep& step, std::string_view text,
-                                          TextSink& out) const noexcept {
-        for (std::size_t pos = 0; pos < text.size();) {
-            const auto c = characters_.at(text, pos);
-            std::string_view spelled{text.data() + pos, c.bytes};
-            pos += c.bytes;
-            if (step.mode & kClean) {
-                if ((c.bits & kDropped) || c.code == kNotACharacter) continue;
-                if (c.bits & kBlank) spelled = " ";
-            }
-            char lower[8];
-            if (const Change change = step.mode & kLowerCase ? change_of(tables_.lower_case, c.code) : Change{};
-                change.entry) {
-                std::uint32_t n_lower = put_character(change.first(), lower);
-                if (change.second()) n_lower += put_character(change.second(), lower + n_lower);
-                spelled = {lower, n_lower};
-            }
-            const std::string_view space(" ", (step.mode & kApart) && (c.bits & kIdeograph) ? 1 : 0);
-            if (!out.put(space) || !out.put(spelled) || !out.put(space)) return false;
-        }
-        return true;
+    [[nodiscard]] std::size_t digits_end(const TokenizerStep& step, std::string_view text,
+                                         std::size_t pos) const noexcept {
+        const auto first = classes_.at(text, pos);
+        const bool numeric = first.bits & kNumeric;
+        if (numeric && step.mode == 1) return pos + first.bytes;
+        return classes_.run_end(text, pos, kNumeric, !numeric);
     }
 
     const Tables& tables_;
@@ -249,11 +264,44 @@ constexpr std::uint64_t kMost = ~std::uint64_t{0};
 std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return b != 0 && a > kMost / b ? kMost : a * b; }
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return a > kMost - b ? kMost : a + b; }
 
-/// For byte-pair encoding; a word's pieces need no room.
+/// For byte-pair encoding and unigrams; a word's pieces need no room.
 std::uint64_t symbol_bytes(const TokenizerHeader& header, std::uint64_t text_bytes) noexcept {
-    if (header.model != static_cast<std::uint32_t>(TokenizerModel::bpe)) return 0;
-    return times(times(text_bytes, header.token_growth), kBytesPerSymbol);
+    const std::uint64_t n_symbols = times(text_bytes, header.token_growth);
+    switch (static_cast<TokenizerModel>(header.model)) {
+        case TokenizerModel::bpe: return times(n_symbols, kBytesPerSymbol);
+        case TokenizerModel::unigram: return plus(times(n_symbols, 2), unigram_window_bytes(header.max_token_bytes));
+        default: return 0;
+    }
 }
+
+/// Whether a call with texts of at most `text_bytes` has what it needs.
+Status check_room(const Tables& tables, const Tokenizer& tokenizer, std::uint64_t text_bytes,
+                  std::span<std::byte> scratch) noexcept {
+    if (!tables.header) return {Code::section_missing, "tokenizer", 0, 0};
+    const std::uint64_t wanted = tokenize_scratch_bytes(tokenizer, text_bytes);
+    if (scratch.size() < wanted) return {Code::buffer_too_small, "scratch bytes", wanted, scratch.size()};
+    if (reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t))
+        return {Code::misaligned, "scratch bytes' alignment", alignof(std::uint32_t),
+                reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t)};
+    const std::uint64_t n_symbols = times(text_bytes, tables.header->token_growth);
+    if (n_symbols >= kNoId) return {Code::bad_argument, "text bytes", kNoId / tables.header->token_growth, text_bytes};
+    return {};
+}
+
+Encoder make_encoder(const Tables& tables, const TokenizeOptions& options, std::uint64_t text_bytes,
+                     std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
+    const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text_bytes)));
+    const auto rest = scratch.subspan(symbols.size());
+    return {tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens};
+}
+
+Status finish(const TokenSink& sink, std::span<Token> tokens, std::size_t& n_tokens) noexcept {
+    if (sink.overflow()) return {Code::buffer_too_small, "tokens", sink.n(), tokens.size()};
+    n_tokens = static_cast<std::size_t>(sink.n());
+    return {};
+}
+
+constexpr Status kGrown{Code::section_invalid, "tokenizer's growth", 0, 0};
 
 }  // namespace
 
@@ -266,34 +314,48 @@ std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t t
 std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept {
     const Tables tables = TokenizerReader::tables(tokenizer);
     if (!tables.header) return 0;
-    return plus(times(text_bytes, tables.header->token_growth), tables.prefix_ids.size() + tables.suffix_ids.size());
+    const std::size_t n_around = tables.prefix_ids.size() + tables.suffix_ids.size();
+    return plus(times(text_bytes, tables.header->token_growth), std::max(n_around, tables.pair.size()));
 }
 
 Status tokenize(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
                 std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept {
     n_tokens = 0;
     const Tables tables = TokenizerReader::tables(tokenizer);
-    if (!tables.header) return {Code::section_missing, "tokenizer", 0, 0};
-    const std::uint64_t wanted = tokenize_scratch_bytes(tokenizer, text.size());
-    if (scratch.size() < wanted) return {Code::buffer_too_small, "scratch bytes", wanted, scratch.size()};
-    if (reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t))
-        return {Code::misaligned, "scratch bytes' alignment", alignof(std::uint32_t),
-                reinterpret_cast<std::uintptr_t>(scratch.data()) % alignof(std::uint32_t)};
-    const std::uint64_t n_symbols = times(text.size(), tables.header->token_growth);
-    if (n_symbols >= kNoId) return {Code::bad_argument, "text bytes", kNoId / tables.header->token_growth, text.size()};
-
-    const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text.size())));
-    const auto rest = scratch.subspan(symbols.size());
-    Encoder encoder(tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens);
+    if (Status s = check_room(tables, tokenizer, text.size(), scratch); !s.ok()) return s;
+    Encoder encoder = make_encoder(tables, options, text.size(), scratch, tokens);
     TokenSink& sink = encoder.sink();
     if (options.add_special)
         for (const Token id : tables.prefix_ids) sink.put(id);
-    if (!encoder.run({text, true}, 0)) return {Code::section_invalid, "tokenizer's growth", 0, 0};
+    if (!encoder.run({text, true}, 0)) return kGrown;
     if (options.add_special)
         for (const Token id : tables.suffix_ids) sink.put(id);
-    if (sink.overflow()) return {Code::buffer_too_small, "tokens", sink.n(), tokens.size()};
-    n_tokens = static_cast<std::size_t>(sink.n());
-    return {};
+    return finish(sink, tokens, n_tokens);
+}
+
+Status tokenize_pair(const Tokenizer& tokenizer, std::string_view first, std::string_view second,
+                     const TokenizeOptions& options, std::span<std::byte> scratch, std::span<Token> tokens,
+                     std::span<std::uint32_t> types, std::size_t& n_tokens) noexcept {
+    n_tokens = 0;
+    const Tables tables = TokenizerReader::tables(tokenizer);
+    const std::size_t longest = std::max(first.size(), second.size());
+    if (Status s = check_room(tables, tokenizer, longest, scratch); !s.ok()) return s;
+    if (tables.pair.empty()) return {Code::section_missing, "template of a pair", 0, 0};
+    Encoder encoder = make_encoder(tables, options, longest, scratch, tokens);
+    TokenSink& sink = encoder.sink();
+    std::uint32_t n_seen = 0;  // a template has each text once: more would be more ids than max_tokens says
+    for (const TokenizerPart& part : tables.pair) {
+        const std::uint64_t before = sink.n();
+        if (part.id == kFirstText || part.id == kSecondText) {
+            if (++n_seen > 2) return {Code::section_invalid, "texts of a pair's template", 2, n_seen};
+            if (!encoder.run({part.id == kFirstText ? first : second, true}, 0)) return kGrown;
+        } else if (options.add_special) {
+            sink.put(part.id);
+        }
+        for (std::uint64_t i = before; i < sink.n() && i < types.size(); ++i)
+            types[static_cast<std::size_t>(i)] = part.type;
+    }
+    return finish(sink, tokens, n_tokens);
 }
 
 }  // namespace fovea

@@ -41,8 +41,9 @@ struct TokenizeOptions {
     bool parse_special = false;  ///< read "<|name|>" in the text as that special token; else it is plain text
 };
 
-/// Bytes of scratch that encode needs for a text of `text_bytes` bytes: 16 to 320 for each byte, by the tokenizer.
-/// Saturates at 2^64 - 1.
+/// Bytes of scratch that encode needs for a text of `text_bytes` bytes: 2 to 640 for each byte, by the tokenizer, for some
+/// and a few thousand. Most of it is for texts that grow when normalized, and stays untouched by others. Saturates at
+/// 2^64 - 1.
 [[nodiscard]] std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.
@@ -54,8 +55,31 @@ struct TokenizeOptions {
 [[nodiscard]] Status tokenize(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
                               std::span<std::byte> scratch, std::span<Token> tokens, std::size_t& n_tokens) noexcept;
 
+/// The ids of two texts as one, as a model for pairs has them: by the tokenizer's template for pairs, as `tokenize` has
+/// them without options.add_special.
+///   scratch  at least tokenize_scratch_bytes of the longer text
+///   tokens   max_tokens of both texts' bytes together is always enough
+///   types    as long as `tokens` gets, or empty: each id's token type, most often 0 in the first text and 1 in the second
+/// Errors: those of tokenize; section_missing, "template of a pair": the file has none.
+[[nodiscard]] Status tokenize_pair(const Tokenizer& tokenizer, std::string_view first, std::string_view second,
+                                   const TokenizeOptions& options, std::span<std::byte> scratch,
+                                   std::span<Token> tokens, std::span<std::uint32_t> types,
+                                   std::size_t& n_tokens) noexcept;
+
 /// The most ids a text of `text_bytes` bytes can give, special ones included.
 [[nodiscard]] std::uint64_t max_tokens(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
+
+/// How many tokens two texts of so many tokens have together, those of the model's template for pairs among them.
+[[nodiscard]] std::uint64_t pair_tokens(const Tokenizer& tokenizer, std::uint64_t n_first,
+                                        std::uint64_t n_second) noexcept;
+
+/// Puts two texts together as the model's template says, "[CLS] first [SEP] second [SEP]" where it is BERT's. The texts'
+/// ids are tokenize's without add_special, cut by the caller where they are too long.
+///   tokens, types  [pair_tokens(first.size(), second.size())]; types are encode's token types
+///   second_start   where the second text's tokens start
+/// Errors: section_missing (a Tokenizer that was not opened), bad_shape.
+[[nodiscard]] Status join_pair(const Tokenizer& tokenizer, std::span<const Token> first, std::span<const Token> second,
+                               std::span<Token> tokens, std::span<Token> types, std::uint64_t& second_start) noexcept;
 
 /// Turns ids into text one at a time, holding back the bytes of an unfinished UTF-8 character.
 /// Value type; keep one per text, and give it the prompt's ids too where the answer's first space matters.

@@ -175,13 +175,13 @@ TEST_CASE("gguf: tokenizers that are not what they say are refused") {
         };
     };
     check_has(refusal_of_spoiled("smollm", replace("smollm", "smolln")),
-              {"tokenizer.ggml.pre: expected one of gpt-2", "got \"smolln\""});
+              {"tokenizer.ggml.pre: expected one that docs/format.md lists", "got \"smolln\""});
     check_has(refusal_of_spoiled("gpt2",
                                  [](std::string& bytes) {
                                      const std::size_t at = bytes.find("tokenizer.ggml.model") + 20 + 4 + 8;
                                      bytes.replace(at, 4, "t5xx");
                                  }),
-              {"tokenizer.ggml.model: expected gpt2, llama or bert, got \"t5xx\""});
+              {"tokenizer.ggml.model: expected gpt2, llama, t5, gemma4 or bert, got \"t5xx\""});
     check_has(refusal_of_spoiled("gpt2", replace("tokenizer.ggml.merges", "tokenizer.ggml.nerges")),
               {"tokenizer.ggml.merges: expected a list of texts, got nothing"});
     check_has(refusal_of_spoiled("pieces", replace("tokenizer.ggml.scores", "tokenizer.ggml.stores")),

@@ -22,8 +22,10 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kKinds[] = {"gpt2",   "roberta", "llama3",    "qwen2", "smollm",     "gaps",
-                                  "llama2", "mistral", "metaspace", "bert",  "bert_cased", "bert_accents"};
+constexpr const char* kKinds[] = {"gpt2",     "roberta",      "llama3",       "qwen2",        "smollm",    "gaps",
+                                  "llama2",   "mistral",      "metaspace",    "bert",         "bert_cased", "bert_accents",
+                                  "falcon",   "bloom",        "deepseek_llm", "gpt_oss",      "behaviors", "t5_small",
+                                  "albert_small", "unigram_bytes"};
 
 /// CRC-32 as zlib computes it.
 std::uint32_t crc32(std::uint32_t crc, const std::vector<Token>& ids) {
@@ -95,6 +97,34 @@ TEST_CASE("each kind of tokenizer gives the ids and the text that the tokenizers
             CHECK(tokenizer.decode(ids, true) == sample["all"].get<std::string>());
         }
     }
+}
+
+TEST_CASE("two texts give the ids and the token types that the tokenizers package gives") {
+    int n_checked = 0;
+    for (const std::string kind : kKinds) {
+        const json expected = json::parse(golden_text("tokenizer_" + kind + "_expected.json"));
+        if (!expected.contains("pairs")) continue;
+        CAPTURE(kind);
+        const OpenedTokenizer opened(golden_text("tokenizer_" + kind + ".json"));
+        const Tokenizer& tokenizer = opened.tokenizer();
+        for (const json& pair : expected["pairs"]) {
+            const auto first = pair["first"].get<std::string>(), second = pair["second"].get<std::string>();
+            CAPTURE(first);
+            CAPTURE(second);
+            std::vector<std::byte> scratch(tokenize_scratch_bytes(tokenizer, std::max(first.size(), second.size())));
+            std::vector<Token> ids(max_tokens(tokenizer, first.size() + second.size()));
+            std::vector<std::uint32_t> types(ids.size());
+            std::size_t n = 0;
+            const TokenizeOptions options{.add_special = true, .parse_special = true};
+            REQUIRE(tokenize_pair(tokenizer, first, second, options, scratch, ids, types, n).ok());
+            ids.resize(n);
+            types.resize(n);
+            CHECK(ids == pair["ids"].get<std::vector<Token>>());
+            CHECK(types == pair["types"].get<std::vector<std::uint32_t>>());
+            ++n_checked;
+        }
+    }
+    CHECK(n_checked == 8 * 20);
 }
 
 TEST_CASE("every code point there is gives the ids that the tokenizers package gives") {

@@ -1,0 +1,49 @@
+#include "convert/tokenizer_file.h"
+
+#include <cstring>
+
+#include "convert/gguf_tokenizer.h"
+#include "convert/refusal.h"
+#include "convert/sentence_piece.h"
+#include "convert/source_file.h"
+#include "convert/tokenizer_bin.h"
+#include "convert/vocab_txt.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer; the largest there are have a tenth of that
+
+bool starts_with(std::span<const std::byte> bytes, std::string_view prefix) {
+    return bytes.size() >= prefix.size() && std::memcmp(bytes.data(), prefix.data(), prefix.size()) == 0;
+}
+
+}  // namespace
+
+std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& path, const TokenizerFacts& facts,
+                                                   std::vector<std::string>& notes) {
+    Mapping mapping = map_source(path);
+    if (starts_with(mapping.bytes(), "GGUF")) {
+        const Gguf file(path, std::move(mapping));
+        std::vector<std::byte> section = tokenizer_section_from_gguf(file, facts.vocab_size, notes);
+        if (section.empty()) throw Refusal(path.string() + ": expected a tokenizer in the file, got none");
+        return section;
+    }
+    const auto bytes = mapping.bytes();
+    if (bytes.size() > kMostTextBytes)
+        throw Refusal(path.string() + ": expected at most " + with_separators(kMostTextBytes) + " bytes, got " +
+                      with_separators(bytes.size()));
+    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts);
+    if (path.extension() == ".txt")
+        return tokenizer_section_from_vocab_txt(text, path.string(), path.parent_path() / "tokenizer_config.json",
+                                                facts);
+    if (path.extension() == ".model" || looks_like_sentence_piece(bytes))
+        return tokenizer_section_from_sentence_piece(bytes, path.string(), facts);
+    if (path.extension() == ".bin") return tokenizer_section_from_llama2c(bytes, path.string(), facts);
+    throw Refusal(
+        path.string() +
+        ": expected a tokenizer.json, a vocab.txt, a SentencePiece model, a GGUF file or a llama2.c tokenizer.bin");
+}
+
+}  // namespace fovea
