@@ -100,6 +100,7 @@ inline constexpr FloatOperation kOperations[] = {
     {"matmul_gelu", kFloatBytes, activate<Activation::gelu>},
     {"matmul_gelu_tanh", kFloatBytes, activate<Activation::gelu_tanh>},
     {"matmul_silu", kFloatBytes, activate<Activation::silu>},
+    {"matmul_tanh", kFloatBytes, activate<Activation::tanh>},
     {"rope_table", 4 * kFloatBytes, rope},
     {"write_value_f32", kFloatBytes, write_values<Type::f32>},
     {"write_value_f16", kFloatBytes / 2, write_values<Type::f16>},

@@ -234,6 +234,7 @@ struct AttendCase {
     float score_size = 1.0f;                                    // multiplies 1/sqrt(head_dim)
     std::vector<std::uint32_t> nan_keys = {}, nan_values = {};  // positions
     bool masked = false;  // by bytes and by numbers, and what lies beyond a mask; hidden keys and values hold NaN
+    bool sloped = false;  // scores fall with the distance, ahead of some queries too
 };
 
 /// State after one or more chunks.
@@ -282,6 +283,11 @@ public:
         for (const std::uint32_t pos : c.nan_keys) spoil(pos, true, false);
         for (const std::uint32_t pos : c.nan_values) spoil(pos, false, true);
         for (const Window w : c.rows) first_.push_back(w.first), last_.push_back(w.last);
+        for (std::uint32_t row = 0; c.sloped && row < n_rows_; ++row) {
+            slopes_.push_back(0.3f / static_cast<float>(1u << row % 8));
+            const std::uint32_t end = last_[row] > 0 ? last_[row] - 1 : 0;
+            positions_.push_back(static_cast<float>(row % 3 == 2 ? (first_[row] + end) / 2 : end));
+        }
         if (c.masked) make_masks(random);
     }
 
@@ -365,11 +371,17 @@ public:
     }
     /// Tiles of the call's chunk; there are none beyond the cache.
     void point(Attend& call) const {
+        call.slopes = c_.sloped ? slopes_.data() : nullptr;
+        call.positions = c_.sloped ? positions_.data() : nullptr;
         for (std::uint32_t tile = 0; tile < kChunkTiles; ++tile) {
             const std::size_t panel = (std::size_t{call.chunk} * kChunk + tile * kTile) / kLanes;
             call.keys[tile] = panel < n_panels() ? keys_.data() + panel * key_bytes() : nullptr;
             call.values[tile] = panel < n_panels() ? values_.data() + panel * value_bytes() : nullptr;
         }
+    }
+    /// What distance takes from a score.
+    [[nodiscard]] double slope(std::uint32_t row, std::uint32_t pos) const {
+        return c_.sloped ? static_cast<double>(slopes_[row]) * std::abs(pos - static_cast<double>(positions_[row])) : 0;
     }
     /// What the masks add to a score; −inf: hidden.
     [[nodiscard]] double bias(std::uint32_t row, std::uint32_t pos) const {
@@ -465,6 +477,7 @@ private:
     Guarded<float> query_;
     Guarded<std::byte> keys_, values_;
     std::vector<std::uint32_t> first_, last_;
+    std::vector<float> slopes_, positions_;
     Guarded<std::uint8_t> hidden_;
     Guarded<float> added_;
     std::vector<MaskRow> masks_;  // [n_rows][kMasks]

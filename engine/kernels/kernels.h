@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "../../platform/features.h"
-#include "../model/format.h"
-#include "fovea/config.h"
+#include "../model/panel.h"
+#include "fovea/type.h"
 
 namespace fovea {
 
@@ -95,7 +95,8 @@ inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, 
 /// One chunk of attention for up to kRowBlock query rows that share a key-value head (Milakov and Gimelshein 2018;
 /// Dao et al. 2022). Row r sees positions [first[r], last[r]) of its sequence, of which this call does those in
 /// [512·chunk, 512·chunk + 512). A tile of 64 positions lies together; tiles may lie anywhere. Per row, over tiles:
-///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); plus the masks' sum; unseen, hidden: −inf
+///   score = dot(query, key)·scale; with softcap c: score = c·tanh(score / c); with slopes: score = fma(−slope, d, score),
+///   d = float(key position) − position, or 0 − d where that is greater; plus the masks' sum; unseen, hidden: −inf
 ///   m' = max(m, max of the tile's scores); a = exp(m − m'), 1 where m = −inf; p = exp(score − m')
 ///   l[lane] = l[lane]·a, then + p of position lane mod 16, panel by panel;   o = o·a, then fma(p, value, o) in order
 /// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
@@ -111,6 +112,8 @@ struct Attend {
     const std::uint32_t* first;            // [n_rows]
     const std::uint32_t* last;             // [n_rows]
     const MaskRow* masks;                  // [n_rows][kMasks]; null: nothing is hidden
+    const float* slopes = nullptr;         // [n_rows]; null: none (Press et al. 2022)
+    const float* positions = nullptr;      // [n_rows] of the queries, where there are slopes; whole numbers below 2^24
     float scale;                           // multiplies a dot product
     float softcap;                         // 0: unused
     std::uint32_t chunk;

@@ -111,6 +111,7 @@ FOVEA_LANES V activate(Activation activation, V x) {
         case Activation::gelu: return gelu(x);
         case Activation::gelu_tanh: return gelu_tanh(x);
         case Activation::silu: return silu(x);
+        case Activation::tanh: return tanh(x);
     }
     return x;
 }

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "../model/half.h"
+#include "../model/parts.h"
 #include "cache_q8.h"
 #include "kernels.h"
 #include "mask.h"
 #include "quant_group.h"
 #include "scalar_math.h"
+#include "scalar_rows.h"
 
 #include "math.h"
 
@@ -45,19 +47,7 @@ struct Quants {
     static constexpr Type kType = kQuantized;
 };
 
-// ---- sums ----------------------------------------------------------------------------------------------------------
-
-float sum_of(float a, float b) { return a + b; }
-
-/// What 16 lanes come to, their sum unless said otherwise: the upper half onto the lower half until one is left.
-template<float (*join)(float, float) = sum_of>
-float fold(const float (&lanes)[kLanes]) {
-    float x[kLanes];
-    for (std::uint32_t i = 0; i < kLanes; ++i) x[i] = lanes[i];
-    for (std::uint32_t half = kLanes / 2; half > 0; half /= 2)
-        for (std::uint32_t i = 0; i < half; ++i) x[i] = join(x[i], x[i + half]);
-    return x[0];
-}
+// ---- dot products --------------------------------------------------------------------------------------------------
 
 /// f(0) to f(15), spelled out: compilers for small cores keep in registers only what no loop indexes.
 template<class Function, std::uint32_t... lane>
@@ -133,14 +123,15 @@ void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
 /// ones padding counts too. One row at a time keeps the sums in registers and the stack small.
 void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows,
              std::uint32_t n_cols, float (&total)[kLanes]) {
-    constexpr decltype(&dot_columns<F32>) kDot[] = {dot_columns<F32>, dot_columns<F16>, dot_columns<Bf16>,
+    constexpr decltype(&dot_columns<F32>) kBf16 = has(Part::bf16) ? dot_columns<Bf16> : nullptr;
+    constexpr decltype(&dot_columns<F32>) kDot[] = {dot_columns<F32>, dot_columns<F16>, kBf16,
                                                     dot_quants<Type::q8>, dot_quants<Type::q4>};
     const auto n = static_cast<std::size_t>(is_quantized(type) ? quant_groups(n_cols) * kGroup : n_cols);
     for (std::size_t begin = 0; begin < n; begin += kColumnBlock) {
         float sum[kLanes];
         const std::size_t end = n - begin < kColumnBlock ? n : begin + kColumnBlock;
         const Columns columns{panel, operand, begin, end, row, n_rows};
-        type > Type::q4 ? dot_formats(columns, type, sum) : kDot[static_cast<int>(type)](columns, sum);
+        has(Part::gguf_types) && type > Type::q4 ? dot_formats(columns, type, sum) : kDot[static_cast<int>(type)](columns, sum);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
             total[lane] = begin == 0 ? sum[lane] : total[lane] + sum[lane];
     }
@@ -230,50 +221,6 @@ void pack_q8(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::ui
     }
 }
 
-// ---- norms ---------------------------------------------------------------------------------------------------------
-
-/// What both norms do with the distances from a mean.
-void norm(const float* x, std::uint32_t n, float mean, const float* weight, const float* bias, float epsilon,
-          float* y) {
-    float squares[kLanes] = {};
-    for (std::uint32_t i = 0; i < n; ++i) squares[i % kLanes] = fma_f32(x[i] - mean, x[i] - mean, squares[i % kLanes]);
-    const float inverse = 1.0f / __builtin_sqrtf(fold(squares) * (1.0f / static_cast<float>(n)) + epsilon);
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const float normal = (x[i] - mean) * inverse;
-        y[i] = bias ? fma_f32(normal, weight[i], bias[i]) : normal * weight[i];
-    }
-}
-
-void rms_norm(const float* x, std::uint32_t n, const float* weight, float epsilon, float* y) noexcept {
-    norm(x, n, 0.0f, weight, nullptr, epsilon, y);
-}
-
-void layer_norm(const float* x, std::uint32_t n, const float* weight, const float* bias, float epsilon,
-                float* y) noexcept {
-    float sums[kLanes] = {};
-    for (std::uint32_t i = 0; i < n; ++i) sums[i % kLanes] = sums[i % kLanes] + x[i];
-    norm(x, n, fold(sums) * (1.0f / static_cast<float>(n)), weight, bias, epsilon, y);
-}
-
-// ---- positions -----------------------------------------------------------------------------------------------------
-
-void rope_table(std::uint32_t pos, const float* frequency, std::uint32_t n_pairs, float scale, float* cos,
-                float* sin) noexcept {
-    for (std::size_t i = 0; i < n_pairs; ++i) {
-        const float angle = static_cast<float>(pos) * frequency[i];
-        cos[2 * i] = cos[2 * i + 1] = sine(angle, 1) * scale;
-        sin[2 * i] = sin[2 * i + 1] = sine(angle, 0) * scale;
-    }
-}
-
-void rotate(float* x, const float* cos, const float* sin, std::uint32_t n) noexcept {
-    for (std::size_t i = 0; i + 1 < n; i += 2) {
-        const float x0 = x[i], x1 = x[i + 1];
-        x[i] = fma_f32(x0, cos[i], -(x1 * sin[i]));
-        x[i + 1] = fma_f32(x1, cos[i + 1], x0 * sin[i + 1]);
-    }
-}
-
 // ---- the cache -----------------------------------------------------------------------------------------------------
 
 template<class Storage>
@@ -307,10 +254,16 @@ struct Scores {
     bool seen[kTile];
 };
 
+/// Between a query and a key.
+float distance(float query_position, std::uint32_t key_position) {
+    const float ahead = static_cast<float>(key_position) - query_position;
+    return max_of(ahead, 0.0f - ahead);
+}
+
 /// Panels that the row does not see are not read.
 void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t tile, Scores& s) {
     float bias[kTile] = {};
-    if (a.masks) sum_masks(a.masks + row * kMasks, tile, bias);
+    if (has(Part::vectors) && a.masks) sum_masks(a.masks + row * kMasks, tile, bias);
     for (std::uint32_t offset = 0; offset < kTile; offset += kLanes) {
         const std::uint32_t pos = tile + offset;
         float dot[kLanes] = {};
@@ -320,8 +273,9 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
-            if (a.softcap != 0.0f) score = softcap(score, a.softcap);
-            if (a.masks) score = score + bias[i];
+            if (has(Part::block_variants) && a.softcap != 0.0f) score = softcap(score, a.softcap);
+            if (has(Part::block_variants) && a.slopes) score = fma_f32(-a.slopes[row], distance(a.positions[row], pos + lane), score);
+            if (has(Part::vectors) && a.masks) score = score + bias[i];
             s.seen[i] = sees(a, row, tile + i, 1) && bias[i] != kMinusInfinity;
             s.score[i] = s.seen[i] ? score : kMinusInfinity;
         }
@@ -390,7 +344,7 @@ void attend(const Attend& a, Type type) {
     }
 }
 
-void attend_weights(const Attend& a, std::uint32_t tile, float* weights, Type type) {
+[[maybe_unused]] void attend_weights(const Attend& a, std::uint32_t tile, float* weights, Type type) {
     for (std::uint32_t row = 0; row < a.n_rows; ++row) {
         Scores s;
         score_tile(a, type, row, tile * kTile, s);
@@ -448,6 +402,13 @@ void of(Arguments... arguments) noexcept {
     kernel(arguments..., type);
 }
 
+/// attend_weights, where the build has it.
+template<Type type>
+constexpr auto weights_of() -> decltype(TypeKernels::attend_weights) {
+    if constexpr (has(Part::attention_weights)) return of<attend_weights, type>;
+    return nullptr;
+}
+
 template<int kNumber = 0>
 constexpr void fill_unary(UnaryTable& table) {
     table.functions[kNumber] = unary<static_cast<Unary>(kNumber)>;
@@ -460,8 +421,8 @@ constexpr UnaryTable unary_table() {
 }
 
 constexpr FloatKernels make_floats() {
-    return {.types = {{of<matmul, Type::f32>, of<attend, Type::f32>, of<attend_weights, Type::f32>},
-                      {of<matmul, Type::f16>, of<attend, Type::f16>, of<attend_weights, Type::f16>},
+    return {.types = {{of<matmul, Type::f32>, of<attend, Type::f32>, weights_of<Type::f32>()},
+                      {of<matmul, Type::f16>, of<attend, Type::f16>, weights_of<Type::f16>()},
                       {of<matmul, Type::bf16>, nullptr, nullptr}},
             .pack = pack,
             .pack_q8 = pack_q8,
@@ -480,7 +441,7 @@ constexpr FloatKernels make_floats() {
 /// Products of a quantized type, and attention over caches of q8.
 template<Type kType>
 constexpr TypeKernels quant_kernels() {
-    if constexpr (kType == Type::q8) return {of<matmul, kType>, of<attend, kType>, of<attend_weights, kType>};
+    if constexpr (kType == Type::q8) return {of<matmul, kType>, of<attend, kType>, weights_of<kType>()};
     return {of<matmul, kType>, nullptr, nullptr};
 }
 

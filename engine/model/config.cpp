@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "format.h"
+#include "parts.h"
 
 namespace fovea {
 namespace {
@@ -31,13 +32,13 @@ struct Checks {
 
 void check_positions(const Block& b, Checks& check) {
     switch (b.position) {
-        case Position::none: return;
+        case Position::none:
+        case Position::alibi: return;
         case Position::rope:
             check.expect(b.head_dim % 2 == 0, "head_dim, even for rotary positions", b.head_dim + 1, b.head_dim);
             check.expect(b.rotary_dim % 2 == 0, "rotary_dim, even", b.rotary_dim + 1, b.rotary_dim);
             return check("rotary_dim", b.rotary_dim, 2, b.head_dim);
         case Position::relative:
-            check("relative_buckets", b.relative_buckets, 2, kMaxBuckets);
             return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
         default:  // learned and sinusoidal positions are the stack's
             return check("block position", b.position, Position::rope, Position::rope);
@@ -63,6 +64,10 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check.needs("gate_bias", b.gate_bias, b.gated);
     check.needs("output_bias", b.output_bias, b.has_output_map);
     check.needs("cross_attention", b.cross_attention, b.n_heads != 0);
+    check.needs("parallel", b.parallel, b.n_heads && b.d_ff && !b.cross_attention && b.norm_place == NormPlace::pre);
+    check.needs("shared_norm", b.shared_norm, b.parallel && b.norm != Norm::none);
+    check.needs("attention_sinks", b.attention_sinks, b.n_heads != 0 && !b.no_projections);
+    check.needs("head_norm", b.head_norm != HeadNorm::shared, b.query_key_norm != Norm::none);
     if (b.n_heads == 0) {
         check.expect(b.d_ff != 0, "n_heads or d_ff", 1, 0);
         // Their products have no bound without heads, and a plan adds them up.
@@ -82,8 +87,26 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check.expect(divides, "n_kv_heads that divides n_heads", b.n_heads, b.n_kv_heads);
 }
 
+void check_head(const Stack& s, Checks& check) {
+    const std::uint32_t n = s.n_head_maps();
+    for (std::uint32_t i = 0; i < kMaxHeadMaps; ++i) {
+        const HeadMap& m = s.head[i];
+        for_each_head_map_field(m, check);
+        check.expect(i < n || m == HeadMap{}, "width of a head's map", 1, 0);
+        check.expect(i + 1 >= n || m.width <= kMaxWidth, "width of a head's map", kMaxWidth, m.width);
+        check.needs("norm_bias of a head's map", m.norm_bias, m.norm == Norm::layer);
+        check.needs("norm of a head's last map", m.norm != Norm::none, i + 1 < n || s.has_output_head);
+    }
+    const std::uint32_t width = s.head_width(), embedded = or_else(s.embedding_width, s.d_model);
+    check.expect(!s.tied_output || width == embedded, "width of what a tied output head reads", embedded, width);
+    check.expect(!s.has_output_head || width <= kMaxWidth, "width of what an output head reads", kMaxWidth, width);
+}
+
 void check_stack(const Stack& s, Checks& check) {
     for_each_stack_field(s, check);
+    if (has(Part::vectors)) check_head(s, check);
+    check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
+    check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
     check.needs("embedding_norm_bias", s.embedding_norm_bias, s.embedding_norm == Norm::layer);
     check.needs("final_norm_bias", s.final_norm_bias, s.final_norm == Norm::layer);
     check.needs("has_output_head", s.has_output_head, s.vocab_size != 0);
@@ -114,6 +137,25 @@ struct Absent {
     void skip(std::size_t) {}
 };
 
+/// Whether a block computes what Part::block_variants has.
+[[nodiscard]] bool is_variant(const Block& b) noexcept {
+    return b.norm_place > NormPlace::post || b.head_norm != HeadNorm::shared || b.position == Position::alibi ||
+           b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel || b.attention_sinks;
+}
+
+/// What a valid configuration asks for and this build leaves out.
+[[nodiscard]] Status check_parts(const Config& config) noexcept {
+    for (const Stack* s : {&config.encoder, &config.decoder}) {
+        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width))
+            return {Code::unsupported, "vectors: left out of this build", 0, 0};
+        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f);
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i) varies |= is_variant(s->blocks[i]);
+        if (!has(Part::block_variants) && varies)
+            return {Code::unsupported, "variants of blocks: left out of this build", 0, 0};
+    }
+    return {};
+}
+
 }  // namespace
 
 Status check(const Config& config) noexcept {
@@ -122,12 +164,15 @@ Status check(const Config& config) noexcept {
     check.expect(encoder.n_layers || decoder.n_layers, "n_layers", 1, 0);
     Absent absent{check};
     for (const Stack* s : {&encoder, &decoder})
-        if (!s->n_layers) for_each_stack_field(*s, absent);
+        if (!s->n_layers) {
+            for_each_stack_field(*s, absent);
+            check.expect(s->n_head_maps() == 0, "n_layers", 1, 0);
+        }
     if (encoder.n_layers) check_stack(encoder, check);
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
         check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);
     if (decoder.n_layers) check_stack(decoder, check);
-    return check.status;
+    return check.status.ok() ? check_parts(config) : check.status;
 }
 
 }  // namespace fovea

@@ -15,6 +15,8 @@
 
 #include "fovea/config.h"
 #include "panel.h"
+#include "parts.h"
+#include "tokenizer_format.h"
 
 namespace fovea {
 
@@ -52,7 +54,7 @@ static_assert(sizeof(SectionRecord) == 32);
 
 // ---- config: a sequence of records, each 8-byte aligned ------------------------------------------------------------
 
-enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3 };
+enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4 };
 enum class StackIndex : std::uint16_t { encoder = 0, decoder = 1 };
 
 struct RecordHeader {
@@ -60,7 +62,7 @@ struct RecordHeader {
     std::uint32_t bytes;  // of the payload that follows; the next record starts at the next multiple of 8
     std::uint16_t flags;
     std::uint16_t stack;  // StackIndex
-    std::uint32_t index;  // which block; 0 for the others
+    std::uint32_t index;  // which block or map; 0 for the others
 };
 static_assert(sizeof(RecordHeader) == 16);
 
@@ -70,10 +72,13 @@ inline constexpr std::uint32_t kMaxWidth = 1u << 20;   // d_model, a head, d_ff
 inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer side by side
 inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
 inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
-inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16, kMaxBuckets = 1u << 16;
+inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
-inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = 88;
+inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = 104,
+                             kHeadMapRecordBytes = 16;
+/// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
+inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
 /// Goes through a stack's record in the file's order: field(name, x, least, most) for each of four bytes or, if an
 /// enumeration, of one; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for bytes that are reserved. The one
@@ -86,10 +91,11 @@ void for_each_stack_field(S& s, Field& field) {
     field("position", s.position, Position::none, Position::sinusoidal),
     field("embedding_norm", s.embedding_norm, Norm::none, Norm::rms),
     field("final_norm", s.final_norm, Norm::none, Norm::rms),
-    field("pooling", s.pooling, Pooling::none, Pooling::last);
+    field("pooling", s.pooling, Pooling::none, Pooling::mean_sqrt_len);
     field.flags(s.embedding_norm_bias, s.final_norm_bias, s.tied_output, s.has_output_head, s.output_bias,
-                s.normalize_pooled);
-    field.skip(6);
+                s.normalize_pooled, s.embedding_bias);
+    field.skip(1);
+    field("embedding_width", s.embedding_width, 0, kMaxWidth),
     field("embedding_scale", s.embedding_scale, -kMaxFloat, kMaxFloat),
     field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
     field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
@@ -103,18 +109,35 @@ void for_each_block_field(B& b, Field& field) {
     field("query_width", b.query_width, 0, kMaxWidth), field("key_width", b.key_width, 0, kMaxWidth),
     field("value_width", b.value_width, 0, kMaxWidth), field("output_width", b.output_width, 0, kMaxWidth),
     field("d_ff", b.d_ff, 0, kMaxWidth), field("window", b.window, 0, kMaxPositions),
-    field("rotary_dim", b.rotary_dim, 0, kMaxWidth), field("relative_buckets", b.relative_buckets, 0, kMaxBuckets),
+    field("rotary_dim", b.rotary_dim, 0, kMaxWidth);
+    field.skip(4);
     field("relative_max_distance", b.relative_max_distance, 0, kMaxPositions),
     field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
     field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
     field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
-    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::both),
+    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::output),
     field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
-    field("block position", b.position, Position::none, Position::relative),
+    field("block position", b.position, Position::none, Position::alibi),
     field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
     field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
                 b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
     field.skip(1);
+    field("residual_scale", b.residual_scale, -kMaxFloat, kMaxFloat),
+    field("projection_clip", b.projection_clip, 0, kMaxFloat),
+    field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
+    field.flags(b.parallel, b.shared_norm, b.attention_sinks);
+    field.skip(4);
+}
+
+/// The same for a map's record.
+template <class M, class Field>
+void for_each_head_map_field(M& m, Field& field) {
+    field("width of a head's map", m.width, 0, kMaxVocab),
+    field("norm_epsilon of a head's map", m.norm_epsilon, 0, kMaxFloat),
+    field("activation of a head's map", m.activation, Activation::none, static_cast<Activation>(kActivationCount - 1)),
+    field("norm of a head's map", m.norm, Norm::none, Norm::rms);
+    field.flags(m.bias, m.norm_bias);
+    field.skip(4);
 }
 
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
@@ -191,8 +214,10 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool post_norm = norm && b.norm_place == NormPlace::both, post_norm_bias = post_norm && b.norm_bias;
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
     const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
+    const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
     const std::uint32_t query_rows = b.n_heads * b.head_dim, key_rows = b.n_kv_heads * b.head_dim;
     const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * b.value_head_dim;
+    const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
@@ -201,6 +226,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #define FOVEA_STACK_TENSOR(...)
 #define FOVEA_BLOCK_TENSOR(...)
+#define FOVEA_EMBEDDING_TENSOR(...)
+#define FOVEA_HEAD_TENSOR(...)
 #include "roles.inc"
 }
 
@@ -209,7 +236,9 @@ template <class Visit>
 void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     using enum Layout;
     const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
-    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
+    const std::uint32_t embedded = or_else(s.embedding_width, s.d_model);
+    const std::uint32_t n_maps = has(Part::vectors) ? s.n_head_maps() : 0;
+    for (std::uint32_t layer = 0; layer < s.n_layers || layer < n_maps; ++layer) {
         const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
             visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
         };
@@ -224,192 +253,25 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
-        for_each_layer_tensor(s, stack, layer, visit);
+        if (has(Part::vectors) && layer == 0) {
+#define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "roles.inc"
+        }
+        if (layer < n_maps) {  // here it is a map's number
+            const HeadMap& m = s.head[layer];
+            const std::uint32_t map_cols = layer ? s.head[layer - 1].width : s.d_model;
+#define FOVEA_HEAD_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "roles.inc"
+        }
+        if (layer < s.n_layers) for_each_layer_tensor(s, stack, layer, visit);
     }
 }
 
 // ---- info: metadata as text ----------------------------------------------------------------------------------------
 // A sequence of {u32 key_bytes, u32 value_bytes, key, value}, each entry padded to 4 bytes; UTF-8, no terminators.
-// Keys: "name", "architecture", "prompt_suffix", "chat_template", "source_type", "converter".
-
-// ---- tokenizer: tables that are searched where they lie ------------------------------------------------------------
-//
-//     TokenizerHeader             at the section's start
-//     TokenizerTable[n_tables]    the directory, at offset 64; each table is 64-byte aligned and stands there once
-//
-// Offsets count from the section's start. A reader skips tables it does not know unless their critical bit is set, and
-// refuses models, flags and steps it does not know; so further models come with new numbers and tables, not versions.
-
-inline constexpr std::uint32_t kNoId = 0xffffffffu;
-
-enum class TokenizerModel : std::uint32_t { bpe = 1, word_piece = 2 };
-
-enum TokenizerFlag : std::uint32_t {
-    kSymbolsAreBytes = 1,   // words start as bytes, else as characters
-    kWholeWords = 2,        // a word that is itself in the vocabulary is one token, whatever the merges say
-    kByteFallback = 4,      // an unknown character becomes its bytes
-    kFuseUnknown = 8,       // neighbouring unknown characters become one unknown token
-    kDropFirstSpace = 16,   // decoding drops the space a text starts with
-    kDropFirstSpaces = 32,  // decoding drops every space of the first token
-    kTokenizerFlags = 63,
-};
-
-// Bounded, so that a file cannot make its reader ask for more memory, or calls within calls, than the text justifies.
-inline constexpr std::uint32_t kMaxTextGrowth = 64, kMaxTokenGrowth = 16, kMaxSteps = 16;
-inline constexpr std::uint32_t kMaxWordCharacters = 1000;  // and the time a word of word_piece may take
-
-struct TokenizerHeader {
-    std::uint32_t model;            // TokenizerModel
-    std::uint32_t flags;            // TokenizerFlag
-    std::uint32_t n_tokens;         // ids are below this
-    std::uint32_t n_tables;
-    std::uint32_t bos, unknown;     // ids, or kNoId
-    std::uint32_t max_token_bytes;  // of the longest token
-    std::uint32_t text_growth;      // at most this many bytes are rewritten by all steps, per byte of a text
-    std::uint32_t token_growth;     // at most this many ids come of each byte of a text, its template's ids apart
-    std::uint32_t max_word_characters;  // word_piece: a longer word, its space counted, is unknown; else 0
-    std::uint32_t reserved[6];          // zero
-};
-static_assert(sizeof(TokenizerHeader) == 64);
-
-enum class TokenizerTableKind : std::uint32_t {
-    token_offsets = 1,  // u32 [n_tokens + 1]: where each token starts in token_text, and the two bits below
-    token_text,         // the bytes each token stands for in a text
-    end_ids,            // u32: tokens that end a text
-    prefix_ids,         // u32: the template's tokens before a text
-    suffix_ids,         // u32: and after it
-    steps,              // TokenizerStep: from a text to words, in order
-    byte_ids,           // u32 [256]: the token of each byte, or kNoId
-    merges,             // TokenizerMerge: a hash table in buckets of 4
-    vocabulary,         // TokenizerEntry: a hash table in buckets of 8; only where words or characters are looked up
-    added_tokens,       // AddedToken, sorted by their bytes
-    added_text,         // the bytes that spell them
-    classes,            // u32 ascending: first code point << 8 | UnicodeClass bits, up to the next one's
-    combining,          // u32 likewise: canonical combining classes
-    decompositions,     // u64 ascending: code point | first << 21 | second (or 0) << 42 | bit 63: composes again
-    compositions,       // u16: those with bit 63, as indices into decompositions, sorted by (first, second)
-    characters,         // u32 as classes: CharacterBit
-    lower_case,         // u64 as decompositions
-};
-
-// Bits of an offset. A token that joins the one before it leaves its first space out when decoded.
-inline constexpr std::uint32_t kSpecialToken = 0x80000000u, kJoinedToken = 0x40000000u;
-
-struct TokenizerTable {
-    std::uint32_t kind;    // TokenizerTableKind
-    std::uint32_t flags;   // kCritical
-    std::uint32_t offset;
-    std::uint32_t bytes;
-};
-static_assert(sizeof(TokenizerTable) == 16);
-
-// A step takes a piece of text and hands on pieces of it, or a rewritten one; what leaves the last step are words.
-enum class StepKind : std::uint8_t {
-    added_tokens = 1,  // takes out added tokens: mode 0 those matched in the text as given, 1 in the normalized one
-    normal_form,       // Unicode's: mode 0 form C, 1 form D without nonspacing marks
-    replace,           // every `from` becomes `to`
-    prepend,           // puts `to` first: mode 0 always, 1 unless the piece starts with it, 2 so at a text's start
-    words,             // contractions, letters, numbers, punctuation, space: mode WordFlag bits; `limit`
-    digits,            // numbers apart from the rest: mode 0 in runs, 1 one by one
-    split_before,      // a piece starts at every `from`
-    characters,        // each by its bits: mode RewriteFlag bits
-    bert_words,        // space goes, each punctuation character is a piece (Devlin et al. 2019)
-};
-
-enum WordFlag : std::uint8_t {
-    kIgnoreCase = 1,   // 'S as 's
-    kAnyPrefix = 2,    // letters take one character before them that is no line end, letter or number; else one space
-    kLineEnds = 4,     // punctuation takes the line ends after it, and a run of space ends with its last line end
-    kWordFlags = 7,
-};
-
-enum RewriteFlag : std::uint8_t {
-    kClean = 1,         // dropped characters and bytes that are none go, other space becomes " "
-    kApart = 2,         // a space on both sides of an ideograph
-    kLowerCase = 4,
-    kRewriteFlags = 7,
-};
-
-struct TokenizerStep {
-    std::uint8_t kind;    // StepKind
-    std::uint8_t mode;
-    std::uint8_t n_from, n_to;
-    std::uint32_t limit;  // words: digits that stay together; 0: all, with one space before them
-    std::uint8_t from[12], to[12];
-};
-static_assert(sizeof(TokenizerStep) == 32);
-
-struct TokenizerMerge {
-    std::uint32_t left, right;  // ids; left is kNoId in an unused place
-    std::uint32_t rank;         // lower merges first
-    std::uint32_t merged;       // id
-};
-static_assert(sizeof(TokenizerMerge) == 16);
-
-struct TokenizerEntry {
-    std::uint32_t hash;         // of the token's bytes
-    std::uint32_t id;           // kNoId in an unused place
-};
-static_assert(sizeof(TokenizerEntry) == 8);
-
-// Where to look: in bucket first_bucket(hash) and the next ones, until one is not full; kMaxProbes at most.
-inline constexpr std::uint32_t kMergeBucket = 4, kEntryBucket = 8, kMaxProbes = 16;
-
-[[nodiscard]] constexpr std::uint32_t first_bucket(std::uint32_t hash, std::uint32_t n_buckets) noexcept {
-    return static_cast<std::uint32_t>(std::uint64_t{hash} * n_buckets >> 32);
-}
-
-/// Multiply and fold, so that the high bits that first_bucket uses depend on every bit of both ids.
-[[nodiscard]] constexpr std::uint32_t hash_pair(std::uint32_t left, std::uint32_t right) noexcept {
-    std::uint64_t h = (std::uint64_t{left} << 32 | right) * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
-    return static_cast<std::uint32_t>(h >> 32);
-}
-
-/// FNV-1a (Fowler, Noll, Vo 1991), its high bits stirred by one more multiplication. In steps, for growing strings.
-inline constexpr std::uint32_t kHashStart = 2166136261u;
-[[nodiscard]] constexpr std::uint32_t hash_step(std::uint32_t h, char byte) noexcept {
-    return (h ^ static_cast<std::uint8_t>(byte)) * 16777619u;
-}
-[[nodiscard]] constexpr std::uint32_t hash_end(std::uint32_t h) noexcept { return (h ^ h >> 15) * 0x85ebca6bu; }
-[[nodiscard]] constexpr std::uint32_t hash_bytes(const char* bytes, std::size_t n) noexcept {
-    std::uint32_t h = kHashStart;
-    for (std::size_t i = 0; i < n; ++i) h = hash_step(h, bytes[i]);
-    return hash_end(h);
-}
-
-struct AddedToken {
-    std::uint32_t id;
-    std::uint32_t offset;  // in added_text
-    std::uint16_t bytes;   // at most kMaxAddedBytes
-    std::uint16_t flags;   // AddedFlag
-};
-static_assert(sizeof(AddedToken) == 12);
-inline constexpr std::uint32_t kMaxAddedBytes = 255;
-
-enum AddedFlag : std::uint16_t {
-    kAddedSpecial = 1,      // read only where special tokens are asked for
-    kAddedNormalized = 2,   // matched in the normalized text, and spelled so
-    kAddedWord = 4,         // only where no word character is next to it
-    kAddedTakesLeft = 8,    // with the space before it
-    kAddedTakesRight = 16,  // with the space after it
-    kAddedFlags = 31,
-};
-
-enum UnicodeClass : std::uint8_t {
-    kLetter = 1,   // \p{L} of the regular expressions
-    kNumber = 2,   // \p{N}
-    kSpace = 4,    // \s
-    kNumeric = 8,  // what Digits takes for a number: \p{N} of a later Unicode
-    kWord = 16,    // \w, next to added tokens
-};
-
-enum CharacterBit : std::uint8_t {
-    kDropped = 1,      // control characters and the like
-    kBlank = 2,        // space, among them some that are dropped too
-    kIdeograph = 4,    // Chinese, Japanese, Korean
-    kPunctuation = 8,
-    kMark = 16,        // nonspacing, after decomposition
-};
+// Keys: "name", "architecture", "prompt_suffix", "chat_template", "source_type", "converter"; of a head's results "task",
+// "labels" (a line each), "scores"; "max_seq_length".
 
 }  // namespace fovea

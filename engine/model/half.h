@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "format.h"
+#include "panel.h"
 
 namespace fovea {
 

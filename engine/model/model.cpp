@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "fovea/checksum.h"
+#include "parts.h"
 
 namespace fovea {
 namespace {
@@ -60,9 +61,9 @@ template<std::size_t kBytes>
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
     const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) &&
-                       header.tag <= static_cast<std::uint32_t>(RecordTag::layer_blocks);
+                       header.tag <= static_cast<std::uint32_t>(RecordTag::head_map);
     if (!known)
-        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 3, header.tag} : Status{};
+        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 4, header.tag} : Status{};
     if (header.stack > 1) return invalid("stack's number at most", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {
@@ -74,6 +75,12 @@ template<std::size_t kBytes>
                 return invalid("block shapes at most", kMaxBlocks, header.index + std::uint64_t{1});
             return read_fields<kBlockRecordBytes>(payload, "bytes of a block record", [&](auto& field) {
                 for_each_block_field(stack.blocks[header.index], field);
+            });
+        case RecordTag::head_map:
+            if (header.index >= kMaxHeadMaps)
+                return invalid("maps of a head at most", kMaxHeadMaps, header.index + std::uint64_t{1});
+            return read_fields<kHeadMapRecordBytes>(payload, "bytes of a head map's record", [&](auto& field) {
+                for_each_head_map_field(stack.head[header.index], field);
             });
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
@@ -97,7 +104,9 @@ template<std::size_t kBytes>
     return check(config);
 }
 
-[[nodiscard]] Status read_info(Bytes section, ModelInfo& info) noexcept {
+/// Calls take(key, value) for every entry.
+template<class Take>
+[[nodiscard]] Status for_each_info(Bytes section, Take&& take) noexcept {
     while (!section.empty()) {
         if (section.size() < 8) return invalid("bytes of an info entry's lengths", 8, section.size());
         const std::uint64_t key_bytes = load<std::uint32_t>(section),
@@ -106,16 +115,21 @@ template<std::size_t kBytes>
         if (key_bytes + value_bytes > section.size())
             return invalid("bytes of an info entry", key_bytes + value_bytes, section.size());
         const char* text = reinterpret_cast<const char*>(section.data());
-        const std::string_view key(text, static_cast<std::size_t>(key_bytes));
-        const std::string_view value(text + key_bytes, static_cast<std::size_t>(value_bytes));
-        if (key == "name") info.name = value;
-        if (key == "architecture") info.architecture = value;
-        if (key == "prompt_suffix") info.prompt_suffix = value;
-        if (key == "chat_template") info.chat_template = value;
+        take(std::string_view(text, static_cast<std::size_t>(key_bytes)),
+             std::string_view(text + key_bytes, static_cast<std::size_t>(value_bytes)));
         const std::uint64_t padded = round_up(key_bytes + value_bytes, 4);
         section = section.subspan(padded < section.size() ? static_cast<std::size_t>(padded) : section.size());
     }
     return {};
+}
+
+[[nodiscard]] Status read_info(Bytes section, ModelInfo& info) noexcept {
+    return for_each_info(section, [&](std::string_view key, std::string_view value) {
+        if (key == "name") info.name = value;
+        if (key == "architecture") info.architecture = value;
+        if (key == "prompt_suffix") info.prompt_suffix = value;
+        if (key == "chat_template") info.chat_template = value;
+    });
 }
 
 /// Shape, type and place of one tensor record by itself, whatever it is for.
@@ -127,6 +141,10 @@ template<std::size_t kBytes>
     if (t.type >= kTypeCount) return bad("tensor type at most", kTypeCount - 1, t.type);
     const auto layout = static_cast<Layout>(t.layout);
     const auto type = static_cast<Type>(t.type);
+    if (!has(Part::bf16) && type == Type::bf16)
+        return {Code::unsupported, "weights of bf16: left out of this build", 0, 0};
+    if (!has(Part::gguf_types) && type > Type::q4)
+        return {Code::unsupported, "tensor type in this build at most", static_cast<std::uint64_t>(Type::q4), t.type};
     if (layout == Layout::vector && (type != Type::f32 || t.n_rows != 1))
         return bad("rows of an f32 vector", 1, t.n_rows);
     if (layout == Layout::rows && t.type > static_cast<std::uint8_t>(Type::bf16))
@@ -305,6 +323,16 @@ Status open_model(Bytes bytes, Model& model, const OpenOptions& options) noexcep
         if (Status status = verify_checksums(opened); !status.ok()) return status;
     model = opened;
     return {};
+}
+
+std::string_view find_info(const Model& model, std::string_view key) noexcept {
+    std::string_view found;
+    for (const SectionRecord& s : ModelAccess::sections(model))
+        if (s.kind == static_cast<std::uint32_t>(SectionKind::info))
+            static_cast<void>(for_each_info(model.bytes().subspan(static_cast<std::size_t>(s.offset),
+                                                                  static_cast<std::size_t>(s.bytes)),
+                                            [&](std::string_view k, std::string_view v) { found = k == key ? v : found; }));
+    return found;
 }
 
 Status verify_checksums(const Model& model) noexcept {

@@ -1,39 +1,41 @@
 // The words for the numbers in a file, for messages and listings.
 #include "model.h"
+#include "parts.h"
 
 namespace fovea {
 namespace {
 
-struct RoleName {
-    std::uint16_t role;
-    const char* name;
+constexpr std::uint16_t kRoles[] = {
+#define FOVEA_TENSOR(field, role, number, ...) number,
+#include "roles.inc"
 };
-constexpr RoleName kRoles[] = {
-#define FOVEA_TENSOR(field, role, number, ...) {number, #role},
+constexpr const char* kRoleNames[] = {
+#define FOVEA_TENSOR(field, role, ...) #role,
 #include "roles.inc"
 };
 [[nodiscard]] consteval bool in_order() noexcept {
     for (std::size_t i = 1; i < std::size(kRoles); ++i)
-        if (kRoles[i - 1].role >= kRoles[i].role) return false;
+        if (kRoles[i - 1] >= kRoles[i]) return false;
     return true;
 }
 static_assert(in_order(), "roles.inc: the directory is sorted by role, and its list is walked beside the directory");
 
 constexpr const char* kSections[] = {nullptr, "config", "tensors", "weights", "tokenizer", "info"};
 
-[[nodiscard]] const char* find_role(std::uint16_t role) noexcept {
-    for (const RoleName& known : kRoles)
-        if (known.role == role) return known.name;
-    return nullptr;
+/// Its place in both lists; their length where it is no role.
+[[nodiscard]] std::size_t find_role(std::uint16_t role) noexcept {
+    std::size_t i = 0;
+    while (i < std::size(kRoles) && kRoles[i] != role) ++i;
+    return i;
 }
 
 }  // namespace
 
-bool is_role(std::uint16_t role) noexcept { return find_role(role) != nullptr; }
+bool is_role(std::uint16_t role) noexcept { return find_role(role) < std::size(kRoles); }
 
 const char* role_name(std::uint16_t role) noexcept {
-    const char* name = find_role(role);
-    return name ? name : "unknown";
+    if (!has(Part::role_names)) return "tensor";
+    return is_role(role) ? kRoleNames[find_role(role)] : "unknown";
 }
 
 const char* section_name(std::uint32_t kind) noexcept {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fovea/config.h"
+#include "fovea/type.h"
 
 namespace fovea {
 

@@ -10,36 +10,30 @@
 
 #include "fovea/export.h"
 #include "fovea/status.h"
+#include "fovea/type.h"
 
 namespace fovea FOVEA_API {
 
 using Token = std::uint32_t;
 
-/// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-/// Those from q8 on are quantized, see docs/format.md; q6_k to q3_k hold what GGUF's types of these names hold.
-enum class Type : std::uint8_t {
-    f32 = 0,
-    f16 = 1,
-    bf16 = 2,
-    q8 = 3,
-    q4 = 4,
-    q6_k = 5,
-    q5_k = 6,
-    q4_k = 7,
-    iq4_nl = 8,
-    mxfp4 = 9,
-    q3_k = 10,
-};
-inline constexpr int kTypeCount = 11;
-inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,    Type::q4,  Type::q6_k,
-                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k};
-
 enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
-enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2 };
-enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4 };
-enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4 };
-inline constexpr int kActivationCount = 5;
-enum class Pooling : std::uint8_t { none = 0, mean = 1, first = 2, last = 3 };
+/// x + f(norm(x)); norm(x + f(x)); x + post_norm(f(norm(x))); x + norm(f(x)).
+enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3 };
+/// What a norm of queries and keys goes over: each head with one weight for all heads, each with a weight of its own, or all
+/// heads of a row together.
+enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };
+enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4, alibi = 5 };
+/// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3): the largest of each element; a mean in
+/// which row i has weight i + 1 (Muennighoff 2022); the sum over the square root of how many rows there are.
+enum class Pooling : std::uint8_t {
+    none = 0,
+    mean = 1,
+    first = 2,
+    last = 3,
+    max = 4,
+    weighted_mean = 5,
+    mean_sqrt_len = 6,
+};
 
 /// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.
 struct Block {
@@ -52,9 +46,11 @@ struct Block {
     std::uint32_t value_width = 0;       ///< input width of the value projection
     std::uint32_t output_width = 0;      ///< rows of the output map
     std::uint32_t d_ff = 0;              ///< hidden width of the feed-forward part; 0: the block has none
-    std::uint32_t window = 0;            ///< a query sees this many positions, itself included; 0: no limit
+    std::uint32_t window = 0;            ///< a query sees this many positions, itself included, and where it is not
+                                         ///< causal as many on its other side; 0: no limit
     std::uint32_t rotary_dim = 0;        ///< leading dims of each head that are rotated (Position::rope)
-    std::uint32_t relative_buckets = 0;  ///< Position::relative (Raffel et al. 2020)
+    /// Position::relative (Raffel et al. 2020): a score gets what its head's table says of how far the key lies behind
+    /// the query; further than this many positions counts as this many.
     std::uint32_t relative_max_distance = 0;
     float norm_epsilon = 1e-5f;
     float softmax_scale = 0.0f;  ///< multiplies scores; 0: 1/sqrt(head_dim)
@@ -74,6 +70,14 @@ struct Block {
     bool norm_bias = false;
     bool bias_kv = false;    ///< one learned key and value appended (PyTorch's add_bias_kv)
     bool zero_attn = false;  ///< one zero key and value appended (PyTorch's add_zero_attn)
+    /// What is added to the residual stream is multiplied by this first; 0: 1.
+    float residual_scale = 0.0f;
+    float projection_clip = 0.0f;           ///< queries, keys and values are kept within plus and minus this; 0: unused
+    HeadNorm head_norm = HeadNorm::shared;  ///< what query_key_norm goes over
+    /// Attention and feed-forward both read x, and x becomes (x + attention) + feed-forward (Wang and Komatsuzaki 2021).
+    bool parallel = false;
+    bool shared_norm = false;      ///< parallel: the feed-forward reads attention's norm
+    bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 
@@ -82,12 +86,27 @@ struct Block {
 
 inline constexpr int kMaxBlocks = 8;  ///< distinct Blocks a stack may have
 
+/// One map of a stack's head: y = norm(activation(W·x + bias)). The first reads what the stack leaves of a row or, where it
+/// pools, of a sequence; each other what the one before it makes.
+struct HeadMap {
+    std::uint32_t width = 0;  ///< rows of W; 0: there is no such map, nor any after it
+    float norm_epsilon = 1e-5f;
+    Activation activation = Activation::none;
+    Norm norm = Norm::none;
+    bool bias = false, norm_bias = false;
+
+    bool operator==(const HeadMap&) const = default;
+};
+inline constexpr int kMaxHeadMaps = 4;
+
 struct Stack {
     std::uint32_t n_layers = 0;  ///< 0: the model has no such stack
     std::uint32_t d_model = 0;
     std::uint32_t vocab_size = 0;        ///< 0: the stack's input is vectors, not ids
     std::uint32_t max_positions = 0;     ///< positions the model was made for
     std::uint32_t n_token_types = 0;     ///< rows of BERT's segment table
+    /// Width of the embedding tables and their norm, where a map makes d_model of it (Lan et al. 2020); 0: d_model, no map.
+    std::uint32_t embedding_width = 0;
     std::uint32_t n_blocks = 0;          ///< how many of `blocks` are used
     Position position = Position::none;  ///< learned or sinusoidal, added to the embedding; rotary ones are per block
     Norm embedding_norm = Norm::none;
@@ -96,8 +115,9 @@ struct Stack {
     bool tied_output = false;  ///< the output head is the embedding table
     bool has_output_head = false;
     bool output_bias = false;
+    bool embedding_bias = false;  ///< of the map from embedding_width
     Pooling pooling = Pooling::none;
-    bool normalize_pooled = false;  ///< a pooled vector is divided by its Euclidean length
+    bool normalize_pooled = false;  ///< the vector of a sequence, its head behind it, is divided by its Euclidean length
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
     float logit_softcap = 0.0f;  ///< 0: unused
@@ -106,9 +126,23 @@ struct Stack {
     /// [n_layers] which of `blocks` each layer is; empty: all are blocks[0]. Points into the file.
     std::span<const std::uint8_t> layer_blocks{};
 
+    std::array<HeadMap, kMaxHeadMaps> head{};
+
     [[nodiscard]] const Block& block(std::uint32_t layer) const noexcept {
         return blocks[layer_blocks.empty() ? 0 : layer_blocks[layer]];
     }
+    [[nodiscard]] std::uint32_t n_head_maps() const noexcept {
+        std::uint32_t n = 0;
+        while (n < kMaxHeadMaps && head[n].width) ++n;
+        return n;
+    }
+    /// Width of what the head's maps leave: of what an output head reads.
+    [[nodiscard]] std::uint32_t head_width() const noexcept {
+        const std::uint32_t n = n_head_maps();
+        return n ? head[n - 1].width : d_model;
+    }
+    /// Elements of each result of encode: of a row or, where the stack pools, of a sequence.
+    [[nodiscard]] std::uint32_t result_width() const noexcept { return has_output_head ? vocab_size : head_width(); }
 };
 
 struct Config {

@@ -48,6 +48,9 @@ private:
     std::uint32_t fingerprint_ = 0;
 };
 
+/// The value of that key in the file's metadata; empty where it has none. A view into the file. docs/format.md lists keys.
+[[nodiscard]] std::string_view find_info(const Model& model, std::string_view key) noexcept;
+
 struct OpenOptions {
     /// Also compute the CRC-32C of every section: reads the whole file. The header, directory, configuration and
     /// tensor list are always checked.

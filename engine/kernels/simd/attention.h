@@ -103,9 +103,16 @@ void score_rows_of(std::uint32_t n_rows, const Attend& a, std::uint32_t row, Til
 
 /// Whether all rows see the whole tile and their scores are only scaled, as most are.
 inline bool is_plain(const Attend& a, const Tile& t) {
-    bool plain = !a.masks && a.softcap == 0.0f;
+    bool plain = !a.masks && !a.slopes && a.softcap == 0.0f;
     for (std::uint32_t r = 0; r < a.n_rows; ++r) plain &= a.first[r] <= t.base && a.last[r] >= t.base + kTile;
     return plain;
+}
+
+/// Scores of row r less its slope times the distance, for keys from position `pos` on.
+FOVEA_LANES F32x16 add_slope(const Attend& a, std::uint32_t r, std::uint32_t pos, F32x16 score) {
+    alignas(64) static constexpr float kLane[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const F32x16 ahead = (splat(static_cast<float>(pos)) + load(kLane)) - splat(a.positions[r]);
+    return fma(splat(-a.slopes[r]), max(ahead, splat(0.0f) - ahead), score);
 }
 
 /// Calls body(p, add, mask) for the tile's panels; add(x) is x plus the masks' sum, mask(x, y) x in the lanes that row
@@ -138,9 +145,10 @@ void score_tile(const Attend& a, Tile& t) {
 
 /// A panel's scores for row r, −inf where unseen.
 template<class Add, class Mask>
-FOVEA_LANES F32x16 score_of(const Attend& a, const float* dot, Add add, Mask mask) {
+FOVEA_LANES F32x16 score_of(const Attend& a, std::uint32_t r, std::uint32_t pos, const float* dot, Add add, Mask mask) {
     F32x16 score = load(dot) * splat(a.scale);
     if (a.softcap != 0.0f) score = softcap(score, splat(a.softcap));
+    if (a.slopes) score = add_slope(a, r, pos, score);
     return mask(add(score), floats(splat_bits(kMinusInfinity)));
 }
 
@@ -164,7 +172,7 @@ FOVEA_LANES void update_running_max(Tile& t, F32x16 tops, F32x16 saw) {
         F32x16 top = unseen;
         for_panels(a, t, r, s, [&](std::uint32_t p, auto add, auto mask) {
             float* at = t.score + r * kTile + p * kLanes;
-            const F32x16 score = score_of(a, at, add, mask);
+            const F32x16 score = score_of(a, r, t.base + p * kLanes, at, add, mask);
             store(score, at);
             top = max(top, score);
         });
@@ -372,7 +380,7 @@ void attend(const Attend& a) noexcept {
         const float* dots = t.score + r * kTile;
         // A score above m is a NaN's neighbour, and then l is NaN too.
         const auto panel = [&](std::uint32_t p, auto add, auto mask) {
-            const F32x16 weight = exp<true>(score_of(a, dots + p * kLanes, add, mask) - m) / l;
+            const F32x16 weight = exp<true>(score_of(a, r, t.base + p * kLanes, dots + p * kLanes, add, mask) - m) / l;
             store(mask(canonical(weight), splat(0.0f)), weights + r * kTile + p * kLanes);
         };
         const auto as_it_is = [](F32x16 x, auto...) { return x; };

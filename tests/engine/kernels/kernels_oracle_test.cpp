@@ -40,6 +40,7 @@ Bounded activate(Activation f, Bounded x) {
         case Activation::gelu_tanh:
             return {v / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), error};
         case Activation::silu: return {v / (1 + std::exp(-v)), error};
+        case Activation::tanh: return {std::tanh(v), x.error + 0x1.8p-23 * (std::abs(v) + x.error)};
     }
     return x;
 }
@@ -96,8 +97,8 @@ TEST_CASE("scalar matmul: within the bound of its roundings") {
         for (const std::uint32_t n_cols : {1u, 2u, 100u, 512u, 513u, 1300u})
             check({.n_rows = 35, .n_cols = n_cols, .seq_len = 3}, type, ++seed);
         for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
-            for (const Activation f :
-                 {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+            for (const Activation f : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::silu, Activation::tanh})
                 for (const bool bias : {false, true})
                     check({.n_rows = 50,
                            .n_cols = 30,
@@ -325,6 +326,7 @@ Bounded attention(const AttendCase& c, const AttendRun& run, std::uint32_t row, 
         double e = (product.error + roundings(1) * std::abs(product.value)) * run.scale();
         // tanh is no steeper than 1; it and the products around it lose 1.4 ulp and 1 rounding each.
         if (c.softcap != 0) s = c.softcap * std::tanh(s / c.softcap), e += roundings(6) * std::abs(s);
+        if (const double slope = run.slope(row, pos); c.sloped) s -= slope, e += roundings(1) * (std::abs(s) + slope);
         if (const double bias = run.bias(row, pos); bias == -HUGE_VAL) {
             scores.push_back(bias);
             continue;
@@ -370,6 +372,8 @@ TEST_CASE("scalar attention: the softmax-weighted mean of what each row sees") {
         {{{0, 900}, {100, 800}}, 16, 16, 0.0f, Fill::plain, 20.0f},
         {{{0, 90}, {37, 101}, {64, 128}, {0, 1}}, 24, 40, 0.0f, Fill::plain, 1.0f, {}, {}, true},
         {{{0, 900}, {100, 800}, {0, 600}, {512, 700}, {0, 900}}, 32, 16, 5.0f, Fill::plain, 1.0f, {}, {}, true},
+        {{{0, 90}, {37, 101}, {64, 128}, {0, 700}}, 24, 40, 0.0f, Fill::plain, 1.0f, {}, {}, false, true},
+        {{{0, 900}, {100, 800}, {0, 600}}, 32, 16, 5.0f, Fill::plain, 1.0f, {}, {}, true, true},
     };
     for (const Type type : kCacheTypes)
         for (const AttendCase& c : cases) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr Flush kFlushes[] = {Flush::begin, Flush::end};
 constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                       Activation::silu};
+constexpr Activation kActivations[] = {Activation::none,      Activation::relu, Activation::gelu,
+                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
 
 /// Whether this one of the many products and attentions is computed: all of them, but one of seven in an emulator.
 [[nodiscard]] bool is_taken([[maybe_unused]] std::uint32_t seed) {
@@ -305,6 +305,10 @@ std::vector<AttendCase> attend_cases() {
         if (i < shapes || i % 10 == 0) masked.push_back(c);
     }
     cases.insert(cases.end(), masked.begin(), masked.end());
+    for (std::size_t i = 0, n = cases.size(); i < n; i += 5) {
+        cases.push_back(cases[i]);
+        cases.back().sloped = true;
+    }
     // NaN that only the later rows see: the earlier ones must not be touched by it.
     cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {66}, {}});
     cases.push_back({causal(60, 12), 16, 32, 0.0f, Fill::plain, 1.0f, {}, {66}});

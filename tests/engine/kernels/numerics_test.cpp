@@ -105,12 +105,20 @@ void hash_attention(Hash& h) {
 void hash_unary(Hash& h) {
     const Guarded<float> x = random_floats(20000, 6);
     Guarded<float> y(x.size());
-    for (int f = 0; f < kUnaryCount; ++f) {
+    for (int f = 0; f < static_cast<int>(unary_of(Activation::tanh)); ++f) {
         kernels_scalar.floats.unary[f](x.data(), x.size(), y.data());
         h.add(y);
     }
     std::memcpy(y.data(), x.data(), x.size() * sizeof(float));
     kernels_scalar.floats.softcap(y.data(), y.size(), 30.0f);
+    h.add(y);
+}
+
+/// As an activation: later than the others.
+void hash_tanh(Hash& h) {
+    const Guarded<float> x = random_floats(20000, 7);
+    Guarded<float> y(x.size());
+    kernels_scalar.floats.unary[static_cast<int>(unary_of(Activation::tanh))](x.data(), x.size(), y.data());
     h.add(y);
 }
 
@@ -125,7 +133,7 @@ constexpr Golden kGolden[] = {
     {"matmul", hash_matmul, 9691826245724270609u},        {"norms", hash_norms, 16606440433378860096u},
     {"positions", hash_positions, 16029263975363803177u}, {"attention", hash_attention, 14516452316011059178u},
     {"unary", hash_unary, 13602548799849657278u},         {"matmul_q", hash_matmul_q, 11998844870652915138u},
-    {"pack_q8", hash_pack_q8, 9072107090720295866u},
+    {"pack_q8", hash_pack_q8, 9072107090720295866u},      {"tanh", hash_tanh, 8639937238622630229u},
 };
 
 }  // namespace

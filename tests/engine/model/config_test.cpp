@@ -55,7 +55,13 @@ TEST_CASE("config: each count outside its range is refused by name") {
     check_invalid("window", [](S&, B& b) { b.window = kMost; });
     check_invalid("query_width", [](S&, B& b) { b.query_width = 40; });
     check_invalid("output_width", [](S&, B& b) { b.output_width = 40; });
-    check_invalid("relative_buckets", [](S&, B& b) { b.position = Position::relative; });
+    check_invalid("relative_max_distance", [](S&, B& b) { b.position = Position::relative; });
+    check_invalid("width of a head's map", [](S& s, B&) { s.head[1].width = 3; });
+    check_invalid("width of a head's map", [](S& s, B&) { s.head[0].width = s.head[1].width = kMost; });
+    check_invalid("norm of a head's last map", [](S& s, B&) {
+        s.head[0] = {.width = 3, .norm = Norm::layer};
+        s.has_output_head = s.tied_output = false;
+    });
 }
 
 TEST_CASE("config: words, numbers and flags that make no sense are refused by name") {
@@ -64,14 +70,17 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     check_invalid("norm", [](S&, B& b) { b.norm = static_cast<Norm>(3); });
-    check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(3); });
+    check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(4); });
     check_invalid("query_key_norm", [](S&, B& b) { b.query_key_norm = static_cast<Norm>(255); });
-    check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(5); });
+    check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(6); });
     check_invalid("block position", [](S&, B& b) { b.position = Position::learned; });
-    check_invalid("activation", [](S&, B& b) { b.activation = static_cast<Activation>(5); });
+    check_invalid("activation", [](S&, B& b) { b.activation = static_cast<Activation>(kActivationCount); });
+    check_invalid("activation of a head's map",
+                  [](S& s, B&) { s.head[0] = {.width = 3, .activation = static_cast<Activation>(99)}; });
+    check_invalid("norm_bias of a head's map", [](S& s, B&) { s.head[0] = {.width = 3, .norm_bias = true}; });
     check_invalid("position", [](S& s, B&) { s.position = Position::rope; });
     check_invalid("final_norm", [](S& s, B&) { s.final_norm = static_cast<Norm>(3); });
-    check_invalid("pooling", [](S& s, B&) { s.pooling = static_cast<Pooling>(4); });
+    check_invalid("pooling", [](S& s, B&) { s.pooling = static_cast<Pooling>(7); });
     check_invalid("norm_epsilon", [](S&, B& b) { b.norm_epsilon = kNan; });
     check_invalid("norm_epsilon", [](S&, B& b) { b.norm_epsilon = -1e-5f; });
     check_invalid("softmax_scale", [](S&, B& b) { b.softmax_scale = kInfinity; });
@@ -92,6 +101,15 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
         b.output_bias = true;
     });
     check_invalid("final_norm_bias", [](S& s, B&) { s.final_norm_bias = true; });
+    check_invalid("head_norm", [](S&, B& b) { b.head_norm = static_cast<HeadNorm>(3); });
+    check_invalid("head_norm", [](S&, B& b) { b.head_norm = HeadNorm::each; });
+    check_invalid("residual_scale", [](S&, B& b) { b.residual_scale = kNan; });
+    check_invalid("projection_clip", [](S&, B& b) { b.projection_clip = -1; });
+    check_invalid("shared_norm", [](S&, B& b) { b.shared_norm = true; });
+    check_invalid("parallel", [](S&, B& b) {
+        b.parallel = true;
+        b.norm_place = NormPlace::both;
+    });
     check_invalid("has_output_head", [](S& s, B&) { s.vocab_size = 0; });
     check_invalid("tied_output", [](S& s, B&) { s.has_output_head = false; });
     check_invalid("normalize_pooled", [](S& s, B&) { s.normalize_pooled = true; });

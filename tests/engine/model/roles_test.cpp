@@ -12,13 +12,28 @@ namespace {
 using namespace fovea;
 
 TEST_CASE("roles: numbers in files keep their names") {
-    constexpr std::pair<std::uint16_t, const char*> kKnown[] = {
-        {1, "token_embedding"},         {9, "output_bias"}, {10, "rope_frequencies"},  {11, "relative_bias"},
-        {32, "attention_norm"},         {36, "query"},      {42, "query_norm"},        {46, "attention_output"},
-        {49, "appended_value"},         {64, "cross_norm"}, {75, "cross_output_bias"}, {96, "feed_forward_norm"},
-        {98, "feed_forward_post_norm"}, {100, "up"},        {103, "down_bias"}};
+    constexpr std::pair<std::uint16_t, const char*> kKnown[] = {{1, "token_embedding"},
+                                                                {9, "output_bias"},
+                                                                {10, "rope_frequencies"},
+                                                                {11, "relative_bias"},
+                                                                {12, "alibi_slopes"},
+                                                                {50, "attention_sinks"},
+                                                                {16, "embedding_map"},
+                                                                {20, "head_map"},
+                                                                {23, "head_norm_bias"},
+                                                                {32, "attention_norm"},
+                                                                {36, "query"},
+                                                                {42, "query_norm"},
+                                                                {46, "attention_output"},
+                                                                {49, "appended_value"},
+                                                                {64, "cross_norm"},
+                                                                {75, "cross_output_bias"},
+                                                                {96, "feed_forward_norm"},
+                                                                {98, "feed_forward_post_norm"},
+                                                                {100, "up"},
+                                                                {103, "down_bias"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 12, 31, 50, 63, 76, 95, 104, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 104, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -61,15 +76,22 @@ TEST_CASE("roles: every part that a block may have, in the directory's order") {
     stack.embedding_norm_bias = stack.final_norm_bias = stack.has_output_head = stack.output_bias = true;
     Block& b = stack.blocks[0];
     b.n_heads = b.n_kv_heads = 2, b.head_dim = b.value_head_dim = 4, b.d_ff = 24;
-    b.position = Position::relative, b.relative_buckets = 3;
+    b.position = Position::relative, b.relative_max_distance = 3;
     b.norm = b.query_key_norm = Norm::layer, b.norm_place = NormPlace::both;
-    b.norm_bias = b.cross_attention = b.has_output_map = b.bias_kv = true;
+    b.norm_bias = b.cross_attention = b.has_output_map = b.bias_kv = b.attention_sinks = true;
     b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = true;
-    CHECK(called_for(stack).size() == 9 + 1 + 18 + 12 + 8);  // all roles but rope_frequencies
+    stack.embedding_width = 4, stack.embedding_bias = true;
+    stack.head[0] = {.width = 6, .norm = Norm::layer, .bias = true, .norm_bias = true};
+    constexpr std::size_t kBeside = 9 + 1 + 2 + 4;             // of the stack, the block, the embeddings and the head
+    CHECK(called_for(stack).size() == kBeside + 19 + 12 + 8);  // all roles but rope_frequencies and alibi_slopes
     b.n_heads = 0;
-    CHECK(called_for(stack).size() == 9 + 1 + 8);
+    CHECK(called_for(stack).size() == kBeside + 8);
     b.d_ff = 0;
-    CHECK(called_for(stack).size() == 9 + 1);
+    CHECK(called_for(stack).size() == kBeside);
+    stack.head[1] = {.width = 3};
+    const std::vector<std::string> more = called_for(stack);  // more maps than layers
+    CHECK(more.size() == kBeside + 1);
+    CHECK(more.back() == "1 head_map 3 6");
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// Parts that a build may leave out (CMake: FOVEA_WITHOUT), for firmware whose model and program have no use for them. What
+// is left out is refused by name where a file or a call asks for it, as `unsupported`; it changes nothing else.
+#pragma once
+
+namespace fovea {
+
+/// CMakeLists.txt reads the names from here.
+enum class Part : unsigned {
+    vectors = 1,            // encoders, decoders with a memory, attention alone
+    attention_weights = 2,  // capture_attention
+    gguf_types = 4,         // weights of the types after q4
+    word_piece = 8,         // tokenizers of that model, and the steps that BERT's take
+    normal_forms = 16,      // tokenizers with Unicode's normal forms
+    speculation = 32,       // generators that propose tokens
+    teams = 64,             // several members, the engine's own threads or a host's
+    unigram = 128,          // tokenizers of that model
+    patterns = 256,         // tokenizers with steps that have tables of states, or maps of characters
+    block_variants = 512,   // blocks beside norm, attention, norm, feed-forward; caps and scales of scores and logits
+    bf16 = 1024,            // weights of that type
+    role_names = 2048,      // what tensors are called in messages
+};
+
+#ifndef FOVEA_WITHOUT
+#define FOVEA_WITHOUT  // a list: Part::vectors, Part::speculation
+#endif
+[[nodiscard]] consteval unsigned joined_parts(auto... parts) noexcept {
+    return (0u | ... | static_cast<unsigned>(parts));
+}
+inline constexpr unsigned kLeftOut = joined_parts(FOVEA_WITHOUT);
+
+/// Whether this build has it. A constant: code behind a false one is not in the library.
+[[nodiscard]] consteval bool has(Part part) noexcept { return (kLeftOut & static_cast<unsigned>(part)) == 0; }
+
+}  // namespace fovea

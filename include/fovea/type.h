@@ -1,0 +1,31 @@
+// How numbers are stored, and the functions between a feed-forward part's matrices: all that kernels know of a model.
+#pragma once
+#include <cstdint>
+
+#include "fovea/export.h"
+
+namespace fovea FOVEA_API {
+
+/// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
+/// Those from q8 on are quantized, see docs/format.md; q6_k to q3_k hold what GGUF's types of these names hold.
+enum class Type : std::uint8_t {
+    f32 = 0,
+    f16 = 1,
+    bf16 = 2,
+    q8 = 3,
+    q4 = 4,
+    q6_k = 5,
+    q5_k = 6,
+    q4_k = 7,
+    iq4_nl = 8,
+    mxfp4 = 9,
+    q3_k = 10,
+};
+inline constexpr int kTypeCount = 11;
+inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,    Type::q4,  Type::q6_k,
+                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k};
+
+enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4, tanh = 5 };
+inline constexpr int kActivationCount = 6;
+
+}  // namespace FOVEA_API
