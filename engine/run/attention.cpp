@@ -34,6 +34,8 @@ struct State {
                 .first = task.first,
                 .last = task.last,
                 .masks = task.masked ? task.masks[0] : nullptr,
+                .slopes = has(Part::block_variants) && a.slopes ? task.slopes : nullptr,
+                .positions = task.positions,
                 .scale = b.softmax_scale != 0.0f ? b.softmax_scale : 1.0f / std::sqrt(static_cast<float>(b.head_dim)),
                 .softcap = b.score_softcap,
                 .chunk = chunk,
@@ -108,7 +110,22 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
     }
 }
 
+/// The learned score of a key whose value is zero (gpt-oss; Xiao et al. 2024): one more chunk to merge. Its state has room
+/// behind a task's query and first state.
+void merge_sinks(const Attention& a, const Task& task, const State& state) noexcept {
+    const float* scores = a.pass.workspace.vector(a.tensors.sinks);
+    const std::uint64_t state_floats = kRowBlock * std::uint64_t{a.value_stride} + 2 * kLanes;
+    const State sink(a.pass.scratch() + query_floats(a.block.head_dim) + state_floats, task.n_rows, a.value_stride);
+    for (std::uint32_t i = 0; i < task.n_rows; ++i) {
+        sink.m[i] = scores[task.head_of(i)];
+        sink.l[i] = 1.0f;
+        for (std::uint32_t j = 0; j < a.value_stride; ++j) sink.o[std::uint64_t{i} * a.value_stride + j] = 0.0f;
+    }
+    merge(a, task, state, sink);
+}
+
 void finish(const Attention& a, const Task& task, const float* query, const State& state) noexcept {
+    if (has(Part::block_variants) && a.tensors.sinks) merge_sinks(a, task, state);
     const auto stride = static_cast<std::size_t>(task.is_grouped() ? a.out.head_stride : a.out.row_stride);
     for (std::uint32_t i = 0, n; i < task.n_rows; i += n) {
         n = task.run(i);
@@ -116,7 +133,7 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
             state.l + i, state.o + std::uint64_t{i} * a.value_stride, n, a.block.value_head_dim, a.value_stride,
             a.out.at(a.number(task.sequence), task.sequence.row, task.row_of(i), task.head_of(i)), stride);
     }
-    if (a.weights) write_weights(a, task, query, state);
+    if (has(Part::attention_weights) && a.weights) write_weights(a, task, query, state);
 }
 
 /// A whole task by one member.
@@ -208,7 +225,7 @@ struct ChunkWalk {
 /// partial states of all have room.
 [[nodiscard]] bool splits(const Attention& a) noexcept {
     const std::uint64_t room = a.pass.workspace.map.n_partials;
-    if (a.pass.n_members == 1 || !room || (a.weights && !a.weights->per_head)) return false;
+    if (a.pass.alone() || !room || (a.weights && !a.weights->per_head)) return false;
     std::uint64_t n_partials = 0;
     bool is_long = false;
     for (const Sequence& s : a.sequences) {
@@ -258,20 +275,22 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p), layer(l), tensors(r == Reads::memory ? l.cross : l.self), block(b), reads(r) {
-    const bool cross = reads == Reads::memory;
+    : pass(p), layer(l), tensors(has(Part::vectors) && r == Reads::memory ? l.cross : l.self), block(b), reads(r) {
+    const bool cross = has(Part::vectors) && reads == Reads::memory;
     sequences = cross ? pass.cross : pass.self;
     masks = cross ? pass.cross_masks : pass.self_masks;
     causal = (b.causal && !cross) || (masks && masks->causal);
-    n_appended = b.bias_kv + b.zero_attn;
+    n_appended = has(Part::vectors) ? b.bias_kv + b.zero_attn : 0;
     const WorkspaceState& w = pass.workspace;
+    if (has(Part::block_variants) && !cross && b.position == Position::alibi) slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
     const AttentionWeights& capture = w.attention_capture;
-    if (!capture.out.empty() && capture.layer == pass.layer && capture.cross == cross && weights_stack(w) == pass.index)
+    if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer && capture.cross == cross &&
+        weights_stack(w) == pass.index)
         weights = &capture;
     key_at = round_up(std::uint64_t{b.n_heads} * b.head_dim, kLanes);
     value_at = key_at + round_up(std::uint64_t{b.n_kv_heads} * b.head_dim, kLanes);
     value_stride = static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
-    if (b.no_projections) {
+    if (has(Part::vectors) && b.no_projections) {
         const auto given = [](const Heads& heads) -> HeadRows<const float> {
             return {heads.data.data(), heads.strides.row, heads.strides.head, true, heads.strides.sequence};
         };
@@ -289,29 +308,33 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
 }
 
 void attend_sequences(const Attention& a) noexcept {
-    const char* name = a.reads == Reads::memory ? "attended memory" : "attended";
+    const char* name = has(Part::vectors) && a.reads == Reads::memory ? "attended memory" : "attended";
     const Pass& pass = a.pass;
     const Output output = pass.heads ? Output{} : pass.all(pass.attended(), a.block.n_heads * a.block.value_head_dim);
-    splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
+    has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
 }
 
-void attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
+void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const Attention a(pass, layer, b, reads);
-    const bool cross = reads == Reads::memory, pre = b.norm_place == NormPlace::pre;
-    const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model, merged = b.n_heads * b.value_head_dim;
-    const NormWeights norm{b.norm, a.tensors.norm, a.tensors.norm_bias, b.norm_epsilon};
-    const Input rows{pass.hidden(), n, d_model, pre ? norm : NormWeights{}};
-    const Input memory{pass.memory, pass.n_memory, d_model, {}};
+    const bool cross = has(Part::vectors) && reads == Reads::memory;
+    const Input rows{pass.hidden(), pass.seq_len, pass.stack().d_model, part_norms(b, a.tensors).before};
+    const Input memory{pass.memory, pass.n_memory, pass.stack().d_model, {}};
     project(a, {rows, cross ? memory : rows, cross ? memory : rows});
     rotate_and_cache(a);
     attend_sequences(a);
-    const Linear output{.matrix = a.tensors.output,
-                        .bias = a.tensors.output_bias,
+}
+
+void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
+    const bool cross = has(Part::vectors) && reads == Reads::memory;
+    const AttentionTensors& t = cross ? layer.cross : layer.self;
+    const Linear output{.matrix = t.output,
+                        .bias = t.output_bias,
                         .out = pass.hidden(),
-                        .n_stored = a.tensors.output.n_rows,
+                        .n_stored = t.output.n_rows,
                         .epilogue = Epilogue::add};
-    pass.add_to_stream(cross ? "attention to memory" : "attention", output,
-                       pass.operand(output.matrix.type, pass.attended(), n, merged), pre ? NormWeights{} : norm);
+    const std::uint32_t merged = b.n_heads * b.value_head_dim;
+    const void* attended = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged);
+    pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, part_norms(b, t));
 }
 
 }  // namespace fovea

@@ -7,8 +7,10 @@ namespace fovea {
 /// Whose keys and values an attention reads: those of its own rows, or the memory's.
 enum class Reads : std::uint8_t { self, memory };
 
-/// Attention added to the residual stream.
-void attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+/// Attention's first half, to the merged heads of every row.
+void compute_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+/// Its output map, added to the residual stream.
+void add_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
 /// pass.heads through one attention, to pass.out.
 void lone_attention(Pass& pass, const Layer& layer, const Block& block) noexcept;
 
@@ -38,6 +40,7 @@ struct Attention {
     std::span<const Sequence> sequences;
     const Masks* masks = nullptr;               // null: none
     const AttentionWeights* weights = nullptr;  // null: not asked for
+    const float* slopes = nullptr;              // [n_heads], see Position::alibi; null: none
     Reads reads;
     bool causal;
     std::uint32_t n_appended;
@@ -55,7 +58,7 @@ struct Attention {
         return pass.kv[pass.kv.size() == 1 ? 0 : number(s)];
     }
     /// A sequence's keys and values, appended ones too.
-    [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept { return s.n_given() + n_appended; }
+    [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept { return s.n_given() + (has(Part::vectors) ? n_appended : 0); }
 };
 
 /// What a projection reads.
@@ -65,7 +68,8 @@ struct Input {
     NormWeights norm;
 };
 
-/// Queries, keys and values of every row, side by side in `projected`, from one input or several.
+/// Queries, keys and values of every row, side by side in `projected`, from one input or several; what is done to a whole
+/// row of them is done.
 void project(const Attention& a, const Input (&inputs)[3]) noexcept;  // qkv.cpp
 /// Norms and rotates queries and keys, and writes keys and values to the caches.
 void rotate_and_cache(const Attention& a) noexcept;  // qkv.cpp

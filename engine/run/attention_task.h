@@ -18,25 +18,31 @@ struct TaskRows {
 struct Task : TaskRows {
     const Sequence& sequence;
     std::uint32_t first[kRowBlock], last[kRowBlock];
-    bool masked;
+    bool masked, relative;
     MaskRow masks[kRowBlock][kMasks];
-    std::uint32_t begin = ~0u, end = 0;  // positions that any row sees
+    float slopes[kRowBlock], positions[kRowBlock];  // where the attention has slopes
+    std::uint32_t begin = ~0u, end = 0;             // positions that any row sees
 
     Task(const Attention& a, const Sequence& s, const TaskRows& rows) noexcept : TaskRows(rows), sequence(s) {
         const std::uint32_t window = a.reads == Reads::self ? a.block.window : 0;
+        relative = has(Part::vectors) && a.reads == Reads::self && a.block.position == Position::relative;
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
         // Appended keys are seen by all: where others are not, they no longer end a row's window.
-        masked = either || (a.n_appended && (a.causal || s.n_keys < s.n_given()));
+        masked = has(Part::vectors) && (either || relative || (a.n_appended && (a.causal || s.n_keys < s.n_given())));
         for (std::uint32_t i = 0; i < n_rows; ++i) {
-            const std::int64_t seen =
-                a.causal ? std::int64_t{s.causal_offset} + row_of(i) + 1 : s.n_keys;  // maybe more
-            const std::int64_t from = window && seen > window ? seen - window : 0;
+            const std::int64_t pos = std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
+            const std::int64_t seen = a.causal ? pos + 1 : window ? pos + window : s.n_keys;
+            const std::int64_t from = window && pos + 1 > window ? pos + 1 - window : 0;
             const bool any = from < s.n_keys && from < seen;
             first[i] = any ? static_cast<std::uint32_t>(from) : 0;
             last[i] = any ? static_cast<std::uint32_t>(seen < s.n_keys ? seen : s.n_keys) : 0;
-            if (masked) mask_row(a, i);
-            if (a.n_appended) last[i] = a.n_cached(s);
+            if (has(Part::vectors) && masked) mask_row(a, i);
+            if (has(Part::block_variants) && a.slopes) {
+                slopes[i] = a.slopes[head_of(i)];
+                positions[i] = static_cast<float>(s.causal_offset + static_cast<std::int32_t>(row_of(i)));
+            }
+            if (has(Part::vectors) && a.n_appended) last[i] = a.n_cached(s);
             begin = first[i] < begin ? first[i] : begin;
             end = last[i] > end ? last[i] : end;
         }
@@ -72,7 +78,10 @@ private:
         };
         masks[i][0] = resolve(a.masks ? a.masks->attention : Mask{});
         masks[i][1] = resolve(a.masks ? a.masks->padding : Mask{});
+        // Of a module alone, which may append keys, or of a stack, which may have relative positions.
         masks[i][2] = {nullptr, nullptr, last[i], n_given};
+        if (has(Part::vectors) && relative)
+            masks[i][2] = {nullptr, relative_scores(a.pass, a.layer.block, head_of(i), row_of(i)), n_given, n_given};
     }
 };
 

@@ -1,36 +1,53 @@
 // One transformer block (Vaswani et al. 2017, section 3; where the norm stands: Xiong et al. 2020):
 //
-//     pre: x = x + f(norm(x))              post: x = norm(x + f(x))            for each f of
+//     pre: x = x + f(norm(x))              post: x = norm(x + f(x))
+//     both: x = x + norm'(f(norm(x)))      output: x = x + norm(f(x))          for each f of
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
+//     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
 #include "attention.h"
 
 namespace fovea {
 namespace {
 
-void feed_forward(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
-    const NormWeights norm{block.norm, t.norm, t.norm_bias, block.norm_epsilon};
-    const bool pre = block.norm_place == NormPlace::pre;
-    const std::uint32_t n = pass.seq_len, d_model = pass.stack().d_model;
+/// inner = act(W_up · norm(x)), gated or not.
+void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, const NormWeights& norm) noexcept {
     const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
-    const Linear down{t.down, t.down_bias, pass.hidden(), d_model, Epilogue::add};
-    const void* normed = pass.operand(t.up.type, pass.hidden(), n, d_model, pre ? norm : NormWeights{});
-    pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, n);
-    pass.add_to_stream("block", down, pass.operand(t.down.type, pass.inner(), n, block.d_ff),
-                       pre ? NormWeights{} : norm);
+    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
+    pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, pass.seq_len);
+}
+
+/// W_down · inner, added.
+void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
+    const Linear down{t.down, t.down_bias, pass.hidden(), pass.stack().d_model, Epilogue::add};
+    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff);
+    pass.add_to_stream("block", down, inner, block, part_norms(block, t));
+}
+
+/// Both parts read the stream before either is added to it.
+void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    const FeedForwardTensors& t = layer.feed_forward;
+    const NormWeights before = part_norms(block, layer.self).before;
+    compute_attention(pass, layer, block, Reads::self);
+    compute_inner(pass, t, block, block.shared_norm ? before : part_norms(block, t).before);
+    add_attention(pass, layer, block, Reads::self);
+    add_inner(pass, t, block);
 }
 
 }  // namespace
 
 void run_block(Pass& pass, const Layer& layer) noexcept {
     const Block& block = pass.stack().blocks[layer.block];
-    if (block.n_heads) attention(pass, layer, block, Reads::self);
-    if (block.cross_attention) attention(pass, layer, block, Reads::memory);
-    if (block.d_ff)
-        feed_forward(pass, layer.feed_forward, block);
-    else
-        pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+    if (has(Part::block_variants) && block.parallel) return run_parallel(pass, layer, block);
+    for (const Reads reads : {Reads::self, Reads::memory}) {
+        if (!(reads == Reads::self ? block.n_heads != 0 : has(Part::vectors) && block.cross_attention)) continue;
+        compute_attention(pass, layer, block, reads);
+        add_attention(pass, layer, block, reads);
+    }
+    if (!block.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+    compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
+    add_inner(pass, layer.feed_forward, block);
 }
 
 }  // namespace fovea

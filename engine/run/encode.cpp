@@ -72,6 +72,17 @@ struct Total {
     return check_ids(in.types, stack.n_token_types);
 }
 
+/// Rows of the last stack whose results are asked for.
+[[nodiscard]] Status check_chosen(const WorkspaceState& w, const Stack& last, std::span<const std::uint32_t> chosen,
+                                  std::uint64_t n_rows) noexcept {
+    if (chosen.empty()) return {};
+    if (last.pooling != Pooling::none) return bad_shape("chosen rows of a stack that pools", 0, chosen.size());
+    if (chosen.size() > w.limits.max_batch) return bad_shape("chosen rows at most", w.limits.max_batch, chosen.size());
+    for (const std::uint32_t row : chosen)
+        if (row >= n_rows) return bad_shape("number of a chosen row at most", n_rows - 1, row);
+    return {};
+}
+
 /// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
 std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const std::uint32_t> lengths,
                                 std::span<const std::uint32_t> sources) noexcept {
@@ -196,7 +207,9 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     }
     const Stack& last = stack_of(config, last_stack(config));
     const Total& rows = decodes ? target : source;
-    const std::uint64_t n_out = (last.pooling != Pooling::none ? n : rows.rows) * last.d_model;
+    if (Status status = check_chosen(w, last, input.rows, rows.rows); !status.ok()) return status;
+    const std::uint64_t n_rows = input.rows.empty() ? rows.rows : input.rows.size();
+    const std::uint64_t width = input.before_head ? last.d_model : last.result_width(), n_out = (last.pooling != Pooling::none ? n : n_rows) * width;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
     const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
     const Total& keys = w.attention_capture.cross ? memory : queries;
@@ -206,7 +219,9 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const OwnPage own(w);
     PassInput pass;
     pass.kv = {&own.pages, 1};
-    pass.out = {out.data(), last.d_model};
+    pass.out = {out.data(), width};
+    if (!decodes) pass.chosen = input.rows;
+    pass.before_head = input.before_head;
     if (encodes) {
         pass.index = StackIndex::encoder;
         if (decodes) pass.out = {w.floats(w.map.memory), w.map.hidden_stride};
@@ -217,7 +232,8 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     pass.memory = encodes ? ConstRows(pass.out) : ConstRows(input.memory.data(), config.decoder.d_model);
     pass.n_memory = static_cast<std::uint32_t>(memory.rows);
     pass.index = StackIndex::decoder;
-    pass.out = {out.data(), last.d_model};
+    pass.out = {out.data(), width};
+    pass.chosen = input.rows;
     pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
     pass.cross_masks = &input.memory_masks;
     return run_stack(w, pass, input.target);

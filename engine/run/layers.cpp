@@ -52,6 +52,7 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers) n
     StackTensors t;
     const Finder find{model, index};
 #define FOVEA_STACK_TENSOR(field, role, ...) find(Role::role, t.role);
+#define FOVEA_EMBEDDING_TENSOR FOVEA_STACK_TENSOR
 #include "../model/roles.inc"
     if (stack.tied_output) find(Role::token_embedding, t.output);
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
@@ -65,6 +66,16 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers) n
         t.macs_per_row += macs_per_row(layer);
     }
     return t;
+}
+
+void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
+    const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
+    for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {
+        HeadTensors& t = *new (maps + i) HeadTensors;
+        const Finder find{model, index, i};
+#define FOVEA_HEAD_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+    }
 }
 
 }  // namespace fovea

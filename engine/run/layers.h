@@ -39,6 +39,12 @@ struct FeedForwardTensors {
 #include "../model/roles.inc"
 };
 
+/// Those of one map of a stack's head.
+struct HeadTensors {
+#define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// One layer's tensors, and which of its stack's blocks it is.
 struct Layer {
     AttentionTensors self, cross;
@@ -46,16 +52,20 @@ struct Layer {
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
-static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 552);
+static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 616 && sizeof(HeadTensors) == 56);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
 #define FOVEA_STACK_TENSOR(field, role, number, layout, ...) kept::layout role{};
 #define FOVEA_BLOCK_TENSOR(field, role, number, layout, ...) kept::layout role[kMaxBlocks]{};
+#define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, ...) kept::layout role{};
 #include "../model/roles.inc"
     std::uint32_t first_layer = 0;   // in the arena's list: the encoder's layers, then the decoder's
     std::uint64_t macs_per_row = 0;  // multiplications by weights, without the output head
 };
+
+/// Finds the tensors of a stack's head, which go to `maps` [n_head_maps].
+void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept;
 
 /// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers]. open_model has established that all
 /// that the configuration calls for are there.

@@ -1,8 +1,6 @@
 // The phases every part of a model is made of, and their order.
 #include "pass.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "attention.h"
@@ -17,7 +15,7 @@ Pass::Share Pass::share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts)
 void Pass::run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
                      Then then) noexcept {
     if (stopped) return;
-    if (n_members == 1)
+    if (alone())
         work({0, units.n});
     else if (units.n_pieces == 0)
         work(share(units.n, member, n_members));
@@ -31,7 +29,7 @@ void Pass::meet(const char* name, const Output& output) noexcept {
     // Member 0 asks for all. Its answers have two places in turn, for members still read one while the next is written.
     bool& answer = workspace.cancelled[n_met++ % 2];
     if (workspace.cancel && member == 0) answer = workspace.cancel->load(std::memory_order_relaxed);
-    if (n_members > 1) barrier(*workspace.team);
+    if (!alone()) barrier(*workspace.team);
     stopped = workspace.cancel && answer;
     if (!stopped) show(name, output);
 }
@@ -42,7 +40,7 @@ void Pass::show(const char* name, const Output& output) noexcept {
         for (std::uint32_t row = 0; row < output.n_rows; ++row)
             workspace.trace.call(workspace.trace.context, output.first + row, layer, name,
                                  {output.rows[row], output.width});
-    if (n_members > 1) barrier(*workspace.team);
+    if (!alone()) barrier(*workspace.team);
 }
 
 void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept {
@@ -155,91 +153,36 @@ void Pass::norm_rows(const char* name, const Output& output, const NormWeights& 
     });
 }
 
-void Pass::add_to_stream(const char* name, const Linear& product, const void* operand,
-                         const NormWeights& then_norm) noexcept {
-    const Output stream = all(hidden(), stack().d_model);
-    const bool normed = then_norm.kind != Norm::none;
-    multiply(name, normed ? Output{} : stream, {&product, 1}, operand, seq_len);
-    norm_rows(name, stream, then_norm, hidden());
+void Pass::add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
+                         const PartNorms& norms) noexcept {
+    const std::uint32_t d_model = stack().d_model;
+    const Output stream = all(hidden(), d_model), before_norm = norms.after.kind == Norm::none ? stream : Output{};
+    if (has(Part::block_variants) && adds_by_rows(block)) {
+        Linear stored = product;
+        stored.out = projected();
+        stored.epilogue = Epilogue::store;
+        multiply(name, {}, {&stored, 1}, operand, seq_len);
+        const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
+        phase(name, before_norm, in_parts(seq_len), [&](Share mine) {
+            for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+                float *x = hidden()[row], *y = projected()[row];
+                norm(norms.output, y, d_model, y);
+                for (std::uint32_t i = 0; i < d_model; ++i) x[i] = x[i] + y[i] * scale;
+            }
+        });
+    } else {
+        multiply(name, before_norm, {&product, 1}, operand, seq_len);
+    }
+    norm_rows(name, stream, norms.after, hidden());
 }
-
-namespace {
-
-[[nodiscard]] NormWeights final_norm(const Pass& pass) noexcept {
-    const Stack& stack = pass.stack();
-    return {stack.final_norm, pass.tensors().final_norm, pass.tensors().final_norm_bias, stack.final_norm_epsilon};
-}
-
-/// logits = softcap(W_out · norm(x) + bias), for the rows that want them.
-void head(Pass& pass) noexcept {
-    const Stack& stack = pass.stack();
-    const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
-    if (n_rows == 0) return;
-    const ConstRows hidden =
-        pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);
-    const Matrix& matrix = pass.tensors().output;
-    Linear linear{matrix, pass.tensors().output_bias, pass.logits, stack.vocab_size};
-    linear.canonical = true;
-    const Output logits{pass.logits, n_rows, stack.vocab_size, pass.pos + first};
-    const bool softcap = stack.logit_softcap != 0.0f;
-    const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model, final_norm(pass));
-    pass.multiply("logits", softcap ? Output{} : logits, {&linear, 1}, operand, n_rows,
-                  softcap ? Then::meet : Then::go_on);
-    if (!softcap) return;
-    const auto cap = [&](Pass::Share rows) {
-        for (std::uint32_t row = rows.begin; row < rows.end; ++row)
-            pass.workspace.kernels->floats.softcap(pass.logits[row], stack.vocab_size, stack.logit_softcap);
-    };
-    pass.phase("logits", logits, in_parts(n_rows), cap, Then::go_on);
-}
-
-/// One vector for a sequence's rows (Reimers and Gurevych 2019, section 3): their mean, the first or the last, and of
-/// length 1 where that is asked for. Sums run over the rows, then over the elements, in order.
-void pool(const Stack& stack, const Rows& rows, const Sequence& s, float* out) noexcept {
-    const std::uint32_t d_model = stack.d_model;
-    const std::uint32_t first = s.row + (stack.pooling == Pooling::last ? s.n_rows - 1 : 0);
-    const std::uint32_t end = stack.pooling == Pooling::mean ? s.row + s.n_rows : first + 1;
-    std::memcpy(out, rows[first], d_model * sizeof(float));
-    for (std::uint32_t row = first + 1; row < end; ++row)
-        for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] + rows[row][i];
-    float divisor = static_cast<float>(end - first);
-    for (std::uint32_t i = 0; i < d_model; ++i) out[i] = out[i] / divisor;
-    if (!stack.normalize_pooled) return;
-    float squares = 0.0f;
-    for (std::uint32_t i = 0; i < d_model; ++i) squares = squares + out[i] * out[i];
-    divisor = std::sqrt(squares);
-    for (std::uint32_t i = 0; divisor > 0.0f && i < d_model; ++i) out[i] = out[i] / divisor;
-}
-
-/// What the layers leave, normed, to pass.out: vectors, or one of each sequence.
-void store_vectors(Pass& pass) noexcept {
-    const Stack& stack = pass.stack();
-    const bool pooled = stack.pooling != Pooling::none;
-    pass.norm_rows("vectors", {}, final_norm(pass), pass.hidden());
-    const auto store = [&](Pass::Share mine) {
-        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-            float* out = pass.out[i];
-            if (pooled)
-                pool(stack, pass.hidden(), pass.self[i], out);
-            else
-                std::memcpy(out, pass.hidden()[i], stack.d_model * sizeof(float));
-            for (std::uint32_t j = 0; j < stack.d_model; ++j)
-                out[j] = out[j] == out[j] ? out[j] : std::bit_cast<float>(0x7fc00000u);
-        }
-    };
-    const std::uint32_t n = pooled ? static_cast<std::uint32_t>(pass.self.size()) : pass.seq_len;
-    pass.phase("vectors", {}, in_parts(n), store, Then::go_on);
-}
-
-}  // namespace
 
 void run_pass(Pass& pass) noexcept {
     const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
-    if (pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
+    if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     embed(pass);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer)
         run_block(pass, layers[pass.layer]);
-    pass.out.data ? store_vectors(pass) : head(pass);
+    has(Part::vectors) && pass.out.data ? make_vectors(pass) : make_logits(pass);
 }
 
 }  // namespace fovea

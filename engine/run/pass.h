@@ -3,6 +3,7 @@
 // shared by rows, panels, heads and chunks, never within a sum, so that the number of members changes no bit. The phases
 // and their order: docs/architecture.md, whose table a test compares with the names given here.
 #pragma once
+#include "../model/parts.h"
 #include "fovea/encode.h"
 #include "workspace.h"
 
@@ -62,6 +63,31 @@ struct NormWeights {
     float epsilon = 0;
 };
 
+/// The norms of one part of a block: of what it reads, of the stream it was added to, of what it adds.
+struct PartNorms {
+    NormWeights before, after, output;
+};
+/// `t` is AttentionTensors or FeedForwardTensors.
+[[nodiscard]] PartNorms part_norms(const Block& b, const auto& t) noexcept {
+    const NormWeights norm{b.norm, t.norm, t.norm_bias, b.norm_epsilon};
+    if (!has(Part::block_variants)) {
+        const bool pre = b.norm_place == NormPlace::pre;
+        return {.before = pre ? norm : NormWeights{}, .after = pre ? NormWeights{} : norm, .output = {}};
+    }
+    switch (b.norm_place) {
+        case NormPlace::pre: return {.before = norm, .after = {}, .output = {}};
+        case NormPlace::post: return {.before = {}, .after = norm, .output = {}};
+        case NormPlace::output: return {.before = {}, .after = {}, .output = norm};
+        case NormPlace::both: break;
+    }
+    return {.before = norm, .after = {}, .output = {b.norm, t.post_norm, t.post_norm_bias, b.norm_epsilon}};
+}
+/// Whether what a part adds to the stream is made elsewhere first, for it is normed or scaled.
+[[nodiscard]] constexpr bool adds_by_rows(const Block& b) noexcept {
+    const bool normed = b.norm_place == NormPlace::both || b.norm_place == NormPlace::output;
+    return (normed && b.norm != Norm::none) || b.residual_scale != 0.0f;
+}
+
 /// What a pass computes with; the same for every member.
 struct PassInput {
     StackIndex index = StackIndex::decoder;          // of the stack
@@ -70,7 +96,9 @@ struct PassInput {
     std::uint32_t n_logits = 0;                      // rows of which logits are made: the last of all, or
     ConstRows logit_rows = {};                       // these, where `each` is set
     Rows logits = {};                                // [n_logits][vocab_size]
-    Rows out = {};              // encode: what is left of each row, or of each sequence where the stack pools
+    Rows out = {};              // encode: the result of each row, or of each sequence where the stack pools
+    std::span<const std::uint32_t> chosen = {};       // of these rows; empty: of all
+    bool before_head = false;                         // as if the stack had no head
     std::uint32_t pos = 0;      // of a single sequence: absolute position of the first row
     std::uint32_t seq_len = 0;  // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
@@ -92,6 +120,8 @@ struct Pass : PassInput {
 
     Pass(const PassInput& input, WorkspaceState& w, std::uint32_t m, std::uint32_t n) noexcept
         : PassInput(input), workspace(w), member(m), n_members(n) {}
+
+    [[nodiscard]] bool alone() const noexcept { return !has(Part::teams) || n_members == 1; }
 
     /// Units [begin, end) of a phase's work.
     struct Share {
@@ -155,9 +185,10 @@ struct Pass : PassInput {
     /// A phase: rows = norm(rows). None where there is no norm.
     void norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows) noexcept;
 
-    /// How a part of a block ends: the residual stream x becomes x + the product or, where a norm follows, its norm.
-    void add_to_stream(const char* name, const Linear& product, const void* operand,
-                       const NormWeights& then_norm) noexcept;
+    /// How a part of a block ends: the residual stream x becomes x + scale·norm(product), then its norm, with the norms and
+    /// the scale that there are. Where there are any before the sum, the product goes by way of `projected`.
+    void add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
+                       const PartNorms& norms) noexcept;
 
     /// Shows the tap, if there is one, what the phases before have left. All have met.
     void show(const char* name, const Output& output) noexcept;
@@ -178,9 +209,15 @@ private:
 };
 
 void embed(Pass& pass) noexcept;  // position.cpp
+/// What relative positions add to the scores of a head's query `row` of its sequence, from the first position on; null
+/// where the block has none.
+[[nodiscard]] const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head,
+                                           std::uint32_t row) noexcept;  // position.cpp
 /// A head's rotation at the position of one row of the pass, in place.
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
 void run_block(Pass& pass, const Layer& layer) noexcept;                                          // block.cpp
+void make_logits(Pass& pass) noexcept;                                                            // head.cpp
+void make_vectors(Pass& pass) noexcept;                                                           // head.cpp
 void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
 
 /// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.

@@ -2,7 +2,9 @@
 // instruction set, on pointer sizes or on the number of cores.
 #include "plan.h"
 
+#include "../model/parts.h"
 #include "layers.h"
+#include "pass.h"
 #include "session.h"
 
 namespace fovea {
@@ -18,12 +20,15 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status refuse(const char* what) noexcept { return {Code::unsupported, what, 0, 0}; }
 
+/// kind_of, where a build without vectors knows what it is: check_supported refuses the others.
+[[nodiscard]] Kind planned_kind(const Config& config) noexcept {
+    return has(Part::vectors) ? kind_of(config) : Kind::decode;
+}
+
 /// What a valid configuration may ask for and this version does not compute.
 [[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
-    if (b.position == Position::relative) return refuse("relative positions");
-    if (b.norm_place == NormPlace::both) return refuse("norms before and after");
-    if (b.window && !b.causal) return refuse("a window without a causal mask");
-    if (kind == Kind::attend) return {};
+    if (b.position == Position::relative && kind == Kind::decode) return refuse("logits with relative positions");
+    if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
     if (b.no_projections) return refuse("attention without projections in a stack");
     if (b.bias_kv || b.zero_attn) return refuse("appended keys and values in a stack");
     if (b.n_heads && !b.has_output_map) return refuse("attention without an output map in a stack");
@@ -37,8 +42,10 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status check_stack(const Stack& s, Kind kind, bool is_last) noexcept {
     if (s.position == Position::sinusoidal) return refuse("sinusoidal positions");
-    if (s.logit_scale != 1.0f) return refuse("a logit scale other than 1");
-    if (kind != Kind::decode && s.has_output_head) return refuse("an output head of an encoder or with a memory");
+    if (!is_last && (s.has_output_head || s.n_head_maps())) return refuse("a head before the last stack");
+    if (kind == Kind::decode && s.n_head_maps()) return refuse("a head's maps before logits");
+    if (kind != Kind::decode && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
+        return refuse("scaled or capped logits of an encoder or with a memory");
     if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)
         return refuse("pooling before the last stack");
     for (std::uint32_t i = 0; i < s.n_blocks; ++i)
@@ -48,6 +55,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status check_supported(const Config& config) noexcept {
     const Kind kind = kind_of(config);
+    if (!has(Part::vectors) && kind != Kind::decode) return refuse("vectors: left out of this build");
     if (config.encoder.n_layers)
         if (Status status = check_stack(config.encoder, kind, !config.decoder.n_layers); !status.ok()) return status;
     if (config.encoder.n_layers && config.decoder.n_layers && config.encoder.d_model != config.decoder.d_model)
@@ -83,7 +91,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 }
 
 [[nodiscard]] Status resolve_defaults(Planned what, const Config& config, Limits& limits) noexcept {
-    if (kind_of(config) == Kind::decode) {
+    if (planned_kind(config) == Kind::decode) {
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
     } else {
         if (limits.max_kv_len) return bad_limit("max_kv_len without logits", 0, limits.max_kv_len);
@@ -94,7 +102,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
             if (n > kMaxRows) return bad_limit("rows and sequences at most", kMaxRows, n);
     }
     if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
-    if (limits.n_threads > kMaxThreads) return bad_limit("threads at most", kMaxThreads, limits.n_threads);
+    constexpr std::uint32_t kMost = has(Part::teams) ? kMaxThreads : 1;
+    if (limits.n_threads > kMost) return bad_limit("threads at most", kMost, limits.n_threads);
     return check_kv_type(limits.kv_type);
 }
 
@@ -103,9 +112,19 @@ struct Widest {
     std::uint64_t operand = 0, n_heads = 0, head_dim = 0, value_stride = 0;
     bool rotated = false;
 };
-void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
+void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.hidden_stride, pad(s.d_model));
-    grow_to(widest.operand, s.d_model);
+    grow_to(widest.operand, s.d_model, s.embedding_width);
+    grow_to(map.inner_stride, pad(s.embedding_width));
+    // A head's maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
+    const std::uint32_t n_maps = s.n_head_maps();
+    if (n_maps || (s.has_output_head && kind != Kind::decode)) grow_to(map.inner_stride, pad(s.d_model));
+    for (std::uint32_t i = 0; i < n_maps; ++i) {
+        if (i + 1 == n_maps && !s.has_output_head) break;
+        grow_to(map.inner_stride, pad(s.head[i].width));
+        grow_to(map.hidden_stride, pad(s.head[i].width));
+        grow_to(widest.operand, s.head[i].width);
+    }
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
         const std::uint64_t queries = pad(std::uint64_t{b.n_heads} * b.head_dim);
@@ -116,8 +135,10 @@ void widen(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
             grow_to(map.projected_stride, queries + key_values);
             grow_to(map.attended_stride, pad(merged));
         }
+        if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
         grow_to(map.inner_stride, pad(b.d_ff));
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
+        if (b.position == Position::relative && b.n_heads > map.distance_heads) map.distance_heads = b.n_heads;
         if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
         grow_to(widest.n_heads, b.n_heads);
@@ -134,7 +155,7 @@ Kind kind_of(const Config& config) noexcept {
     const bool one_stack = !config.encoder.n_layers || !config.decoder.n_layers;
     if (one_stack && last.n_layers == 1 && !b.d_ff && b.norm == Norm::none && !b.cross_attention && !last.vocab_size &&
         last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
-        last.pooling == Pooling::none && b.position == Position::none)
+        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps())
         return Kind::attend;
     return one_stack && config.decoder.n_layers && last.vocab_size && last.has_output_head ? Kind::decode
                                                                                            : Kind::encode;
@@ -152,7 +173,7 @@ namespace {
 
 /// Strides, and how many rows and positions there are.
 void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
-    const Kind kind = kind_of(config);
+    const Kind kind = planned_kind(config);
     map.capacity = round_up(limits.max_kv_len, kLanes);
     map.max_rows = at_least(limits.max_batch, limits.max_key_rows);
     // Every sequence starts at a whole panel, and a lone attention may append keys to each.
@@ -162,7 +183,7 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     map.n_chunks = static_cast<std::uint32_t>((map.capacity + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
-        if (s->n_layers) widen(*s, map, widest);
+        if (s->n_layers) widen(*s, kind, map, widest);
     map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
@@ -181,7 +202,7 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
 [[nodiscard]] PageBytes own_page(Planned what, const Config& config, const Limits& limits,
                                  const ArenaMap& map) noexcept {
     PageBytes bytes;
-    if (kind_of(config) == Kind::decode)
+    if (planned_kind(config) == Kind::decode)
         return what == Planned::session ? lay_out_page(config.decoder, map.capacity, limits.kv_type, nullptr) : bytes;
     for (const Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t layer = 0; layer < s->n_layers; ++layer) {
@@ -200,7 +221,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
         if (bytes) plan.parts[plan.n_parts++] = {name, offset, bytes};
         plan.arena_bytes += round_up(bytes, kArenaAlignment);
     };
-    const Kind kind = kind_of(config);
+    const Kind kind = planned_kind(config);
     const bool rows = kind != Kind::attend, decodes = kind == Kind::decode;
     const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
     const std::uint64_t n_layers = std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
@@ -209,6 +230,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
     take("layers", map.layers, n_layers * sizeof(Layer));
+    take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
     take("steps", map.steps, decodes ? StepLists(0, limits).bytes : 0);
     take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
@@ -219,6 +241,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("inner", map.inner, batch * map.inner_stride * 4);
     take("operand", map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
     take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
+    take("distances", map.distances, n_blocks * map.distance_heads * 2 * batch * 4);
     take("partials", map.partials, map.n_partials * map.partial_stride * 4);
     take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
     const PageBytes page = own_page(what, config, limits, map);
@@ -260,7 +283,7 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     PoolLimits limits = asked;
     if (Status status = check(config); !status.ok()) return status;
     if (Status status = check_supported(config); !status.ok()) return status;
-    if (kind_of(config) != Kind::decode) return refuse("a pool of caches for a model without logits");
+    if (planned_kind(config) != Kind::decode) return refuse("a pool of caches for a model without logits");
     const std::uint32_t most = config.decoder.max_positions;
     if (limits.max_kv_len == 0) limits.max_kv_len = most;
     if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);

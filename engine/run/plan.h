@@ -14,6 +14,7 @@ using ArenaOffset = std::uint64_t;
 /// line.
 struct ArenaMap {
     ArenaOffset state, team, layers;
+    ArenaOffset head;       // [n_head_maps] of HeadTensors
     ArenaOffset sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
     ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
     ArenaOffset pool;       // a session's cache, without its page: see PoolMap
@@ -24,6 +25,7 @@ struct ArenaMap {
     ArenaOffset inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
     ArenaOffset operand;    // max_rows·operand_row_bytes     rows packed for a matmul, shared by the team
     ArenaOffset rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
+    ArenaOffset distances;  // [n_blocks][max heads][2·max_batch] what relative positions add, see position.cpp
     ArenaOffset partials;   // [n_heads][n_chunks][partial_stride]        few rows' attention, chunk by chunk
     ArenaOffset scratch;    // [n_threads][scratch_stride]    each member's own rows
     ArenaOffset keys, values;  // a session's page; encode, attend: one layer's at a time, of all sequences
@@ -34,6 +36,7 @@ struct ArenaMap {
     std::uint64_t n_partials = 0;  // that the part has room for
     std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_key_rows
     std::uint32_t n_chunks = 0;
+    std::uint32_t distance_heads = 0;  // of the block with relative positions that has most
 };
 
 /// What a model is run by.

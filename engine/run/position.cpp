@@ -1,6 +1,7 @@
 // From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
-// type, normed where the stack asks for it (Devlin et al. 2019); and the pass's rotation tables (Su et al. 2021), one
-// row per position, shared by all layers of a block shape.
+// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Beside it the pass's tables,
+// shared by all layers of a block shape: rotations (Su et al. 2021), one row per position; and what relative positions add
+// to scores (Raffel et al. 2020), one row per head, by the distance of key and query.
 #include <cstring>
 
 #include "../model/half.h"
@@ -18,7 +19,14 @@ namespace {
     }
     std::uint16_t half;
     std::memcpy(&half, data + index * 2, 2);
-    return type == Type::f16 ? from_f16(half) : from_bf16(half);
+    return !has(Part::bf16) || type == Type::f16 ? from_f16(half) : from_bf16(half);
+}
+
+/// The block's part of `distances`: [n_heads][2·max_batch].
+[[nodiscard]] float* distances(const Pass& pass, std::uint32_t block) noexcept {
+    const ArenaMap& map = pass.workspace.map;
+    return pass.workspace.floats(map.distances) +
+           std::uint64_t{block} * map.distance_heads * 2 * pass.workspace.limits.max_batch;
 }
 
 /// Calls put(i, x) with each element of one row of a table. A table of panels keeps a row's elements 16 apart.
@@ -40,25 +48,58 @@ void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row,
     for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, element(data, type, at + i * step));
 }
 
+/// Fills the block's rows of `distances` as far as sequences of up to `longest` rows read them: element
+/// max_batch − 1 + d of a head's row is for a key d positions behind the query.
+void fill_distances(const Pass& pass, std::uint32_t block, std::uint32_t longest) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    const Block& b = pass.stack().blocks[block];
+    const std::uint32_t centre = w.limits.max_batch - 1, most = b.relative_max_distance;
+    float* rows = distances(pass, block);
+    for (std::uint32_t at = centre + 1 - longest; at < centre + longest; ++at) {
+        const bool behind = at >= centre;
+        const std::uint32_t far = behind ? at - centre : centre - at, d = far < most ? far : most;
+        read_row(w, *pass.tensors().relative_bias[block], behind ? most + d : most - d,
+                 [&](std::uint32_t head, float x) { rows[head * 2 * std::uint64_t{w.limits.max_batch} + at] = x; });
+    }
+}
+
+/// The rows of what `embed` makes are embedding_width wide there, and become d_model wide here.
+void map_embeddings(Pass& pass) noexcept {
+    const Stack& stack = pass.stack();
+    const Matrix& matrix = pass.tensors().embedding_map;
+    const Linear linear{matrix, pass.tensors().embedding_map_bias, pass.hidden(), stack.d_model};
+    const void* operand = pass.operand(matrix.type, pass.inner(), pass.seq_len, stack.embedding_width);
+    pass.multiply("embedding map", pass.all(pass.hidden(), stack.d_model), {&linear, 1}, operand, pass.seq_len);
+}
+
 }  // namespace
+
+const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head, std::uint32_t row) noexcept {
+    if (pass.stack().blocks[block].position != Position::relative) return nullptr;
+    const std::uint64_t max_batch = pass.workspace.limits.max_batch;
+    return distances(pass, block) + head * 2 * max_batch + max_batch - 1 - row;
+}
 
 void embed(Pass& pass) noexcept {
     const WorkspaceState& w = pass.workspace;
     const Stack& stack = pass.stack();
     const StackTensors& t = pass.tensors();
     const NormWeights norm{stack.embedding_norm, t.embedding_norm, t.embedding_norm_bias, stack.final_norm_epsilon};
+    const bool mapped = has(Part::vectors) && stack.embedding_width;
+    const Rows rows_made = mapped ? pass.inner() : pass.hidden();
+    const std::uint32_t width = mapped ? stack.embedding_width : stack.d_model;
     const auto make_row = [&](std::uint32_t row, std::uint32_t pos) {
-        float* x = pass.hidden()[row];
+        float* x = rows_made[row];
         const auto scaled = [&](std::uint32_t i, float value) { x[i] = value * stack.embedding_scale; };
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
-        if (t.token_embedding)
+        if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
         else
             for (std::uint32_t i = 0; i < stack.d_model; ++i)
                 scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
         if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
-        if (t.type_embedding) read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
-        if (norm.kind != Norm::none) pass.norm(norm, x, stack.d_model, x);
+        if (has(Part::vectors) && t.type_embedding) read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
+        if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];
             if (b.position != Position::rope) continue;
@@ -67,13 +108,18 @@ void embed(Pass& pass) noexcept {
                                          cosines + w.map.rotation_stride);
         }
     };
-    pass.phase("embedding", pass.all(pass.hidden(), stack.d_model), in_parts(pass.seq_len), [&](Pass::Share rows) {
+    pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
+        std::uint32_t longest = 0;
+        for (const Sequence& s : pass.self) longest = longest < s.n_rows ? s.n_rows : longest;
+        for (std::uint32_t i = 0; has(Part::vectors) && i < stack.n_blocks && rows.begin == 0; ++i)
+            if (stack.blocks[i].position == Position::relative) fill_distances(pass, i, longest);
         const Sequence* sequence = pass.self.data();
         for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
             while (row >= sequence->row + sequence->n_rows) ++sequence;
             make_row(row, sequence->pos + row - sequence->row);
         }
     });
+    if (has(Part::vectors) && stack.embedding_width) map_embeddings(pass);
 }
 
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept {

@@ -16,22 +16,53 @@ namespace {
     return a.rows.data == b.rows.data && a.n_rows == b.n_rows && a.width == b.width;
 }
 
-/// A query or key head's norm and rotation, in place.
-void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, float* head) noexcept {
+/// The norm of queries or keys, with the weights of that head.
+[[nodiscard]] NormWeights head_norm(const Attention& a, bool is_key, std::uint32_t number) noexcept {
     const Block& b = a.block;
     const AttentionTensors& t = a.tensors;
-    const NormWeights norm{b.query_key_norm, is_key ? t.key_norm : t.query_norm,
-                           is_key ? t.key_norm_bias : t.query_norm_bias, b.norm_epsilon};
-    a.pass.norm(norm, head, b.head_dim, head);
+    const VectorOffset weight = is_key ? t.key_norm : t.query_norm, bias = is_key ? t.key_norm_bias : t.query_norm_bias;
+    const std::uint64_t own = b.head_norm == HeadNorm::each ? std::uint64_t{number} * b.head_dim * sizeof(float) : 0;
+    return {b.query_key_norm, weight + own, bias ? bias + own : 0, b.norm_epsilon};
+}
+
+/// A query or key head's norm and rotation, in place.
+void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
+    if (a.block.head_norm != HeadNorm::together)
+        a.pass.norm(head_norm(a, is_key, number), head, a.block.head_dim, head);
     rotate_head(a.pass, a.layer, row, head);
+}
+
+/// What is done to all heads of a row together: the norm, then the clip. In place, after the products.
+void norm_and_clip(const Attention& a) noexcept {
+    const Block& b = a.block;
+    const Pass& pass = a.pass;
+    const float clip = b.projection_clip;
+    const bool normed = b.head_norm == HeadNorm::together;
+    if (a.reads != Reads::self || (!normed && clip == 0.0f)) return;
+    const auto finish = [&](float* x, std::uint32_t n, bool has_norm, bool is_key) {
+        if (normed && has_norm) pass.norm(head_norm(a, is_key, 0), x, n, x);
+        for (std::uint32_t i = 0; clip != 0.0f && i < n; ++i) x[i] = x[i] > clip ? clip : x[i] < -clip ? -clip : x[i];
+    };
+    std::uint32_t n_kv_rows = 0;
+    for (const Sequence& s : a.sequences) n_kv_rows = s.kv_row + s.n_new > n_kv_rows ? s.kv_row + s.n_new : n_kv_rows;
+    const std::uint32_t n_rows = pass.seq_len > n_kv_rows ? pass.seq_len : n_kv_rows;
+    a.pass.phase("projected", {}, in_parts(n_rows), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
+            float* x = pass.projected()[row];
+            if (row < pass.seq_len) finish(x, b.n_heads * b.head_dim, true, false);
+            if (row >= n_kv_rows) continue;
+            finish(x + a.key_at, b.n_kv_heads * b.head_dim, true, true);
+            finish(x + a.value_at, b.n_kv_heads * b.value_head_dim, false, false);
+        }
+    });
 }
 
 /// The key or value of one position of a sequence and head; `zeros` where it is the appended zero.
 [[nodiscard]] const float* source(const Attention& a, const Sequence& s, bool is_key, std::uint32_t pos,
                                   std::uint32_t kv_head, const float* zeros) noexcept {
     const std::size_t number = a.number(s);
-    if (pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
-    if (pos < s.n_given()) return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
+    if (has(Part::vectors) && pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
+    if (!has(Part::vectors) || pos < s.n_given()) return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
     if (!a.block.bias_kv || pos > s.n_given()) return zeros;
     const float* vector = a.pass.workspace.vector(is_key ? a.tensors.appended_key : a.tensors.appended_value);
     return vector + std::uint64_t{kv_head} * (is_key ? a.block.head_dim : a.block.value_head_dim);
@@ -43,7 +74,7 @@ struct Writes {
     std::uint32_t begin, end, first_panel, n_pieces;
 
     Writes(const Attention& a, const Sequence& s) noexcept
-        : begin(a.past_key.data ? 0 : s.pos),
+        : begin(has(Part::vectors) && a.past_key.data ? 0 : s.pos),
           end(a.n_cached(s)),
           first_panel(begin / kLanes),
           n_pieces(begin == end ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
@@ -64,7 +95,8 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
     for (std::uint32_t pos = from; pos < to; ++pos) {
         if (positions) {
             const std::uint32_t row = s.kv_row + pos - s.pos;
-            norm_and_rotate(a, true, row, pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim);
+            float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
+            norm_and_rotate(a, true, row, kv_head, head);
         }
         k.write_key[type](source(a, s, true, pos, kv_head, zeros), b.head_dim, pos % kLanes, keys);
         k.write_value[type](source(a, s, false, pos, kv_head, zeros), b.value_head_dim, pos % kLanes, values);
@@ -101,14 +133,16 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
             pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
         }
     }
+    if (has(Part::block_variants)) norm_and_clip(a);
 }
 
 void rotate_and_cache(const Attention& a) noexcept {
     const Block& b = a.block;
     Pass& pass = a.pass;
-    const bool positions = a.reads == Reads::self && (b.query_key_norm != Norm::none || b.position == Position::rope);
+    const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
+    const bool positions = a.reads == Reads::self && (normed || b.position == Position::rope);
     float* zeros = pass.scratch();
-    if (b.zero_attn) std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
+    if (has(Part::vectors) && b.zero_attn) std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
     std::uint32_t n_pieces = 0;
     for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
     const auto write_panels = [&](Pass::Share mine) {
@@ -124,7 +158,7 @@ void rotate_and_cache(const Attention& a) noexcept {
     const auto rotate_queries = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
             const std::uint32_t row = i / b.n_heads, head = i % b.n_heads;
-            norm_and_rotate(a, false, row, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
+            norm_and_rotate(a, false, row, head, pass.projected()[row] + std::uint64_t{head} * b.head_dim);
         }
     };
     Output projected;

@@ -23,7 +23,7 @@ struct Work {
 void work(void* context, std::uint32_t member) noexcept {
     const Work& w = *static_cast<const Work*>(context);
     // Not limits.n_threads: another thread than the workspace's maker may have fewer.
-    Pass pass(w.input, w.workspace, member, w.serial ? 1 : team_size(*w.workspace.team));
+    Pass pass(w.input, w.workspace, member, !has(Part::teams) || w.serial ? 1 : team_size(*w.workspace.team));
     run_pass(pass);
 }
 
@@ -36,8 +36,8 @@ std::uint32_t default_threads() noexcept {
 
 Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs) noexcept {
     workspace.cancelled[0] = workspace.cancelled[1] = false;
-    Work w{workspace, input, workspace.limits.n_threads == 1 || macs < kSerialMacs};
-    if (w.serial)
+    Work w{workspace, input, !has(Part::teams) || workspace.limits.n_threads == 1 || macs < kSerialMacs};
+    if (!has(Part::teams) || w.serial)
         work(&w, 0);
     else
         run_team(*workspace.team, work, &w);
@@ -65,6 +65,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers());
     state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder);
     state->stacks[1].first_layer = n_encoder;
+    if (has(Part::vectors)) find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);
     return {};
 }
@@ -90,6 +91,7 @@ StackIndex weights_stack(const WorkspaceState& w) noexcept {
 
 Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept {
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
+    if (!has(Part::attention_weights)) return {Code::unsupported, "attention weights: left out of this build", 0, 0};
     WorkspaceState& w = *WorkspaceAccess::state(workspace);
     const AttentionWeights before = w.attention_capture;
     w.attention_capture = weights;
@@ -105,7 +107,7 @@ Status capture_attention(Workspace& workspace, const AttentionWeights& weights) 
 Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,
                      std::uint64_t n_keys) noexcept {
     const AttentionWeights& capture = w.attention_capture;
-    if (capture.out.empty()) return {};
+    if (!has(Part::attention_weights) || capture.out.empty()) return {};
     if (capture.n_queries < n_queries) return {Code::bad_shape, "queries in the weights", n_queries, capture.n_queries};
     if (capture.n_keys < n_keys) return {Code::bad_shape, "keys in the weights", n_keys, capture.n_keys};
     const std::uint64_t n_heads = stack_of(w.model.config(), weights_stack(w)).block(capture.layer).n_heads;

@@ -39,6 +39,10 @@ struct WorkspaceState {
     StackTensors stacks[2];                     // by StackIndex
 
     [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
+    /// The maps of the last stack's head.
+    [[nodiscard]] const HeadTensors* head_maps() const noexcept {
+        return reinterpret_cast<const HeadTensors*>(arena + map.head);
+    }
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }
     [[nodiscard]] float* floats(ArenaOffset offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }
     [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {

@@ -51,13 +51,17 @@ struct EncodeInput {
     std::span<const float> memory = {};                  ///< [n_memory_rows, d_model]
     std::span<const std::uint32_t> memory_lengths = {};  ///< [n_sequences]
     Masks memory_masks = {};                             ///< of the target's attention to the memory
+    /// Of a last stack that does not pool: the rows, by number, whose results are wanted, max_batch at most; empty: all.
+    std::span<const std::uint32_t> rows = {};
+    bool before_head = false;  ///< what the last stack's head would read, d_model wide, in place of what it makes
 };
 
 /// Runs every layer once. The memory's keys and values are made once per layer; nothing is computed for padding, since
 /// there is none.
 ///
-///   out  [n_rows, d_model]        what the last stack leaves, its final norm applied, or, where it pools,
-///        [n_sequences, d_model]   a vector for each sequence; float32, NaN only as 0x7fc00000
+///   out  [n_rows, width]        what the last stack leaves, its final norm applied, or, where it pools,
+///        [n_sequences, width]   a vector for each sequence; float32, NaN only as 0x7fc00000. width is the last
+///                               stack's result_width(), or with before_head its d_model
 ///
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
 /// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range, cancelled.

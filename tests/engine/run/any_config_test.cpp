@@ -24,7 +24,7 @@ struct Change {
         if constexpr (std::is_same_v<T, float>)
             field = static_cast<float>(value) / 4;
         else if constexpr (std::is_enum_v<T>)
-            field = static_cast<T>(value % 5);
+            field = static_cast<T>(value % 7);
         else
             field = value;
     }
@@ -68,8 +68,13 @@ private:
                                     : kind == 1 ? 0u - below(3)
                                     : kind == 2 ? 4 * below(10)
                                                 : below(10);
-        Change field{below(40), value};
-        if (below(3) == 0)
+        Change field{below(48), value};
+        if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
+            HeadMap& map = stack.head[below(2)];
+            if (!map.width) map.width = 1 + below(40);
+            field.number = below(8);
+            for_each_head_map_field(map, field);
+        } else if (below(3) == 0)
             for_each_stack_field(stack, field);
         else
             for_each_block_field(stack.blocks[below(3)], field);

@@ -36,7 +36,8 @@ constexpr std::uint32_t kRows = 63;
 }  // namespace
 
 TEST_CASE("encode: ids of several sequences give what each gives alone, pooled or not, on every instruction set") {
-    for (const Pooling pooling : {Pooling::none, Pooling::mean, Pooling::first, Pooling::last}) {
+    for (const Pooling pooling : {Pooling::none, Pooling::mean, Pooling::first, Pooling::last, Pooling::max,
+                                  Pooling::weighted_mean, Pooling::mean_sqrt_len}) {
         Config config = bert_config();
         config.encoder.pooling = pooling;
         config.encoder.normalize_pooled = pooling != Pooling::none;
