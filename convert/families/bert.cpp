@@ -1,0 +1,195 @@
+// BERT (Devlin et al. 2019), and the models that differ from it in names, positions or a map alone: RoBERTa (Liu et al.
+// 2019) with its translations, ELECTRA (Clark et al. 2020), DistilBERT (Sanh et al. 2019).
+#include "convert/families/bert_names.h"
+
+namespace fovea {
+
+Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& result) {
+    refuse_true(fields, "is_decoder");
+    refuse_true(fields, "add_cross_attention");
+    if (fields.text_or("position_embedding_type", "absolute") != "absolute")
+        fields.refuse("position_embedding_type", "absolute");
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, sizes, Norm::layer, stack);
+    stack.position = Position::learned;
+    stack.embedding_norm = Norm::layer;
+    stack.embedding_norm_bias = true;
+    stack.final_norm = Norm::none;  // its epsilon is that of the embeddings' norm
+    stack.final_norm_bias = false;
+    block.norm_place = NormPlace::post;
+    block.causal = false;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    return block;
+}
+
+void skip_padding_positions(const Fields& fields, std::uint32_t padding, HfConfig& result) {
+    Stack& stack = result.stack();
+    if (stack.max_positions <= padding + std::uint64_t{1})
+        fields.refuse("max_position_embeddings", "more than the padding's id and 1, " + std::to_string(padding));
+    result.n_skipped_positions = padding + 1;
+    stack.max_positions -= padding + 1;
+}
+
+bool is_of_head(std::string_view name) {
+    constexpr std::string_view kStarts[] = {"cls.",       "classifier.", "pre_classifier.", "qa_outputs.",
+                                            "lm_head.",   "vocab_",      "predictions.",    "sop_classifier.",
+                                            "generator_", "head.",       "discriminator_",  "decoder."};
+    for (const std::string_view start : kStarts)
+        if (name.starts_with(start)) return true;
+    return name.starts_with("pooler.") || name.find(".pooler.") != name.npos;
+}
+
+namespace {
+
+constexpr const char *kBertTypes[] = {"bert"}, *kRobertaTypes[] = {"roberta", "xlm-roberta", "camembert"},
+                     *kElectraTypes[] = {"electra"}, *kDistilTypes[] = {"distilbert"};
+
+void finish(const Fields& fields, Block block, const char* activation, HfConfig& result) {
+    block.activation = read_activation(fields, activation, "gelu");
+    set_layers(fields, std::vector<LayerShape>(result.stack().n_layers, {block, {}}), result);
+}
+
+void read_bert(const Fields& fields, const std::string&, HfConfig& result) {
+    const Block block = read_bert_stack(fields, kBertSizes, result);
+    result.stack().n_token_types = fields.count_or("type_vocab_size", 2);
+    finish(fields, block, "hidden_act", result);
+}
+
+void read_roberta(const Fields& fields, const std::string&, HfConfig& result) {
+    const Block block = read_bert_stack(fields, kBertSizes, result);
+    result.stack().n_token_types = fields.count_or("type_vocab_size", 2);
+    skip_padding_positions(fields, fields.count_or("pad_token_id", 1), result);
+    finish(fields, block, "hidden_act", result);
+}
+
+void read_electra(const Fields& fields, const std::string&, HfConfig& result) {
+    const Block block = read_bert_stack(fields, kBertSizes, result);
+    Stack& stack = result.stack();
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    if (const std::uint32_t width = fields.count_or("embedding_size", 128); width != stack.d_model)
+        stack.embedding_width = width;
+    stack.embedding_bias = stack.embedding_width != 0;
+    finish(fields, block, "hidden_act", result);
+}
+
+constexpr TensorName kDistilNames[] = {
+    {Role::token_embedding, "embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "embeddings.position_embeddings.weight"},
+    {Role::embedding_norm, "embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
+    {Role::attention_norm, "#sa_layer_norm.weight"},
+    {Role::attention_norm_bias, "#sa_layer_norm.bias"},
+    {Role::query, "#attention.q_lin.weight"},
+    {Role::query_bias, "#attention.q_lin.bias"},
+    {Role::key, "#attention.k_lin.weight"},
+    {Role::key_bias, "#attention.k_lin.bias"},
+    {Role::value, "#attention.v_lin.weight"},
+    {Role::value_bias, "#attention.v_lin.bias"},
+    {Role::attention_output, "#attention.out_lin.weight"},
+    {Role::attention_output_bias, "#attention.out_lin.bias"},
+    {Role::feed_forward_norm, "#output_layer_norm.weight"},
+    {Role::feed_forward_norm_bias, "#output_layer_norm.bias"},
+    {Role::up, "#ffn.lin1.weight"},
+    {Role::up_bias, "#ffn.lin1.bias"},
+    {Role::down, "#ffn.lin2.weight"},
+    {Role::down_bias, "#ffn.lin2.bias"},
+};
+
+void read_distil(const Fields& fields, const std::string&, HfConfig& result) {
+    constexpr SizeNames kSizes = {.d_model = "dim",
+                                  .n_layers = "n_layers",
+                                  .n_heads = "n_heads",
+                                  .n_kv_heads = nullptr,
+                                  .d_ff = "hidden_dim",
+                                  .epsilon = "layer_norm_eps",  // which no such file has: it is fixed
+                                  .default_epsilon = 1e-12};
+    finish(fields, read_bert_stack(fields, kSizes, result), "activation", result);
+}
+
+// ---- heads ---------------------------------------------------------------------------------------------------------
+
+constexpr HeadLayer kBertClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
+constexpr HeadLayer kBertMasked[] = {{.name = "/cls.predictions.transform.dense",
+                                      .norm = "/cls.predictions.transform.LayerNorm",
+                                      .activation_field = "hidden_act"}};
+constexpr HeadForms kBertHeads = {.classes = kBertClasses,
+                                  .words = kLabels,
+                                  .answers = kAnswers,
+                                  .masked = kBertMasked,
+                                  .decoder = "/cls.predictions.decoder",
+                                  .decoder_bias = "/cls.predictions.bias"};
+
+constexpr HeadLayer kRobertaClasses[] = {{"/classifier.dense", Activation::tanh}, {"/classifier.out_proj"}};
+constexpr HeadLayer kRobertaMasked[] = {{"/lm_head.dense", Activation::gelu, "/lm_head.layer_norm"}};
+constexpr HeadForms kRobertaHeads = {.classes = kRobertaClasses,
+                                     .words = kLabels,
+                                     .answers = kAnswers,
+                                     .masked = kRobertaMasked,
+                                     .decoder = "/lm_head.decoder",
+                                     .decoder_bias = "/lm_head.bias"};
+
+constexpr HeadLayer kElectraClasses[] = {{"/classifier.dense", Activation::gelu}, {"/classifier.out_proj"}};
+constexpr HeadLayer kElectraMasked[] = {{.name = "/generator_predictions.dense",
+                                         .activation = Activation::gelu,
+                                         .norm = "/generator_predictions.LayerNorm",
+                                         .of_embedding = true}};
+constexpr HeadForms kElectraHeads = {.classes = kElectraClasses,
+                                     .words = kLabels,
+                                     .answers = kAnswers,
+                                     .masked = kElectraMasked,
+                                     .decoder = "/generator_lm_head",
+                                     .decoder_bias = "/generator_lm_head.bias"};
+
+constexpr HeadLayer kDistilClasses[] = {{"/pre_classifier", Activation::relu}, {"/classifier"}};
+constexpr HeadLayer kDistilMasked[] = {
+    {.name = "/vocab_transform", .norm = "/vocab_layer_norm", .activation_field = "activation"}};
+constexpr HeadForms kDistilHeads = {.classes = kDistilClasses,
+                                    .words = kLabels,
+                                    .answers = kAnswers,
+                                    .masked = kDistilMasked,
+                                    .decoder = "/vocab_projector",
+                                    .decoder_bias = "/vocab_projector.bias"};
+
+}  // namespace
+
+const Family families::bert = {.types = kBertTypes,
+                               .names = kBertNames,
+                               .outer = "bert.",
+                               .layers = "encoder.layer.",
+                               .read = read_bert,
+                               .stack = StackIndex::encoder,
+                               .older = kBertOlder,
+                               .ignores = is_of_head,
+                               .heads = &kBertHeads};
+
+const Family families::roberta = {.types = kRobertaTypes,
+                                  .names = kBertNames,
+                                  .outer = "roberta.",
+                                  .layers = "encoder.layer.",
+                                  .read = read_roberta,
+                                  .stack = StackIndex::encoder,
+                                  .older = kBertOlder,
+                                  .ignores = is_of_head,
+                                  .heads = &kRobertaHeads};
+
+const Family families::electra = {.types = kElectraTypes,
+                                  .names = kBertNames,
+                                  .outer = "electra.",
+                                  .layers = "encoder.layer.",
+                                  .read = read_electra,
+                                  .stack = StackIndex::encoder,
+                                  .older = kBertOlder,
+                                  .ignores = is_of_head,
+                                  .heads = &kElectraHeads};
+
+const Family families::distilbert = {.types = kDistilTypes,
+                                     .names = kDistilNames,
+                                     .outer = "distilbert.",
+                                     .layers = "transformer.layer.",
+                                     .read = read_distil,
+                                     .stack = StackIndex::encoder,
+                                     .older = kBertOlder,
+                                     .ignores = is_of_head,
+                                     .heads = &kDistilHeads};
+
+}  // namespace fovea

@@ -1,0 +1,46 @@
+// Command R (Cohere 2024) and its second generation: attention and feed-forward in parallel behind one LayerNorm, adjacent
+// dims turned; the second has windows, and no positions in full layers.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"cohere", "cohere2"};
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    stack.final_norm_bias = block.norm_bias = false;
+    stack.logit_scale = static_cast<float>(fields.number_or("logit_scale", -1e9, 1e9, 0.0625));
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = block.parallel = block.shared_norm = true;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    if (fields.flag_or("use_qk_norm", false)) {
+        block.query_key_norm = Norm::layer;
+        block.head_norm = HeadNorm::each;
+    }
+    const LayerShape rotated = with_adjacent_rope(fields, block);
+    std::vector<LayerShape> layers(stack.n_layers, rotated);
+    if (type == "cohere2") {
+        std::vector<bool> windowed(stack.n_layers);
+        const std::uint32_t period = fields.count_or("sliding_window_pattern", 4);
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
+        if (fields.has("layer_types")) windowed = read_sliding_layers(fields, stack.n_layers);
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+            if (windowed[i])
+                layers[i].block.window = fields.count("sliding_window");
+            else
+                layers[i] = {block, {}, {}};
+        }
+    }
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::cohere = {
+    .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

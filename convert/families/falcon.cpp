@@ -1,0 +1,90 @@
+// Falcon (Almazrouei et al. 2023), the older kind (one key-value head or as many as queries) and the newer (groups).
+#include <cmath>
+
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"falcon"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "word_embeddings.weight"},
+    {Role::final_norm, "ln_f.weight"},
+    {Role::final_norm_bias, "ln_f.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::attention_norm, "#input_layernorm.weight"},
+    {Role::attention_norm_bias, "#input_layernorm.bias"},
+    {Role::query, "#self_attention.query_key_value.weight", Within::grouped},
+    {Role::query_bias, "#self_attention.query_key_value.bias", Within::grouped},
+    {Role::key, "#self_attention.query_key_value.weight", Within::grouped},
+    {Role::key_bias, "#self_attention.query_key_value.bias", Within::grouped},
+    {Role::value, "#self_attention.query_key_value.weight", Within::grouped},
+    {Role::value_bias, "#self_attention.query_key_value.bias", Within::grouped},
+    {Role::attention_output, "#self_attention.dense.weight"},
+    {Role::attention_output_bias, "#self_attention.dense.bias"},
+    {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
+    {Role::up, "#mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
+    {Role::down, "#mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
+};
+/// Where two norms stand side by side they are called after what reads them.
+constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+    {"input_layernorm.weight", "ln_attn.weight"},
+    {"input_layernorm.bias", "ln_attn.bias"},
+    {"post_attention_layernorm.weight", "ln_mlp.weight"},
+    {"post_attention_layernorm.bias", "ln_mlp.bias"}};
+
+constexpr SizeNames kSizes = {.n_kv_heads = nullptr,
+                              .d_ff = "ffn_hidden_size",
+                              .epsilon = "layer_norm_epsilon",
+                              .default_epsilon = 1e-5,
+                              .d_ff_may_lack = true,
+                              .default_positions = 2048};
+
+/// The bits that bfloat16 keeps: the library rounds slopes to it.
+float rounded_to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    const bool newer = fields.flag_or("new_decoder_architecture", false);
+    if (newer)
+        block.n_kv_heads = fields.count_or("num_kv_heads", block.n_heads);
+    else if (fields.flag_or("multi_query", true))
+        block.n_kv_heads = 1;
+    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
+        fields.refuse("num_kv_heads", "a divisor of num_attention_heads, " + std::to_string(block.n_heads));
+    block.activation = read_activation(fields, "activation", "gelu");
+    block.parallel = newer || fields.flag_or("parallel_attn", true);
+    const std::uint32_t n_norms = fields.count_or("num_ln_in_parallel_attn", newer ? 2 : 1);
+    if (n_norms != 1 && (n_norms != 2 || !newer)) fields.refuse("num_ln_in_parallel_attn", newer ? "1 or 2" : "1");
+    block.shared_norm = block.parallel && n_norms == 1;
+    const bool bias = fields.flag_or("bias", false);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
+    LayerShape layer{block, {}, {}};
+    if (fields.flag_or("alibi", false)) {
+        layer.block.position = Position::alibi;
+        layer.slopes = alibi_slopes(block.n_heads);
+        // Here scores are scaled after the slopes are added.
+        for (float& slope : layer.slopes)
+            slope = rounded_to_bf16(slope) / std::sqrt(static_cast<float>(block.head_dim));
+    } else {
+        layer = with_rope(fields, block);
+    }
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+}  // namespace
+
+const Family families::falcon = {
+    .types = kModelTypes, .names = kNames, .outer = "transformer.", .layers = "h.", .read = read, .older = kOlder};
+
+}  // namespace fovea

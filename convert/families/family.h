@@ -1,0 +1,73 @@
+// A family of Hugging Face models: how its config.json reads, and what its tensors are called. Each has a file here and a
+// line in families.inc; convert/hf_model.cpp does the rest: lookup, shape, type, rotary order, gates, fused matrices.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "convert/hf_config.h"
+#include "convert/safetensors.h"
+
+namespace fovea {
+
+/// Where in a source's tensor one of ours lies.
+enum class Within : std::uint8_t {
+    alone,    ///< it is all of it
+    stacked,  ///< query, key and value one below the other; or a gate above `up`
+    grouped,  ///< of each key-value head in turn: its queries, its key, its value
+};
+
+/// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;
+/// "*" is the number of a head, each of which has a tensor.
+/// Norms that a family does not name have weights of 1 and biases of 0.
+struct TensorName {
+    Role role;
+    const char* name;
+    Within within = Within::alone;
+    const char* gate = nullptr;  ///< of a gated feed-forward part, beside `up`, where it is a tensor of its own
+};
+
+/// Whether a checkpoint has the tensor of that name of the family's list, in any layer.
+class Lookup {
+public:
+    virtual ~Lookup() = default;
+    [[nodiscard]] virtual bool has(const char* name) const = 0;
+    /// "transformer.h.0.attn.c_attn.bias", and the file, for notes.
+    [[nodiscard]] virtual std::string full_name(const char* name) const = 0;
+    [[nodiscard]] virtual std::string file() const = 0;
+};
+
+struct HeadForms;  // convert/families/heads.h
+
+struct Family {
+    std::span<const char* const> types;  ///< model_type of those that it reads
+    std::span<const TensorName> names;   ///< the first for a role counts
+    std::string_view outer;              ///< the prefix that the class with a head puts first
+    std::string_view layers;             ///< what comes before a layer's number
+    /// Fills Stack, Block and rotary settings from config.json.
+    void (*read)(const Fields& fields, const std::string& type, HfConfig& result);
+
+    StackIndex stack = StackIndex::decoder;
+    bool transposed = false;      ///< matrices of layers are [columns, rows]: Conv1D
+    bool norms_less_one = false;  ///< a norm's weight is stored less 1
+    /// Endings of names that older checkpoints have another word for.
+    std::span<const std::pair<std::string_view, std::string_view>> older = {};
+    /// Tensors that a checkpoint may hold and the model has no use for. Null: none but those that all may hold.
+    bool (*ignores)(std::string_view name) = nullptr;
+    /// Settles what only the tensors say. Null: nothing.
+    void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
+    const HeadForms* heads = nullptr;  ///< what may predict from an encoder; null: nothing
+};
+
+/// The family that reads models of that type; null: none does.
+[[nodiscard]] const Family* find_family(const std::string& model_type);
+/// "bert, gpt2, llama or mistral": every type that is read.
+[[nodiscard]] std::string known_model_types();
+
+namespace families {
+#define FOVEA_FAMILY(name) extern const Family name;
+#include "convert/families/families.inc"
+#undef FOVEA_FAMILY
+}  // namespace families
+
+}  // namespace fovea

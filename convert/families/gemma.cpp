@@ -1,0 +1,97 @@
+// Gemma (Gemma Team 2024): norms' weights are stored less one, embeddings are scaled. Gemma 2 has norms on both sides of
+// each part, caps and windows; Gemma 3 norms queries and keys and has a rotary base for its windows.
+#include <cmath>
+
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kGemma[] = {"gemma"};
+constexpr const char* kGemma2[] = {"gemma2", "gemma3_text"};
+
+constexpr auto kGemma2Names = with_llama_names({
+    {Role::attention_post_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
+    {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
+});
+
+Block read_block(const Fields& fields, const char* activation, Stack& stack) {
+    refuse_true(fields, "use_bidirectional_attention");
+    Block block = read_sizes(fields, {}, Norm::rms, stack);
+    read_output_head(fields, true, stack);
+    stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
+    block.activation = read_activation(fields, activation, "gelu_pytorch_tanh");
+    block.gated = true;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    return block;
+}
+
+void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    // Older files have the exact GELU in `hidden_act`, which the library computes as the other one.
+    Block block = read_block(fields, "hidden_activation", stack);
+    if (!fields.has("hidden_activation") && fields.text_or("hidden_act", "gelu") != "gelu")
+        block.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+}
+
+/// Gemma 2 alternates windows and full layers where no field says which; Gemma 3 has one full layer in so many.
+std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
+    if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
+    const std::uint32_t period = is_third ? fields.count_or("sliding_window_pattern", 6) : 2;
+    std::vector<bool> windowed(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
+    return windowed;
+}
+
+void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    const bool is_third = type == "gemma3_text";
+    Block block = read_block(fields, "hidden_activation", stack);
+    block.norm_place = NormPlace::both;
+    block.query_key_norm = is_third ? Norm::rms : Norm::none;
+    const double scalar = fields.number_or("query_pre_attn_scalar", 1e-6, 1e9, 256.0);
+    if (scalar != block.head_dim) block.softmax_scale = static_cast<float>(1.0 / std::sqrt(scalar));
+    block.score_softcap =
+        static_cast<float>(fields.number_or("attn_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 50.0));
+    stack.logit_softcap =
+        static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, is_third ? 0.0 : 30.0));
+    if (fields.json().contains("attn_logit_softcapping") && !fields.has("attn_logit_softcapping"))
+        block.score_softcap = 0.0f;
+    if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
+        stack.logit_softcap = 0.0f;
+
+    const std::vector<bool> windowed = windowed_layers(fields, is_third, stack.n_layers);
+    std::vector<LayerShape> layers;
+    for (const bool has_window : windowed) {
+        LayerShape layer = with_rope(fields, block, has_window ? "sliding_attention" : "full_attention");
+        // Before settings by kind of layer, the windows' base had a field of its own, and no scaling.
+        if (is_third && has_window && !fields.has("rope_parameters")) {
+            layer.rope = {};
+            layer.rope.base = fields.number_or("rope_local_base_freq", 1.01, 1e30, 10000.0);
+            layer.block.rope_scale = 1.0f;
+        }
+        if (has_window) layer.block.window = fields.count("sliding_window");
+        layers.push_back(layer);
+    }
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::gemma = {.types = kGemma,
+                                .names = kLlamaNames,
+                                .outer = "model.",
+                                .layers = "layers.",
+                                .read = read_gemma,
+                                .norms_less_one = true};
+const Family families::gemma2 = {.types = kGemma2,
+                                 .names = kGemma2Names,
+                                 .outer = "model.",
+                                 .layers = "layers.",
+                                 .read = read_gemma2,
+                                 .norms_less_one = true};
+
+}  // namespace fovea

@@ -1,0 +1,252 @@
+#include "convert/families/gguf.h"
+
+#include <cmath>
+
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+float number(const Gguf& file, const std::string& key, double otherwise) {
+    return static_cast<float>(file.number_or(key, -1e9, 1e9, otherwise));
+}
+
+void for_blocks(GgufConfig& config, auto change) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) change(config.stack.blocks[i]);
+}
+
+void settle_gemma(const Gguf&, const std::string&, GgufConfig& config) {
+    config.stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.stack.d_model)));
+}
+
+/// The largest of Gemma 2 and 3 scale scores by another width than a head's.
+void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_gemma(file, prefix, config);
+    Stack& stack = config.stack;
+    const bool is_third = prefix == "gemma3.";
+    const bool is_largest = stack.n_layers == (is_third ? 62 : 46);
+    const float cap = is_third ? 0.0f : number(file, prefix + "attn_logit_softcapping", 50.0);
+    stack.logit_softcap = is_third ? number(file, prefix + "final_logit_softcapping", 0.0)
+                                   : number(file, prefix + "final_logit_softcapping", 30.0);
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+        Block& b = stack.blocks[i];
+        b.score_softcap = cap;
+        if (is_largest) b.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.n_heads));
+        if (!is_third || !b.window) continue;
+        config.ropes[i] = {};
+        config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+        b.rope_scale = 1.0f;
+    }
+}
+
+void settle_clip(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const float clip = number(file, prefix + "attention.clamp_kqv", 0.0);
+    if (clip < 0.0f) file.refuse(prefix + "attention.clamp_kqv", "a number from 0 on");
+    for_blocks(config, [&](Block& b) { b.projection_clip = clip; });
+}
+
+void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_clip(file, prefix, config);
+    config.slopes = alibi_slopes(config.stack.blocks[0].n_heads,
+                                 file.number_or(prefix + "attention.max_alibi_bias", 1e-3, 1e3, 8.0));
+}
+
+/// BLOOM norms its embeddings.
+void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_alibi(file, prefix, config);
+    config.stack.embedding_norm = Norm::layer;
+    config.stack.embedding_norm_bias = true;
+}
+
+void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const bool parallel = file.flag_or(prefix + "use_parallel_residual", config.stack.blocks[0].parallel);
+    for_blocks(config, [&](Block& b) { b.parallel = parallel, b.shared_norm &= parallel; });
+}
+
+void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
+    const float logits = number(file, prefix + "logit_scale", 1.0),
+                residual = number(file, prefix + "residual_scale", 1.0);
+    if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
+    if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
+    config.stack.logit_scale = 1.0f / logits;
+    for_blocks(config, [&](Block& b) { b.residual_scale = residual == 1.0f ? 0.0f : residual; });
+}
+
+void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    config.stack.logit_scale = number(file, prefix + "logit_scale", 1.0);
+}
+
+/// Every fourth layer has no positions.
+void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
+    Stack& stack = config.stack;
+    if (stack.n_layers < 4) return;
+    stack.blocks[1] = stack.blocks[0];
+    stack.blocks[1].position = Position::none;
+    stack.blocks[1].rotary_dim = 0;
+    stack.blocks[1].rope_scale = 1.0f;
+    stack.n_blocks = 2;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back((i + 1) % 4 == 0);
+    stack.layer_blocks = config.layer_blocks;
+}
+
+/// One norm, or two of which the second is attention's.
+void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
+    config.usual_names = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
+    for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
+}
+
+constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
+constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
+
+constexpr GgufName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
+                                     {Role::feed_forward_norm, "#post_ffw_norm.weight"}};
+constexpr GgufName kFollowingNorms[] = {{Role::attention_norm, "#attn_output_norm.weight"},
+                                        {Role::attention_norm_bias, "#attn_output_norm.bias"},
+                                        {Role::feed_forward_norm, "#layer_output_norm.weight"},
+                                        {Role::feed_forward_norm_bias, "#layer_output_norm.bias"}};
+constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight"},
+                                     {Role::attention_norm_bias, "#attn_norm_2.bias"},
+                                     {Role::feed_forward_norm, "#attn_norm.weight"},
+                                     {Role::feed_forward_norm_bias, "#attn_norm.bias"}};
+
+using enum GgufWindows;
+constexpr GgufFamily kFamilies[] = {
+    {.architecture = "llama", .halves = false, .windows = all},
+    {.architecture = "qwen2", .windows = all},
+    {.architecture = "qwen3", .head_norm = Norm::rms, .windows = all},
+    {.architecture = "gpt2",
+     .norm = Norm::layer,
+     .position = Position::learned,
+     .activation = Activation::gelu_tanh,
+     .gated = false},
+    {.architecture = "bert",
+     .norm = Norm::layer,
+     .norm_place = NormPlace::post,
+     .position = Position::learned,
+     .activation = Activation::gelu,
+     .gated = false,
+     .names = kFollowingNorms},
+    {.architecture = "gemma", .activation = Activation::gelu_tanh, .settle = settle_gemma},
+    {.architecture = "gemma2",
+     .norm_place = NormPlace::both,
+     .activation = Activation::gelu_tanh,
+     .windows = one_in,
+     .period = 2,
+     .keys = kCaps,
+     .settle = settle_gemma2},
+    {.architecture = "gemma3",
+     .norm_place = NormPlace::both,
+     .activation = Activation::gelu_tanh,
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 6,
+     .keys = kCaps,
+     .settle = settle_gemma2},
+    {.architecture = "phi2",
+     .norm = Norm::layer,
+     .activation = Activation::gelu_tanh,
+     .gated = false,
+     .parallel = true},
+    {.architecture = "phi3", .stacked_up = true, .windows = all},
+    {.architecture = "gptneox",
+     .norm = Norm::layer,
+     .activation = Activation::gelu,
+     .gated = false,
+     .parallel = true,
+     .settle = settle_parallel},
+    {.architecture = "bloom",
+     .norm = Norm::layer,
+     .position = Position::alibi,
+     .activation = Activation::gelu_tanh,
+     .gated = false,
+     .keys = kSlopes,
+     .settle = settle_bloom},
+    {.architecture = "mpt",
+     .norm = Norm::layer,
+     .position = Position::alibi,
+     .activation = Activation::gelu,
+     .gated = false,
+     .keys = kSlopes,
+     .settle = settle_alibi},
+    {.architecture = "falcon",
+     .norm = Norm::layer,
+     .activation = Activation::gelu,
+     .gated = false,
+     .parallel = true,
+     .names = kFalconNorms,
+     .settle = settle_falcon},
+    {.architecture = "stablelm",
+     .norm = Norm::layer,
+     .parallel = true,
+     .head_norm = Norm::layer,
+     .heads = HeadNorm::each,
+     .settle = settle_parallel},
+    {.architecture = "starcoder2",
+     .norm = Norm::layer,
+     .activation = Activation::gelu_tanh,
+     .gated = false,
+     .windows = all},
+    {.architecture = "olmo",
+     .norm = Norm::layer,
+     .halves = false,
+     .norm_weights = false,
+     .keys = kSlopes,
+     .settle = settle_clip},
+    {.architecture = "olmo2",
+     .norm_place = NormPlace::output,
+     .head_norm = Norm::rms,
+     .heads = HeadNorm::together,
+     .windows = one_in,
+     .period = 4,
+     .names = kOutputNorms},
+    {.architecture = "exaone4",
+     .norm_place = NormPlace::output,
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 4,
+     .only_windows_turn = true,
+     .names = kOutputNorms},
+    {.architecture = "granite", .halves = false, .keys = kMultipliers, .settle = settle_granite},
+    {.architecture = "command-r",
+     .norm = Norm::layer,
+     .halves = false,
+     .parallel = true,
+     .head_norm = Norm::layer,
+     .heads = HeadNorm::each,
+     .keys = kMultipliers,
+     .settle = settle_cohere},
+    {.architecture = "cohere2",
+     .norm = Norm::layer,
+     .halves = false,
+     .parallel = true,
+     .windows = one_in,
+     .period = 4,
+     .only_windows_turn = true,
+     .keys = kMultipliers,
+     .settle = settle_cohere},
+    {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
+    {.architecture = "ernie4_5", .halves = false},
+    {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},
+};
+
+}  // namespace
+
+const GgufFamily* find_gguf_family(const std::string& architecture) {
+    for (const GgufFamily& family : kFamilies)
+        if (architecture == family.architecture) return &family;
+    return nullptr;
+}
+
+std::string known_gguf_architectures() {
+    std::string words;
+    for (const GgufFamily& family : kFamilies)
+        words += (&family == kFamilies                 ? ""
+                  : &family == std::end(kFamilies) - 1 ? " or "
+                                                       : ", ") +
+                 std::string(family.architecture);
+    return words;
+}
+
+}  // namespace fovea

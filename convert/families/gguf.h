@@ -1,0 +1,52 @@
+// What the name of a GGUF architecture says beyond the file's keys: a row each, and what a row can't say a function.
+#pragma once
+#include <span>
+#include <string>
+
+#include "convert/gguf_config.h"
+
+namespace fovea {
+
+/// Which layers see a window of attention.sliding_window positions only.
+enum class GgufWindows : std::uint8_t {
+    none,    ///< none
+    all,     ///< all, where the key is there
+    one_in,  ///< all but every n-th
+};
+
+/// A tensor that an architecture calls otherwise than the others; "#" stands for the layer's prefix.
+struct GgufName {
+    Role role;
+    const char* name;
+};
+
+struct GgufFamily {
+    const char* architecture;
+    Norm norm = Norm::rms;
+    NormPlace norm_place = NormPlace::pre;
+    Position position = Position::rope;  ///< learned ones are the stack's
+    bool halves = true;                  ///< dim i turns with dim i + rotary_dim / 2
+    Activation activation = Activation::silu;
+    bool gated = true;
+    bool stacked_up = false;      ///< ffn_up holds the gate, then up
+    bool parallel = false;        ///< with one norm where the layers have no second
+    Norm head_norm = Norm::none;  ///< of queries and keys, where the layers have any
+    HeadNorm heads = HeadNorm::shared;
+    GgufWindows windows = GgufWindows::none;
+    std::uint32_t period = 1;  ///< of GgufWindows::one_in
+    bool only_windows_turn = false;
+    bool norm_weights = true;  ///< else they are 1
+    /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
+    std::span<const char* const> keys = {};
+    /// Names in place of the usual ones.
+    std::span<const GgufName> names = {};
+    /// What is left: keys of its own, numbers that the architecture implies.
+    void (*settle)(const Gguf& file, const std::string& prefix, GgufConfig& config) = nullptr;
+};
+
+/// Null: none that is read.
+[[nodiscard]] const GgufFamily* find_gguf_family(const std::string& architecture);
+/// "llama, qwen2 or bert".
+[[nodiscard]] std::string known_gguf_architectures();
+
+}  // namespace fovea

@@ -1,0 +1,104 @@
+// GPT-2 (Radford et al. 2019): LayerNorms, learned positions, matrices transposed.
+#include <cmath>
+
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"gpt2"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "wte.weight"},
+    {Role::position_embedding, "wpe.weight"},
+    {Role::final_norm, "ln_f.weight"},
+    {Role::final_norm_bias, "ln_f.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::attention_norm, "#ln_1.weight"},
+    {Role::attention_norm_bias, "#ln_1.bias"},
+    {Role::query, "#attn.c_attn.weight", Within::stacked},
+    {Role::query_bias, "#attn.c_attn.bias", Within::stacked},
+    {Role::key, "#attn.c_attn.weight", Within::stacked},
+    {Role::key_bias, "#attn.c_attn.bias", Within::stacked},
+    {Role::value, "#attn.c_attn.weight", Within::stacked},
+    {Role::value_bias, "#attn.c_attn.bias", Within::stacked},
+    {Role::attention_output, "#attn.c_proj.weight"},
+    {Role::attention_output_bias, "#attn.c_proj.bias"},
+    {Role::feed_forward_norm, "#ln_2.weight"},
+    {Role::feed_forward_norm_bias, "#ln_2.bias"},
+    {Role::up, "#mlp.c_fc.weight"},
+    {Role::up_bias, "#mlp.c_fc.bias"},
+    {Role::down, "#mlp.c_proj.weight"},
+    {Role::down_bias, "#mlp.c_proj.bias"},
+};
+
+constexpr SizeNames kSizes = {.d_model = "n_embd",
+                              .n_layers = "n_layer",
+                              .n_heads = "n_head",
+                              .n_kv_heads = nullptr,
+                              .d_ff = "n_inner",
+                              .max_positions = "n_positions",
+                              .epsilon = "layer_norm_epsilon",
+                              .default_epsilon = 1e-5,
+                              .d_ff_may_lack = true};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    refuse_true(fields, "add_cross_attention");
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    stack.position = Position::learned;
+    block.activation = read_activation(fields, "activation_function", "gelu_new");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    if (!fields.flag_or("scale_attn_weights", true)) block.softmax_scale = 1.0f;
+
+    std::vector<LayerShape> layers(stack.n_layers, {block, {}});
+    if (fields.flag_or("scale_attn_by_inverse_layer_idx", false)) {
+        const double scale = block.softmax_scale != 0.0f ? 1.0 : 1.0 / std::sqrt(static_cast<double>(block.head_dim));
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+            layers[i].block.softmax_scale = static_cast<float>(scale / (i + 1.0));
+    }
+    set_layers(fields, layers, result);
+}
+
+/// The classes always have biases, but models trained without one kind of them, or any, leave those out of every layer:
+/// then the model has none, and the user is told. A kind that some layers have and others lack is incomplete, and the
+/// assembler will say which is missing.
+void settle_biases(const Lookup& tensors, HfConfig& result) {
+    const auto has = [&](std::initializer_list<const char*> names) {
+        std::string missing;
+        for (const char* name : names) {
+            if (tensors.has(name)) return true;
+            missing += (missing.empty() ? "" : ", ") + tensors.full_name(name);
+        }
+        result.source.notes.push_back(tensors.file() + ": no " + missing +
+                                      " in any layer; the model is taken to have none");
+        return false;
+    };
+    const bool projection = has({"#attn.c_attn.bias"}), output = has({"#attn.c_proj.bias"});
+    const bool up = has({"#mlp.c_fc.bias"}), down = has({"#mlp.c_proj.bias"});
+    const bool norm = has({"#ln_1.bias", "#ln_2.bias"});
+    Stack& stack = result.stack();
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
+        Block& b = stack.blocks[i];
+        b.query_bias = b.key_bias = b.value_bias = projection;
+        b.output_bias = output;
+        b.up_bias = up;
+        b.down_bias = down;
+        b.norm_bias = norm;
+    }
+    stack.final_norm_bias = has({"ln_f.bias"});
+}
+
+}  // namespace
+
+const Family families::gpt2 = {.types = kModelTypes,
+                               .names = kNames,
+                               .outer = "transformer.",
+                               .layers = "h.",
+                               .read = read,
+                               .transposed = true,
+                               .settle = settle_biases};
+
+}  // namespace fovea

@@ -1,0 +1,53 @@
+// GPT-NeoX (Black et al. 2022): attention and feed-forward in parallel, each behind a norm of its own.
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"gpt_neox"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "embed_in.weight"},
+    {Role::final_norm, "final_layer_norm.weight"},
+    {Role::final_norm_bias, "final_layer_norm.bias"},
+    {Role::output, "/embed_out.weight"},
+    {Role::attention_norm, "#input_layernorm.weight"},
+    {Role::attention_norm_bias, "#input_layernorm.bias"},
+    {Role::query, "#attention.query_key_value.weight", Within::grouped},
+    {Role::query_bias, "#attention.query_key_value.bias", Within::grouped},
+    {Role::key, "#attention.query_key_value.weight", Within::grouped},
+    {Role::key_bias, "#attention.query_key_value.bias", Within::grouped},
+    {Role::value, "#attention.query_key_value.weight", Within::grouped},
+    {Role::value_bias, "#attention.query_key_value.bias", Within::grouped},
+    {Role::attention_output, "#attention.dense.weight"},
+    {Role::attention_output_bias, "#attention.dense.bias"},
+    {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
+    {Role::up, "#mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
+    {Role::down, "#mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
+};
+
+constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.parallel = fields.flag_or("use_parallel_residual", true);
+    block.up_bias = block.down_bias = true;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", true);
+    LayerShape layer = with_rope(fields, block, nullptr, fields.number_or("rotary_pct", 0.0, 1.0, 0.25));
+    if (fields.has("rotary_emb_base")) layer.rope.base = fields.number("rotary_emb_base", 1.01, 1e30);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+}  // namespace
+
+const Family families::gpt_neox = {
+    .types = kModelTypes, .names = kNames, .outer = "gpt_neox.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

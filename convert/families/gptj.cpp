@@ -1,0 +1,136 @@
+// GPT-J (Wang and Komatsuzaki 2021), the first with attention and feed-forward in parallel; and GPT-Neo (Black et al. 2021),
+// whose scores are not scaled and every other layer of which sees a window.
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kGptJ[] = {"gptj"};
+constexpr const char* kGptNeo[] = {"gpt_neo"};
+
+constexpr TensorName kGptJNames[] = {
+    {Role::token_embedding, "wte.weight"},
+    {Role::final_norm, "ln_f.weight"},
+    {Role::final_norm_bias, "ln_f.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::output_bias, "/lm_head.bias"},
+    {Role::attention_norm, "#ln_1.weight"},
+    {Role::attention_norm_bias, "#ln_1.bias"},
+    {Role::query, "#attn.q_proj.weight"},
+    {Role::key, "#attn.k_proj.weight"},
+    {Role::value, "#attn.v_proj.weight"},
+    {Role::attention_output, "#attn.out_proj.weight"},
+    {Role::up, "#mlp.fc_in.weight"},
+    {Role::up_bias, "#mlp.fc_in.bias"},
+    {Role::down, "#mlp.fc_out.weight"},
+    {Role::down_bias, "#mlp.fc_out.bias"},
+};
+
+constexpr TensorName kGptNeoNames[] = {
+    {Role::token_embedding, "wte.weight"},
+    {Role::position_embedding, "wpe.weight"},
+    {Role::final_norm, "ln_f.weight"},
+    {Role::final_norm_bias, "ln_f.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::attention_norm, "#ln_1.weight"},
+    {Role::attention_norm_bias, "#ln_1.bias"},
+    {Role::query, "#attn.attention.q_proj.weight"},
+    {Role::key, "#attn.attention.k_proj.weight"},
+    {Role::value, "#attn.attention.v_proj.weight"},
+    {Role::attention_output, "#attn.attention.out_proj.weight"},
+    {Role::attention_output_bias, "#attn.attention.out_proj.bias"},
+    {Role::feed_forward_norm, "#ln_2.weight"},
+    {Role::feed_forward_norm_bias, "#ln_2.bias"},
+    {Role::up, "#mlp.c_fc.weight"},
+    {Role::up_bias, "#mlp.c_fc.bias"},
+    {Role::down, "#mlp.c_proj.weight"},
+    {Role::down_bias, "#mlp.c_proj.bias"},
+};
+
+constexpr SizeNames kGptJSizes = {.d_model = "n_embd",
+                                  .n_layers = "n_layer",
+                                  .n_heads = "n_head",
+                                  .n_kv_heads = nullptr,
+                                  .d_ff = "n_inner",
+                                  .max_positions = "n_positions",
+                                  .epsilon = "layer_norm_epsilon",
+                                  .default_epsilon = 1e-5,
+                                  .d_ff_may_lack = true};
+constexpr SizeNames kGptNeoSizes = {.n_layers = "num_layers",
+                                    .n_heads = "num_heads",
+                                    .n_kv_heads = nullptr,
+                                    .epsilon = "layer_norm_epsilon",
+                                    .default_epsilon = 1e-5,
+                                    .d_ff_may_lack = true};
+
+void read_gptj(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kGptJSizes, Norm::layer, stack);
+    read_output_head(fields, false, stack);
+    stack.output_bias = true;
+    block.activation = read_activation(fields, "activation_function", "gelu_new");
+    block.parallel = block.shared_norm = true;
+    block.up_bias = block.down_bias = true;
+    block.position = Position::rope;
+    block.rotary_dim = fields.count_or("rotary_dim", 64);
+    LayerShape layer{block, {}};
+    layer.rope.halves = false;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+/// "global" or "local" for each layer, as a list or as lists of them with how often they are repeated.
+std::vector<std::string> attention_layers(const Fields& fields) {
+    if (fields.has("attention_layers")) return fields.texts("attention_layers");
+    const char* wanted = "pairs of a list of \"global\" and \"local\" and how often it is repeated";
+    if (!fields.has("attention_types") || !fields.json()["attention_types"].is_array())
+        fields.refuse("attention_types", wanted);
+    std::vector<std::string> layers;
+    for (const nlohmann::json& pair : fields.json()["attention_types"]) {
+        const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_array() && pair[1].is_number_unsigned();
+        if (!is_pair || pair[1].get<std::uint64_t>() > 4096 || layers.size() > 4096)
+            fields.refuse("attention_types", wanted);
+        for (std::uint64_t i = 0; i < pair[1].get<std::uint64_t>(); ++i)
+            for (const nlohmann::json& kind : pair[0]) {
+                if (!kind.is_string() || layers.size() > 4096) fields.refuse("attention_types", wanted);
+                layers.push_back(kind.get<std::string>());
+            }
+    }
+    return layers;
+}
+
+void read_gpt_neo(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kGptNeoSizes, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    stack.position = Position::learned;
+    block.activation = read_activation(fields, "activation_function", "gelu_new");
+    block.softmax_scale = 1.0f;
+    block.output_bias = block.up_bias = block.down_bias = true;
+    std::vector<LayerShape> layers(stack.n_layers, {block, {}});
+    const std::vector<std::string> kinds = attention_layers(fields);
+    const char* name = fields.has("attention_layers") ? "attention_layers" : "attention_types";
+    if (kinds.size() != stack.n_layers) fields.refuse(name, std::to_string(stack.n_layers) + " layers");
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        if (kinds[i] != "global" && kinds[i] != "local") fields.refuse(name, "global or local");
+        if (kinds[i] == "local") layers[i].block.window = fields.count_or("window_size", 256);
+    }
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::gptj = {
+    .types = kGptJ, .names = kGptJNames, .outer = "transformer.", .layers = "h.", .read = read_gptj};
+/// Older checkpoints hold the masks too.
+static bool is_mask(std::string_view name) {
+    return name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias");
+}
+const Family families::gpt_neo = {.types = kGptNeo,
+                                  .names = kGptNeoNames,
+                                  .outer = "transformer.",
+                                  .layers = "h.",
+                                  .read = read_gpt_neo,
+                                  .ignores = is_mask};
+
+}  // namespace fovea

@@ -1,0 +1,76 @@
+// Families that are Llama but for a few settings: Granite's multipliers (IBM 2024), SmolLM 3's layers without positions
+// (Hugging Face 2025), ERNIE 4.5 (Baidu 2025) with adjacent dims turned.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"granite", "smollm3", "ernie4_5"};
+
+void read_multipliers(const Fields& fields, Stack& stack, Block& block) {
+    const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, -1e9, 1e9, 1.0)); };
+    stack.embedding_scale = number("embedding_multiplier");
+    const float logits = number("logits_scaling");
+    if (logits == 0.0f) fields.refuse("logits_scaling", "other than 0");
+    stack.logit_scale = 1.0f / logits;
+    block.residual_scale = number("residual_multiplier");
+    if (block.residual_scale == 0.0f) fields.refuse("residual_multiplier", "other than 0");
+    if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
+    block.softmax_scale = number("attention_multiplier");
+    if (block.softmax_scale == 0.0f) fields.refuse("attention_multiplier", "other than 0");
+}
+
+/// Layers without positions: 0 in a list, or one in so many.
+std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
+    std::vector<bool> rotated(n_layers);
+    if (!fields.has("no_rope_layers")) {
+        const std::uint32_t period = fields.count_or("no_rope_layer_interval", 4);
+        for (std::uint32_t i = 0; i < n_layers; ++i) rotated[i] = period == 0 || (i + 1) % period != 0;
+        return rotated;
+    }
+    const nlohmann::json& list = fields.json()["no_rope_layers"];
+    if (!list.is_array() || list.size() != n_layers)
+        fields.refuse("no_rope_layers", std::to_string(n_layers) + " numbers");
+    for (std::uint32_t i = 0; i < n_layers; ++i) {
+        if (!list[i].is_number_integer()) fields.refuse("no_rope_layers", "0 or 1 for each layer");
+        rotated[i] = list[i] != 0;
+    }
+    return rotated;
+}
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.default_epsilon = type == "ernie4_5" ? 1e-5 : 1e-6}, Norm::rms, stack);
+    read_output_head(fields, type != "granite", stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    if (type == "granite") read_multipliers(fields, stack, block);
+    const bool bias = fields.flag_or(type == "ernie4_5" ? "use_bias" : "attention_bias", false);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = bias;
+    block.up_bias = block.gate_bias = block.down_bias = type == "ernie4_5" ? bias : fields.flag_or("mlp_bias", false);
+
+    const LayerShape rotated = type == "ernie4_5" ? with_adjacent_rope(fields, block) : with_rope(fields, block);
+    std::vector<LayerShape> layers(stack.n_layers, rotated);
+    if (type == "smollm3") {
+        const std::vector<bool> is_rotated = rotated_layers(fields, stack.n_layers);
+        const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
+        std::vector<bool> windowed(stack.n_layers, false);
+        if (fields.has("layer_types"))
+            windowed = read_sliding_layers(fields, stack.n_layers);
+        else if (has_window)
+            for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = is_rotated[i];
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+            if (!is_rotated[i]) layers[i] = {block, {}, {}};
+            if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
+        }
+    }
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::granite = {
+    .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

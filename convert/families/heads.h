@@ -1,0 +1,35 @@
+// What predicts from an encoder: the classes that transformers puts around one, and how their tensors are called.
+#pragma once
+#include <span>
+
+#include "convert/hf_config.h"
+
+namespace fovea {
+
+/// One map of a head, by the name of its module; its tensors are NAME.weight and NAME.bias. Spelled as in TensorName.
+struct HeadLayer {
+    const char* name;
+    Activation activation = Activation::none;
+    const char* norm = nullptr;              ///< module of the norm that follows
+    const char* activation_field = nullptr;  ///< in config.json, where `activation` is not fixed
+    const char* bias_field = nullptr;        ///< in config.json, where there may be no bias; missing: there is none
+    const char* norm_bias_field = nullptr;   ///< the same of the norm's
+    bool of_embedding = false;               ///< as wide as the embeddings, not as d_model
+};
+
+/// The heads of one family. Layers before the last one's labels; a family that lacks a head has none for it.
+struct HeadForms {
+    std::span<const HeadLayer> classes;   ///< of a sequence's vector; the last makes the labels
+    std::span<const HeadLayer> words;     ///< of every row
+    std::span<const HeadLayer> answers;   ///< of every row, two logits
+    std::span<const HeadLayer> masked;    ///< of every row, before the output head
+    const char* decoder = nullptr;        ///< module of that output head, where it is not the embedding table
+    const char* decoder_bias = nullptr;   ///< its bias
+    const char* pooling_field = nullptr;  ///< "cls" or "mean"; none: the first row
+};
+
+/// Adds the head that config.json's `architectures` names to the stack, its labels and its task to the metadata. A class
+/// without a head of these kinds leaves all as it is, with a note where it has another.
+void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result);
+
+}  // namespace fovea

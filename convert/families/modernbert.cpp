@@ -1,0 +1,128 @@
+// ModernBERT (Warner et al. 2024): norms before each part, gates, rotary positions with a base for layers that see all
+// and one for those that see a window on both sides.
+#include "convert/families/bert_names.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"modernbert"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "embeddings.tok_embeddings.weight"},
+    {Role::embedding_norm, "embeddings.norm.weight"},
+    {Role::embedding_norm_bias, "embeddings.norm.bias"},
+    {Role::final_norm, "final_norm.weight"},
+    {Role::final_norm_bias, "final_norm.bias"},
+    {Role::attention_norm, "#attn_norm.weight"},
+    {Role::attention_norm_bias, "#attn_norm.bias"},
+    {Role::query, "#attn.Wqkv.weight", Within::stacked},
+    {Role::query_bias, "#attn.Wqkv.bias", Within::stacked},
+    {Role::key, "#attn.Wqkv.weight", Within::stacked},
+    {Role::key_bias, "#attn.Wqkv.bias", Within::stacked},
+    {Role::value, "#attn.Wqkv.weight", Within::stacked},
+    {Role::value_bias, "#attn.Wqkv.bias", Within::stacked},
+    {Role::attention_output, "#attn.Wo.weight"},
+    {Role::attention_output_bias, "#attn.Wo.bias"},
+    {Role::feed_forward_norm, "#mlp_norm.weight"},
+    {Role::feed_forward_norm_bias, "#mlp_norm.bias"},
+    {Role::up, "#mlp.Wi.weight", Within::stacked},
+    {Role::up_bias, "#mlp.Wi.bias", Within::stacked},
+    {Role::down, "#mlp.Wo.weight"},
+    {Role::down_bias, "#mlp.Wo.bias"},
+};
+
+/// A kind of layer's rotary base, in the newer spelling or the older, which has no other settings.
+double read_base(const Fields& fields, const char* kind, const char* older, double otherwise) {
+    constexpr double kLeast = 1.01, kMost = 1e30;
+    if (fields.has("rope_scaling")) fields.refuse("rope_scaling", "none");
+    if (!fields.has("rope_parameters")) return fields.number_or(older, kLeast, kMost, otherwise);
+    const Fields all = fields.object("rope_parameters");
+    if (!all.has(kind)) return fields.number_or(older, kLeast, kMost, otherwise);
+    const Fields of_kind = all.object(kind);
+    if (of_kind.text_or("rope_type", "default") != "default") of_kind.refuse("rope_type", "default");
+    return of_kind.number_or("rope_theta", kLeast, kMost, otherwise);
+}
+
+std::vector<bool> read_local_layers(const Fields& fields, std::uint32_t n_layers) {
+    if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
+    const std::uint32_t every =
+        fields.has("global_attn_every_n_layers") ? fields.count("global_attn_every_n_layers", 1) : 3;
+    std::vector<bool> local(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) local[i] = i % every != 0;
+    return local;
+}
+
+/// The first layer's attention has no norm of its own, for the embeddings' stands right before it: it becomes a layer of
+/// attention alone, and one of the feed-forward part alone.
+std::vector<LayerShape> split_first(const std::vector<LayerShape>& layers, HfConfig& result) {
+    LayerShape attends = layers[0], feeds{layers[0].block, {}};
+    attends.block.d_ff = 0;
+    attends.block.norm = Norm::none;
+    attends.block.norm_bias = attends.block.gated = false;
+    attends.block.up_bias = attends.block.gate_bias = attends.block.down_bias = false;
+    feeds.block.n_heads = feeds.block.n_kv_heads = feeds.block.head_dim = feeds.block.value_head_dim = 0;
+    feeds.block.rotary_dim = feeds.block.window = 0;
+    feeds.block.position = Position::none;
+    feeds.block.query_bias = feeds.block.key_bias = feeds.block.value_bias = feeds.block.output_bias = false;
+    std::vector<LayerShape> split = {attends, feeds};
+    split.insert(split.end(), layers.begin() + 1, layers.end());
+    for (std::size_t i = 0; i < split.size(); ++i)
+        result.layer_prefixes.push_back("layers." + std::to_string(i ? i - 1 : 0) + ".");
+    return split;
+}
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "norm_eps", .default_epsilon = 1e-5};
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    const bool norm_bias = fields.flag_or("norm_bias", false), mlp_bias = fields.flag_or("mlp_bias", false);
+    stack.embedding_norm = Norm::layer;
+    stack.embedding_norm_bias = stack.final_norm_bias = block.norm_bias = norm_bias;
+    block.causal = false;
+    block.gated = true;
+    block.activation = read_activation(fields, "hidden_activation", "gelu");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.up_bias = block.gate_bias = block.down_bias = mlp_bias;
+    block.position = Position::rope;
+    block.rotary_dim = block.head_dim;
+    Rope global, local;
+    global.base = read_base(fields, "full_attention", "global_rope_theta", 160000.0);
+    local.base = read_base(fields, "sliding_attention", "local_rope_theta", 10000.0);
+    const std::uint32_t window = fields.count_or("local_attention", 128) / 2 + 1;
+    const std::vector<bool> is_local = read_local_layers(fields, stack.n_layers);
+    std::vector<LayerShape> layers(stack.n_layers, {block, global});
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+        if (is_local[i]) layers[i].rope = local, layers[i].block.window = window;
+    stack.n_layers += 1;
+    set_layers(fields, split_first(layers, result), result);
+}
+
+constexpr HeadLayer kPrediction = {.name = "/head.dense",
+                                   .activation = Activation::gelu,
+                                   .norm = "/head.norm",
+                                   .activation_field = "classifier_activation",
+                                   .bias_field = "classifier_bias",
+                                   .norm_bias_field = "norm_bias"};
+constexpr HeadLayer kClasses[] = {kPrediction, {"/classifier"}};
+constexpr HeadLayer kSpans[] = {kPrediction, {"/classifier"}};
+constexpr HeadLayer kMasked[] = {kPrediction};
+constexpr HeadForms kHeads = {.classes = kClasses,
+                              .words = kClasses,
+                              .answers = kSpans,
+                              .masked = kMasked,
+                              .decoder = "/decoder",
+                              .decoder_bias = "/decoder.bias",
+                              .pooling_field = "classifier_pooling"};
+
+}  // namespace
+
+const Family families::modernbert = {.types = kModelTypes,
+                                     .names = kNames,
+                                     .outer = "model.",
+                                     .layers = "layers.",
+                                     .read = read,
+                                     .stack = StackIndex::encoder,
+                                     .ignores = is_of_head,
+                                     .heads = &kHeads};
+
+}  // namespace fovea

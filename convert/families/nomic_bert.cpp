@@ -1,0 +1,91 @@
+// Nomic's BERT (Nussbaum et al. 2024): rotary positions, a gated feed-forward part, and hardly a bias. Its config.json has
+// the words of its first code (n_embd, rotary_emb_base, …) or those of transformers; its tensors have the first code's names.
+#include "convert/families/bert_names.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"nomic_bert"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "embeddings.word_embeddings.weight"},
+    {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "emb_ln.weight"},
+    {Role::embedding_norm_bias, "emb_ln.bias"},
+    {Role::attention_norm, "#norm1.weight"},
+    {Role::attention_norm_bias, "#norm1.bias"},
+    {Role::query, "#attn.Wqkv.weight", Within::stacked},
+    {Role::key, "#attn.Wqkv.weight", Within::stacked},
+    {Role::value, "#attn.Wqkv.weight", Within::stacked},
+    {Role::attention_output, "#attn.out_proj.weight"},
+    {Role::feed_forward_norm, "#norm2.weight"},
+    {Role::feed_forward_norm_bias, "#norm2.bias"},
+    {Role::up, "#mlp.fc11.weight", Within::alone, "#mlp.fc12.weight"},
+    {Role::down, "#mlp.fc2.weight"},
+};
+
+/// Sizes by the words of the first code, whose other settings must be those of the published models.
+Block read_first(const Fields& fields, Stack& stack, Rope& rope) {
+    constexpr SizeNames kSizes = {.d_model = "n_embd",
+                                  .n_layers = "n_layer",
+                                  .n_heads = "n_head",
+                                  .n_kv_heads = nullptr,
+                                  .d_ff = "n_inner",
+                                  .max_positions = "n_positions",
+                                  .epsilon = "layer_norm_epsilon",
+                                  .default_epsilon = 1e-12,
+                                  .d_ff_may_lack = true};
+    for (const char* off : {"prenorm", "parallel_block", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "causal",
+                            "use_rms_norm", "rotary_emb_interleaved"})
+        refuse_true(fields, off);
+    for (const char* none : {"rotary_emb_scale_base", "rotary_scaling_factor"}) refuse_present(fields, none);
+    if (fields.number_or("rotary_emb_fraction", 0.0, 1.0, 1.0) != 1.0) fields.refuse("rotary_emb_fraction", "1");
+    if (fields.text_or("activation_function", "swiglu") != "swiglu") fields.refuse("activation_function", "swiglu");
+    rope.base = fields.number_or("rotary_emb_base", 1.01, 1e30, 10000.0);
+    return read_sizes(fields, kSizes, Norm::layer, stack);
+}
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    const bool first = fields.has("n_embd");
+    Rope rope;
+    Block block = first ? read_first(fields, stack, rope) : read_sizes(fields, kBertSizes, Norm::layer, stack);
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    stack.embedding_norm = Norm::layer;
+    stack.embedding_norm_bias = true;
+    stack.final_norm = Norm::none;
+    stack.final_norm_bias = false;
+    block.norm_place = NormPlace::post;
+    block.causal = false;
+    block.gated = true;
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.position = Position::rope;
+    block.rotary_dim = block.head_dim;
+    LayerShape layer = first ? LayerShape{block, rope} : with_rope(fields, block);
+    if (!first && !fields.has("rope_parameters") && !fields.has("rope_theta")) layer.rope.base = 1000.0;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+constexpr HeadLayer kClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
+constexpr HeadLayer kMasked[] = {{.name = "/cls.predictions.transform.dense",
+                                  .norm = "/cls.predictions.transform.layer_norm",
+                                  .activation_field = "hidden_act"}};
+constexpr HeadForms kHeads = {.classes = kClasses,
+                              .words = kLabels,
+                              .answers = {},
+                              .masked = kMasked,
+                              .decoder = "/cls.predictions.decoder",
+                              .decoder_bias = "/cls.predictions.bias"};
+
+}  // namespace
+
+const Family families::nomic_bert = {.types = kModelTypes,
+                                     .names = kNames,
+                                     .outer = "nomic_bert.",
+                                     .layers = "encoder.layers.",
+                                     .read = read,
+                                     .stack = StackIndex::encoder,
+                                     .ignores = is_of_head,
+                                     .heads = &kHeads};
+
+}  // namespace fovea

@@ -1,0 +1,63 @@
+// OPT (Zhang et al. 2022): learned positions whose table starts with two that no position has.
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"opt"};
+
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "embed_tokens.weight"},
+    {Role::position_embedding, "embed_positions.weight"},
+    {Role::final_norm, "final_layer_norm.weight"},
+    {Role::final_norm_bias, "final_layer_norm.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::attention_norm, "#self_attn_layer_norm.weight"},
+    {Role::attention_norm_bias, "#self_attn_layer_norm.bias"},
+    {Role::query, "#self_attn.q_proj.weight"},
+    {Role::query_bias, "#self_attn.q_proj.bias"},
+    {Role::key, "#self_attn.k_proj.weight"},
+    {Role::key_bias, "#self_attn.k_proj.bias"},
+    {Role::value, "#self_attn.v_proj.weight"},
+    {Role::value_bias, "#self_attn.v_proj.bias"},
+    {Role::attention_output, "#self_attn.out_proj.weight"},
+    {Role::attention_output_bias, "#self_attn.out_proj.bias"},
+    {Role::feed_forward_norm, "#final_layer_norm.weight"},
+    {Role::feed_forward_norm_bias, "#final_layer_norm.bias"},
+    {Role::up, "#fc1.weight"},
+    {Role::up_bias, "#fc1.bias"},
+    {Role::down, "#fc2.weight"},
+    {Role::down_bias, "#fc2.bias"},
+};
+
+constexpr SizeNames kSizes = {
+    .n_kv_heads = nullptr, .d_ff = "ffn_dim", .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    if (fields.count_or("word_embed_proj_dim", stack.d_model) != stack.d_model)
+        fields.refuse("word_embed_proj_dim", "hidden_size, " + std::to_string(stack.d_model));
+    if (!fields.flag_or("layer_norm_elementwise_affine", true)) fields.refuse("layer_norm_elementwise_affine", "true");
+    read_output_head(fields, true, stack);
+    stack.position = Position::learned;
+    result.n_skipped_positions = 2;
+    block.activation = read_activation(fields, "activation_function", "relu");
+    const bool before = fields.flag_or("do_layer_norm_before", true);
+    block.norm_place = before ? NormPlace::pre : NormPlace::post;
+    if (!before || fields.flag_or("_remove_final_layer_norm", false)) {
+        stack.final_norm = Norm::none;
+        stack.final_norm_bias = false;
+    }
+    const bool bias = fields.flag_or("enable_bias", true);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+}
+
+}  // namespace
+
+const Family families::opt = {
+    .types = kModelTypes, .names = kNames, .outer = "model.decoder.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

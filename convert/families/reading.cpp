@@ -1,0 +1,152 @@
+#include "convert/families/reading.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "convert/exact_math.h"
+
+namespace fovea {
+
+namespace {
+
+constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12;  // check() says more; these keep sums small
+
+/// Positions end where a scaling that was fixed at a length says so.
+void end_positions(const Rope& rope, HfConfig& result) {
+    Stack& stack = result.stack();
+    if (!rope.fixed_length || rope.fixed_length >= stack.max_positions) return;
+    stack.max_positions = rope.fixed_length;
+    result.source.notes.push_back("rotary scaling longrope: fixed at its original length; the model has " +
+                                  std::to_string(rope.fixed_length) + " positions");
+}
+
+}  // namespace
+
+Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack) {
+    stack.d_model = fields.count(names.d_model, 1, kMostWidth);
+    stack.n_layers = fields.count(names.n_layers, 1, kMostLayers);
+    stack.vocab_size = fields.count("vocab_size");
+    const bool must_say = names.default_positions == 0 || fields.has(names.max_positions);
+    stack.max_positions = must_say ? fields.count(names.max_positions) : names.default_positions;
+    stack.final_norm = norm;
+    stack.final_norm_bias = norm == Norm::layer;
+    stack.final_norm_epsilon = static_cast<float>(fields.number_or(names.epsilon, 0.0, 1.0, names.default_epsilon));
+
+    Block block;
+    block.n_heads = fields.count(names.n_heads, 1, kMostWidth);
+    block.n_kv_heads = names.n_kv_heads ? fields.count_or(names.n_kv_heads, block.n_heads) : block.n_heads;
+    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
+        fields.refuse(names.n_kv_heads,
+                      "a divisor of " + std::string(names.n_heads) + ", " + std::to_string(block.n_heads));
+    if (!fields.has("head_dim") && stack.d_model % block.n_heads != 0)
+        fields.refuse(names.d_model,
+                      "a multiple of " + std::string(names.n_heads) + ", " + std::to_string(block.n_heads));
+    block.head_dim = fields.has("head_dim") ? fields.count("head_dim", 1, kMostWidth) : stack.d_model / block.n_heads;
+    block.value_head_dim = block.head_dim;
+    if (names.d_ff_is_ratio)
+        block.d_ff = fields.count_or(names.d_ff, 4) * stack.d_model;
+    else
+        block.d_ff = names.d_ff_may_lack ? fields.count_or(names.d_ff, 4 * stack.d_model) : fields.count(names.d_ff);
+    block.norm = norm;
+    block.norm_bias = norm == Norm::layer;
+    block.norm_epsilon = stack.final_norm_epsilon;
+    block.causal = true;
+    return block;
+}
+
+void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack) {
+    stack.has_output_head = true;
+    stack.tied_output = fields.flag_or("tie_word_embeddings", tied_by_default);
+}
+
+LayerShape with_rope(const Fields& fields, Block block, const char* layer_type, double part) {
+    block.position = Position::rope;
+    block.rotary_dim = read_hf_rotary_dim(fields, block.head_dim, layer_type, part);
+    const Rope rope = read_hf_rope(fields, layer_type);
+    block.rope_scale = rope.attention_factor;
+    if (rope.scaling == RopeScaling::divided && 2 * rope.divisors.size() != block.rotary_dim)
+        fields.refuse("short_factor", std::to_string(block.rotary_dim / 2) + " numbers");
+    return {block, rope, {}};
+}
+
+LayerShape with_adjacent_rope(const Fields& fields, const Block& block, double part) {
+    LayerShape shape = with_rope(fields, block, nullptr, part);
+    shape.rope.halves = false;
+    return shape;
+}
+
+std::vector<float> alibi_slopes(std::uint32_t n_heads, double most) {
+    const std::uint32_t above = std::bit_ceil(n_heads);
+    const auto slope = [&](std::uint32_t number) {
+        return static_cast<float>(exact_exp(-exact_log(2.0) * most * number / above));
+    };
+    std::vector<float> slopes;
+    for (std::uint32_t i = 1; above == n_heads && i <= above; ++i) slopes.push_back(slope(i));
+    for (std::uint32_t i = 2; above != n_heads && i <= above; i += 2) slopes.push_back(slope(i));
+    for (std::uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i));
+    return slopes;
+}
+
+void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result) {
+    Stack& stack = result.stack();
+    std::vector<std::uint8_t>& numbers = result.source.layer_blocks[static_cast<std::size_t>(result.stack_index())];
+    std::vector<LayerShape> shapes;
+    for (const LayerShape& layer : layers) {
+        auto at = static_cast<std::size_t>(std::find(shapes.begin(), shapes.end(), layer) - shapes.begin());
+        if (at == kMaxBlocks)
+            fields.refuse("layers", "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
+        if (at == shapes.size()) shapes.push_back(layer);
+        numbers.push_back(static_cast<std::uint8_t>(at));
+    }
+    for (const LayerShape& shape : shapes) {
+        end_positions(shape.rope, result);
+        result.ropes[stack.n_blocks] = shape.rope;
+        result.slopes[stack.n_blocks] = shape.slopes;
+        stack.blocks[stack.n_blocks++] = shape.block;
+    }
+    if (stack.n_blocks == 1) numbers.clear();
+    stack.layer_blocks = numbers;
+}
+
+Activation read_activation(const Fields& fields, const char* name, const char* otherwise) {
+    const std::string spelled = fields.text_or(name, otherwise);
+    if (spelled == "silu" || spelled == "swish") return Activation::silu;
+    if (spelled == "relu") return Activation::relu;
+    if (spelled == "gelu" || spelled == "gelu_python") return Activation::gelu;
+    if (spelled == "gelu_new" || spelled == "gelu_pytorch_tanh" || spelled == "gelu_fast") return Activation::gelu_tanh;
+    fields.refuse(name, "silu, relu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+}
+
+std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers) {
+    const std::vector<std::string> types = fields.texts("layer_types");
+    if (types.size() != n_layers) fields.refuse("layer_types", std::to_string(n_layers) + " of them");
+    std::vector<bool> sliding(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) {
+        if (types[i] != "full_attention" && types[i] != "sliding_attention")
+            fields.refuse("layer_types", "full_attention or sliding_attention");
+        sliding[i] = types[i] == "sliding_attention";
+    }
+    return sliding;
+}
+
+void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t max_distance, Block& block,
+                   HfConfig& result) {
+    constexpr std::uint32_t kMostBuckets = 1u << 16, kMostDistance = 1u << 20;
+    const std::uint32_t n = fields.has(n_buckets) ? fields.count(n_buckets, 4, kMostBuckets) : 32;
+    if (n % 4 || max_distance <= n / 4 || max_distance > kMostDistance)
+        fields.refuse(n_buckets,
+                      "a multiple of 4 below four times the largest distance, " + std::to_string(max_distance));
+    block.position = Position::relative;
+    block.relative_max_distance = max_distance;
+    result.n_relative_buckets = n;
+}
+
+void refuse_present(const Fields& fields, const char* name) {
+    if (fields.has(name)) fields.refuse(name, "none");
+}
+
+void refuse_true(const Fields& fields, const char* name) {
+    if (fields.flag_or(name, false)) fields.refuse(name, "false");
+}
+
+}  // namespace fovea

@@ -1,0 +1,69 @@
+// What readers of config.json share: the words for widths, activations and windows, and layers as shapes of blocks.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "convert/hf_config.h"
+
+namespace fovea {
+
+/// What config.json calls the sizes of a stack.
+struct SizeNames {
+    const char* d_model = "hidden_size";
+    const char* n_layers = "num_hidden_layers";
+    const char* n_heads = "num_attention_heads";
+    const char* n_kv_heads = "num_key_value_heads";  ///< null: as many as query heads
+    const char* d_ff = "intermediate_size";          ///< where it may lack: 4·d_model, see read_sizes
+    const char* max_positions = "max_position_embeddings";
+    const char* epsilon = "rms_norm_eps";
+    double default_epsilon = 1e-6;
+    bool d_ff_is_ratio = false;  ///< to d_model
+    bool d_ff_may_lack = false;
+    std::uint32_t default_positions = 0;  ///< 0: max_positions must be there
+};
+
+/// Sizes, final norm and output head of a stack, into `stack`; and a block of its heads, widths and norms. The block is
+/// causal and rotates nothing yet.
+[[nodiscard]] Block read_sizes(const Fields& fields, const SizeNames& names, Norm norm, Stack& stack);
+
+/// What becomes of an output head where config.json does not say whether it is the embedding table.
+void read_output_head(const Fields& fields, bool tied_by_default, Stack& stack);
+
+/// A layer before equal ones share a Block.
+struct LayerShape {
+    Block block;
+    Rope rope = {};                  ///< where it rotates
+    std::vector<float> slopes = {};  ///< [n_heads] where its positions are ALiBi
+    bool operator==(const LayerShape&) const = default;
+};
+
+/// Makes `block` rotate its heads as config.json's rotary settings say, and returns the shape. Settings may differ by kind of
+/// layer: `layer_type` is the kind's name. `part` of each head turns where no field says how much.
+[[nodiscard]] LayerShape with_rope(const Fields& fields, Block block, const char* layer_type = nullptr,
+                                   double part = 1.0);
+/// The same for a source in which adjacent dims turn together.
+[[nodiscard]] LayerShape with_adjacent_rope(const Fields& fields, const Block& block, double part = 1.0);
+
+/// A head's slopes (Press et al. 2022): powers of 2^(−most / n) for n heads, a power of two; for others those of the power
+/// of two below, then every other one of that above.
+[[nodiscard]] std::vector<float> alibi_slopes(std::uint32_t n_heads, double most = 8.0);
+
+/// Layers of equal shape share a Block. Positions end where a scaling that is fixed at a length says so, and the user is
+/// told.
+void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result);
+
+[[nodiscard]] Activation read_activation(const Fields& fields, const char* name, const char* otherwise);
+
+/// Where its field `layer_types` is: which layers are of type `sliding_attention`, the others being of `full_attention`.
+[[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);
+
+/// Makes `block`'s positions relative ones in that many buckets (Raffel et al. 2020, section 2.1): those nearer than a
+/// quarter of them exact, further ones by logarithm, the rest one. The source's tensor relative_bias is a row a bucket.
+void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t max_distance, Block& block,
+                   HfConfig& result);
+
+/// Refuses a field that is there, or true.
+void refuse_present(const Fields& fields, const char* name);
+void refuse_true(const Fields& fields, const char* name);
+
+}  // namespace fovea

@@ -1,0 +1,57 @@
+// StableLM (Bellagente et al. 2024) and StarCoder 2 (Lozhkov et al. 2024): Llama's frame with LayerNorms.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kStableLm[] = {"stablelm"};
+constexpr const char* kStarcoder2[] = {"starcoder2"};
+
+constexpr auto kStableLmNames = with_llama_names({
+    {Role::query_norm, "#self_attn.q_layernorm.norms.*.weight"},
+    {Role::key_norm, "#self_attn.k_layernorm.norms.*.weight"},
+});
+
+constexpr auto kStarcoder2Names = with_llama_names({
+    {Role::up, "#mlp.c_fc.weight"},
+    {Role::up_bias, "#mlp.c_fc.bias"},
+    {Role::down, "#mlp.c_proj.weight"},
+    {Role::down_bias, "#mlp.c_proj.bias"},
+});
+
+void read_stablelm(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.epsilon = "layer_norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    block.parallel = block.shared_norm = fields.flag_or("use_parallel_residual", false);
+    block.query_bias = block.key_bias = block.value_bias = fields.flag_or("use_qkv_bias", false);
+    if (fields.flag_or("qk_layernorm", false)) {
+        block.query_key_norm = Norm::layer;
+        block.head_norm = HeadNorm::each;
+    }
+    const LayerShape layer = with_rope(fields, block, nullptr, 0.25);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+void read_starcoder2(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.epsilon = "norm_epsilon", .default_epsilon = 1e-5}, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    block.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
+    const bool bias = fields.flag_or("use_bias", true);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
+    if (fields.has("sliding_window")) block.window = fields.count("sliding_window");
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+}
+
+}  // namespace
+
+const Family families::stablelm = {
+    .types = kStableLm, .names = kStableLmNames, .outer = "model.", .layers = "layers.", .read = read_stablelm};
+const Family families::starcoder2 = {
+    .types = kStarcoder2, .names = kStarcoder2Names, .outer = "model.", .layers = "layers.", .read = read_starcoder2};
+
+}  // namespace fovea

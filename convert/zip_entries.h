@@ -1,0 +1,16 @@
+// The entries of a ZIP file that stores them as they are: what torch.save writes.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+namespace fovea {
+
+/// Each entry's bytes by its name, views of `file`. Nothing is trusted: every offset and size is compared with the file
+/// before it is used. Throws Refusal, beginning with `name`, where the file is no ZIP file, where an entry is compressed,
+/// encrypted, not within the file or there twice.
+[[nodiscard]] std::map<std::string, std::span<const std::byte>> zip_entries(std::span<const std::byte> file,
+                                                                            const std::string& name);
+
+}  // namespace fovea

@@ -1,0 +1,187 @@
+// Families of Hugging Face models beyond the first six: what they compute, and what of them is refused.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "convert/families/family.h"
+#include "convert/families/reading.h"
+#include "convert_fixtures.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+using Json = nlohmann::json;
+
+fs::path golden_families() { return fs::path(FOVEA_GOLDEN_DIR) / "families"; }
+
+float largest_logit(const fs::path& expected_file) {
+    const NpyArray expected = read_npy(expected_file.string());
+    float largest = 0;
+    for (std::size_t i = 0; i < expected.data.size(); i += sizeof(float)) {
+        float logit;
+        std::memcpy(&logit, expected.data.data() + i, sizeof logit);
+        largest = std::max(largest, std::abs(logit));
+    }
+    return largest;
+}
+
+/// What converting a family's model says after a change of its config.json; "" where it does not refuse.
+std::string line_of(const char* family, const std::function<void(Json&)>& edit) {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / family, folder / "model");
+    edit_json(folder / "model/config.json", edit);
+    ConvertOptions options;
+    options.source = folder / "model";
+    options.output = folder / "out.fovea";
+    return refusal_of([&] { convert(options); });
+}
+
+void check_refused(const char* family, const char* field, const Json& value, const char* words) {
+    const std::string line = line_of(family, [&](Json& json) { json[field] = value; });
+    CAPTURE(family);
+    CAPTURE(line);
+    CHECK(contains(line, std::string("config.json: ") + field + ": expected "));
+    CHECK(contains(line, words));
+}
+
+}  // namespace
+
+TEST_CASE("families: every one has transformers' logits") {
+    std::size_t n_models = 0;
+    for (const auto& entry : fs::directory_iterator(golden_families())) {
+        const std::string name = entry.path().filename();
+        CAPTURE(name);
+        TemporaryFolder folder;
+        ConvertOptions options;
+        options.source = entry.path();
+        options.output = folder / "model.fovea";
+        options.type = Type::f32;
+        convert(options);
+        const Converted converted(options.output);
+        // transformers computed these in float32 too. Norms over twelve dims make the most of its errors and ours.
+        const fs::path expected = entry.path() / "expected_logits.npy";
+        CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
+        ++n_models;
+    }
+    CHECK(n_models >= 27);
+}
+
+TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
+    std::size_t n_models = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "families_gguf")) {
+        const std::string name = entry.path().filename();
+        CAPTURE(name);
+        TemporaryFolder folder;
+        ConvertOptions options;
+        options.output = folder / "model.fovea";
+        options.type = Type::f32;
+        std::vector<float> logits[2];
+        for (const bool is_gguf : {false, true}) {
+            options.source = is_gguf ? entry.path() / "model.gguf" : entry.path();
+            convert(options);
+            const Converted converted(options.output);
+            std::vector<Token> tokens;
+            for (Token i = 0; i < 16; ++i) tokens.push_back((7 * i + 3) % converted.model.config().decoder.vocab_size);
+            logits[is_gguf] = all_logits(converted.model, tokens);
+        }
+        REQUIRE(logits[0].size() == logits[1].size());
+        CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
+        ++n_models;
+    }
+    CHECK(n_models >= 20);
+}
+
+TEST_CASE("families: fields that they cannot have are refused by name") {
+    check_refused("opt", "word_embed_proj_dim", 5, "hidden_size, 10");
+    check_refused("opt", "layer_norm_elementwise_affine", false, "true");
+    check_refused("mpt", "no_bias", false, "true");
+    check_refused("mpt", "logit_scale", "inv_sqrt_d_model", "none");
+    check_refused("bloom", "apply_residual_connection_post_layernorm", true, "false");
+    check_refused("falcon", "num_ln_in_parallel_attn", 3, "1 or 2, got 3");
+    check_refused("falcon", "num_kv_heads", 3, "a divisor of num_attention_heads, 4");
+    check_refused("gpt_neo", "attention_layers", Json::array({"global", "near"}), "global or local");
+    check_refused("gpt_neo", "attention_layers", Json::array({"global"}), "2 layers");
+    check_refused("gemma", "use_bidirectional_attention", true, "false");
+    check_refused("gemma2", "layer_types", Json::array({"full_attention"}), "2 of them");
+    check_refused("granite", "logits_scaling", 0.0, "other than 0");
+    check_refused("granite", "residual_multiplier", 0.0, "other than 0");
+    check_refused("smollm3", "no_rope_layers", Json::array({1}), "2 numbers");
+    check_refused("phi", "hidden_act", "relu6", "silu, relu");
+    for (const char* family : {"olmo3", "cohere2", "exaone4", "gemma3_text"})
+        check_refused(family, "sliding_window", 0, "at least 1");
+}
+
+TEST_CASE("families: older spellings give the same file") {
+    const auto check_same = [](const char* family, const char* dropped, const std::function<void(Json&)>& edit) {
+        CAPTURE(family);
+        TemporaryFolder folder;
+        fs::copy(golden_families() / family, folder / "model");
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "now.fovea";
+        convert(options);
+        edit_json(folder / "model/config.json", edit);
+        auto file = SafetensorsText::read(folder / "model/model.safetensors");
+        Json renamed;
+        for (const auto& [name, value] : file.header.items())
+            renamed[name.starts_with(dropped) ? name.substr(std::string(dropped).size()) : name] = value;
+        file.header = renamed;
+        write_text(folder / "model/model.safetensors", file.text());
+        options.output = folder / "then.fovea";
+        convert(options);
+        CHECK(read_text(folder / "now.fovea") == read_text(folder / "then.fovea"));
+    };
+    const auto rename = [](Json& json, const char* now, const char* then) {
+        json[then] = json[now];
+        json.erase(now);
+    };
+    check_same("bloom", "transformer.", [&](Json& json) {
+        rename(json, "hidden_size", "n_embed");
+        rename(json, "n_head", "num_attention_heads");
+        rename(json, "n_layer", "num_hidden_layers");
+    });
+    check_same("opt", "model.", [](Json&) {});
+    check_same("gemma2", "", [](Json& json) { json.erase("layer_types"); });
+    check_same("gpt_neox", "gpt_neox.", [](Json& json) {
+        json["rotary_pct"] = json["rope_parameters"]["partial_rotary_factor"];
+        json["rotary_emb_base"] = json["rope_parameters"]["rope_theta"];
+        json.erase("rope_parameters");
+    });
+    check_same("gemma3_text", "model.", [](Json& json) {
+        json["rope_theta"] = json["rope_parameters"]["full_attention"]["rope_theta"];
+        json["rope_local_base_freq"] = json["rope_parameters"]["sliding_attention"]["rope_theta"];
+        json.erase("rope_parameters");
+    });
+}
+
+TEST_CASE("families: scaling that changes with the length is fixed at the original one") {
+    const auto with = [](const Json& factors) {
+        return line_of("phi3", [&](Json& json) {
+            json["rope_parameters"] = {{"rope_type", "longrope"},
+                                       {"rope_theta", 10000.0},
+                                       {"short_factor", factors},
+                                       {"original_max_position_embeddings", 32}};
+        });
+    };
+    CHECK(with({1.0, 2.0, 3.0}).empty());
+    CHECK(contains(with({1.0, 2.0}), "short_factor: expected 3 numbers"));
+    CHECK(contains(with({1.0, 0.0, 3.0}), "short_factor: expected numbers above 0"));
+    CHECK(contains(with("1"), "short_factor: expected a list of numbers"));
+}
+
+TEST_CASE("families: slopes are powers of two, for numbers of heads that are none those of the next") {
+    CHECK(alibi_slopes(4) == std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f});
+    const std::vector<float> six = alibi_slopes(6);
+    REQUIRE(six.size() == 6);
+    CHECK(std::vector<float>(six.begin(), six.begin() + 4) == alibi_slopes(4));
+    CHECK(six[4] == 0.5f);
+    CHECK(six[5] == 0.125f);
+}
+
+TEST_CASE("families: every type is read by one") {
+    CHECK(find_family("mamba") == nullptr);
+    CHECK(find_family("gemma2") == &families::gemma2);
+    CHECK(contains(known_model_types(), "llama, mistral, "));
+}

@@ -1,0 +1,174 @@
+"""Random models as GGUF files, as llama.cpp's converter lays them out: what a sweep compares with the folder they come from.
+
+Needs gguf, torch and transformers. SHAPES has what such a file can say: some numbers follow from the architecture's name.
+"""
+import json
+
+import gguf
+import numpy
+from safetensors.torch import load_file
+
+import shapes
+from shapes import TINY, llama_like, rope
+
+TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
+ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r"}
+PERMUTED = ("llama", "mistral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
+
+SHAPES = {  # the first of each is the smallest
+    "gemma": shapes.SHAPES["gemma"][:2],
+    "gemma2": [llama_like(**TINY, head_dim=8, sliding_window=7, query_pre_attn_scalar=8),
+               llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=3, sliding_window=13,
+                          query_pre_attn_scalar=6)],
+    "gemma3_text": [llama_like(**TINY, head_dim=8, layers=6, sliding_window=7, query_pre_attn_scalar=8,
+                               rope_parameters={"sliding_attention": rope(10000.0),
+                                                "full_attention": rope(90000.0, "linear", factor=8.0)}),
+                    llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=7, sliding_window=13,
+                               query_pre_attn_scalar=6)],
+    "phi": [shapes.SHAPES["phi"][0],
+            llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, rope_parameters=rope(partial_rotary_factor=0.5))],
+    "phi3": shapes.SHAPES["phi3"][:2],
+    "gpt_neox": shapes.SHAPES["gpt_neox"][:2],
+    "bloom": shapes.SHAPES["bloom"][:2],
+    "mpt": [shapes.SHAPES["mpt"][0], shapes.SHAPES["mpt"][2]],
+    "falcon": shapes.SHAPES["falcon"][:2],
+    "stablelm": shapes.SHAPES["stablelm"],
+    "starcoder2": shapes.SHAPES["starcoder2"],
+    "olmo": [shapes.SHAPES["olmo"][0], shapes.SHAPES["olmo"][2]],
+    "olmo2": [shapes.SHAPES["olmo2"][0], shapes.SHAPES["olmo2"][2]],
+    "granite": shapes.SHAPES["granite"],
+    "cohere": shapes.SHAPES["cohere"][:2],
+    "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
+                shapes.SHAPES["cohere2"][1]],
+    "smollm3": [llama_like(**TINY, layers=4, **TOKENS),
+                llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, **TOKENS)],
+    "ernie4_5": shapes.SHAPES["ernie4_5"][:1],
+    "glm4": shapes.SHAPES["glm4"][:2],
+    "exaone4": [llama_like(**TINY, layers=4, sliding_window=7),
+                llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, sliding_window=13)],
+}
+
+
+def permuted(weight, n_heads):
+    half = weight.shape[0] // n_heads // 2
+    return weight.reshape(n_heads, 2, half, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def stacked(weight, n_heads, n_kv_heads):
+    """Queries, keys and values one below the other, from groups of them."""
+    per_group = n_heads // n_kv_heads + 2
+    head_dim = weight.shape[0] // (n_kv_heads * per_group)
+    groups = weight.reshape(n_kv_heads, per_group, head_dim, *weight.shape[1:])
+    parts = (groups[:, :-2], groups[:, -2], groups[:, -1])
+    return numpy.concatenate([part.reshape(-1, *weight.shape[1:]) for part in parts])
+
+
+def converted_tensors(config, folder):
+    """(name, array) of every tensor of the folder as the file has it."""
+    kind = config["model_type"]
+    n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
+    n_heads = next(config[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in config)
+    n_kv_heads = config.get("num_key_value_heads", n_heads)
+    if kind == "falcon":
+        n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
+    architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
+    names = gguf.get_tensor_name_map(architecture, n_layers)
+    heads = {}
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        weight = tensor.float().numpy()
+        if ".norms." in name:  # a tensor a head
+            start, rest = name.split(".norms.")
+            heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
+            continue
+        if kind.startswith("gemma") and "norm" in name:
+            weight = weight + numpy.float32(1)
+        if "query_key_value" in name:
+            weight = stacked(weight, n_heads, n_kv_heads)
+        if kind in PERMUTED and ("q_proj" in name or "k_proj" in name):
+            weight = permuted(weight, n_heads if "q_proj" in name else n_kv_heads)
+        if config.get("tie_word_embeddings") and name.startswith(("lm_head", "embed_out")):
+            continue
+        if kind == "bloom":
+            name = name.removeprefix("transformer.")
+        yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
+    for start, parts in heads.items():
+        weight = numpy.stack([parts[i] for i in range(len(parts))])
+        yield names.get_name(start + ".weight", try_suffixes=(".weight",)), weight
+
+
+def add_keys(writer, config):
+    """The metadata of that configuration."""
+    kind = config["model_type"]
+
+    def first(*keys, otherwise=None):
+        return next((config[key] for key in keys if config.get(key) is not None), otherwise)
+
+    d_model, n_heads = first("hidden_size", "d_model"), first("num_attention_heads", "n_head", "n_heads")
+    writer.add_embedding_length(d_model)
+    writer.add_block_count(first("num_hidden_layers", "n_layer", "n_layers"))
+    writer.add_context_length(first("max_position_embeddings", "max_seq_len", otherwise=2048))
+    writer.add_head_count(n_heads)
+    n_kv_heads = first("num_key_value_heads", otherwise=n_heads)
+    if kind == "falcon":
+        n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
+    writer.add_head_count_kv(n_kv_heads)
+    writer.add_feed_forward_length(first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model))
+    head_dim = first("head_dim", otherwise=d_model // n_heads)
+    if head_dim * n_heads != d_model:
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+    writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
+                                                               otherwise=1e-5))
+    writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
+    settings = config.get("rope_parameters") or {}
+    settings = settings.get("full_attention", settings)
+    if settings:
+        writer.add_rope_freq_base(settings["rope_theta"])
+        writer.add_rope_dimension_count(int(head_dim * settings.get("partial_rotary_factor", 1.0)))
+        if settings["rope_type"] == "linear":
+            writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+            writer.add_rope_scaling_factor(settings["factor"])
+    if settings.get("rope_type") == "longrope":
+        writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
+        factor = config["max_position_embeddings"] / config["original_max_position_embeddings"]
+        writer.add_rope_scaling_attn_factors(
+            (1 + numpy.log(factor) / numpy.log(config["original_max_position_embeddings"]))**0.5)
+        for name in ("short", "long"):
+            writer.add_tensor(f"rope_factors_{name}.weight", numpy.array(settings[f"{name}_factor"], numpy.float32))
+    attention = config.get("attn_config", config)
+    if attention.get("clip_qkv"):
+        writer.add_clamp_kqv(attention["clip_qkv"])
+    if kind == "mpt":
+        writer.add_max_alibi_bias(8.0)
+    if kind in ("cohere", "cohere2"):
+        writer.add_logit_scale(config["logit_scale"])
+    if kind == "granite":
+        writer.add_logit_scale(config["logits_scaling"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_attention_scale(config["attention_multiplier"])
+    if "use_parallel_residual" in config:
+        writer.add_parallel_residual(config["use_parallel_residual"])
+    if kind == "gemma2":
+        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+
+
+def write_gguf(folder, path, narrow=False):
+    """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
+    add_keys(writer, config)
+    for name, weight in converted_tensors(config, folder):
+        weight = numpy.ascontiguousarray(weight)
+        if narrow and weight.ndim == 2 and "norm" not in name:
+            kind = gguf.GGMLQuantizationType.BF16
+            writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, weight)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

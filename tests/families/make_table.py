@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes docs/families.md: which models convert reads, from what the converter itself says.
+
+    make_table.py FOVEA     FOVEA is the command line's path
+
+Needs transformers and gguf, for the names that there are besides.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import gguf
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+HEAD = """# Families
+
+Which models `fovea convert` reads. `tests/families/make_table.py` writes this page from what the converter says of itself and
+of the golden models; `./dev families` compares random models of each family with Hugging Face's transformers.
+
+What a checkpoint has beyond its family (a quantization, an option that changes what is computed) is refused by the field's name.
+A golden model shows what its family is made of: widths are the golden's, not the family's.
+
+| model_type | a golden model's layer | norm |
+| --- | --- | --- |
+"""
+
+
+def accepted(fovea, source, pattern):
+    """The names of a refusal that lists all it expects."""
+    line = subprocess.run([fovea, "convert", source, "-o", source.parent / "out"], capture_output=True, text=True).stderr
+    words = re.search(pattern + r": expected (.*), got", line).group(1)
+    return re.split(r", | or ", words)
+
+
+def write_unknown_gguf(path):
+    writer = gguf.GGUFWriter(path, "none")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def layer_of(fovea, folder, work):
+    """(attention and feed-forward, norm) of the first kind of layer, in inspect's words."""
+    subprocess.run([fovea, "convert", folder, "-o", work / "golden.fovea"], check=True, capture_output=True)
+    text = subprocess.run([fovea, "inspect", work / "golden.fovea"], check=True, capture_output=True, text=True).stdout
+    parts = [re.search(rf"^ +{name} +(.*)$", text, re.M).group(1) for name in ("attention", "feed-forward", "norm")]
+    attention = re.sub(r"^.* of \d+, ", "", parts[0])
+    return f"{attention}; {re.sub(r'^[0-9,]+ wide, ', '', parts[1])}", re.sub(r", epsilon [^,]*", "", parts[2])
+
+
+def main():
+    fovea = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        (work / "model").mkdir()
+        (work / "model" / "config.json").write_text(json.dumps({"model_type": "none"}))
+        (work / "model" / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+        types = accepted(fovea, work / "model", "model_type")
+        write_unknown_gguf(work / "none.gguf")
+        architectures = accepted(fovea, work / "none.gguf", "general.architecture")
+        text = HEAD
+        for name in types:
+            goldens = [GOLDEN / "families" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
+            golden = next((g for g in goldens if g.exists()), None)
+            layer, norm = layer_of(fovea, golden, work) if golden else ("an encoder", "")
+            text += f"| {name} | {layer} | {norm} |\n"
+    others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types))
+    known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
+    text += f"""
+From GGUF files: {", ".join(architectures)}.
+
+## What is refused
+
+Names of language models in transformers that no reader has: {", ".join(others)}.
+
+Architectures of the `gguf` package that no reader has: {", ".join(known)}.
+"""
+    (ROOT / "docs" / "families.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Small random models of every family that convert reads from Hugging Face folders: their configurations, and weights.
+
+Needs torch and transformers. SHAPES[model_type] lists configurations, the first the smallest: odd widths, windows shorter
+than the text, grouped and single key-value heads, biases there and not there.
+"""
+import copy
+import json
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+N_TOKENS = 40
+
+
+def llama_like(hidden=24, heads=4, kv_heads=2, d_ff=28, layers=2, vocab=37, **more):
+    return dict(vocab_size=vocab, hidden_size=hidden, intermediate_size=d_ff, num_hidden_layers=layers,
+                num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=64, **more)
+
+
+def without(fields, *names):
+    return {key: value for key, value in fields.items() if key not in names}
+
+
+def rope(theta=10000.0, kind="default", **more):
+    return {"rope_type": kind, "rope_theta": theta, **more}
+
+
+TINY = dict(hidden=12, heads=2, kv_heads=1, d_ff=14, vocab=23)
+LAYERS3 = ["sliding_attention", "full_attention", "sliding_attention"]
+
+SHAPES = {
+    "llama": [
+        llama_like(**TINY, rope_parameters=rope(kind="linear", factor=2.0)),
+        llama_like(hidden=36, heads=6, kv_heads=1, d_ff=50, head_dim=10, attention_bias=True, mlp_bias=True,
+                   rope_parameters=rope(500.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+        llama_like(rope_parameters=rope(kind="longrope", factor=1.0, short_factor=[1.0, 1.5, 2.0],
+                                        long_factor=[2.0, 3.0, 4.0], original_max_position_embeddings=64)),
+    ],
+    "mistral": [
+        llama_like(**TINY, sliding_window=5, head_dim=6),
+        llama_like(hidden=30, heads=6, kv_heads=3, d_ff=41, layers=3, sliding_window=None, head_dim=8),
+        llama_like(hidden=36, heads=6, kv_heads=1, d_ff=50, head_dim=10, sliding_window=39),
+    ],
+    "gemma": [
+        llama_like(**TINY, head_dim=8, rope_parameters=rope(100.0)),
+        llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=3),
+        llama_like(hidden=20, heads=5, kv_heads=1, head_dim=4, d_ff=33, attention_bias=True),
+    ],
+    "gemma2": [
+        llama_like(**TINY, head_dim=8, sliding_window=7, query_pre_attn_scalar=5),
+        llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=3, sliding_window=13,
+                   attn_logit_softcapping=4.0, final_logit_softcapping=3.0, layer_types=LAYERS3),
+        llama_like(hidden=20, heads=5, kv_heads=1, head_dim=4, d_ff=33, sliding_window=39, attention_bias=True,
+                   attn_logit_softcapping=None, final_logit_softcapping=None),
+    ],
+    "gemma3_text": [
+        llama_like(**TINY, head_dim=8, sliding_window=7, query_pre_attn_scalar=5, layer_types=LAYERS3[:2],
+                   rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(9000.0)}),
+        llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=7, sliding_window=13,
+                   rope_parameters={"sliding_attention": rope(50.0),
+                                    "full_attention": rope(9000.0, "linear", factor=8.0)}),
+        llama_like(hidden=20, heads=5, kv_heads=1, head_dim=4, d_ff=33, layers=3, sliding_window=39,
+                   attention_bias=True, layer_types=LAYERS3, final_logit_softcapping=3.0),
+    ],
+    "phi": [
+        llama_like(**TINY, rope_parameters=rope(partial_rotary_factor=0.67)),
+        llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, layers=3, qk_layernorm=True,
+                   rope_parameters=rope(partial_rotary_factor=0.5)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, hidden_act="gelu",
+                   rope_parameters=rope(partial_rotary_factor=1.0)),
+    ],
+    "phi3": [
+        llama_like(**TINY, pad_token_id=0, bos_token_id=1, eos_token_id=2, sliding_window=7),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                   rope_parameters=rope(kind="longrope", short_factor=[1.0, 1.25, 2.0], long_factor=[2.0, 4.0, 8.0],
+                                        original_max_position_embeddings=44),
+                   original_max_position_embeddings=44),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                   rope_parameters=rope(partial_rotary_factor=0.5)),
+    ],
+    "gpt_neox": [
+        without(llama_like(hidden=16, heads=2, d_ff=14, vocab=23), "num_key_value_heads"),
+        without(llama_like(hidden=36, heads=3, d_ff=41, layers=3, use_parallel_residual=False,
+                           rope_parameters=rope(partial_rotary_factor=0.5)), "num_key_value_heads"),
+        without(llama_like(hidden=40, heads=5, d_ff=33, attention_bias=False, tie_word_embeddings=True,
+                           rope_parameters=rope(100.0, partial_rotary_factor=1.0)), "num_key_value_heads"),
+    ],
+    "gptj": [
+        dict(vocab_size=23, n_positions=64, n_embd=12, n_layer=2, n_head=2, rotary_dim=4, n_inner=14),
+        dict(vocab_size=37, n_positions=64, n_embd=30, n_layer=3, n_head=3, rotary_dim=10),
+        dict(vocab_size=37, n_positions=64, n_embd=36, n_layer=2, n_head=6, rotary_dim=2, n_inner=41,
+             activation_function="gelu"),
+    ],
+    "gpt_neo": [
+        dict(vocab_size=23, max_position_embeddings=64, hidden_size=10, num_layers=2, num_heads=2,
+             attention_types=[[["global", "local"], 1]], window_size=5, intermediate_size=14),
+        dict(vocab_size=37, max_position_embeddings=64, hidden_size=27, num_layers=3, num_heads=3,
+             attention_types=[[["local"], 2], [["global"], 1]], window_size=11),
+        dict(vocab_size=37, max_position_embeddings=64, hidden_size=35, num_layers=2, num_heads=5,
+             attention_types=[[["global", "local"], 1]], window_size=39, intermediate_size=33,
+             activation_function="relu"),
+    ],
+    "opt": [
+        dict(vocab_size=23, hidden_size=10, word_embed_proj_dim=10, num_hidden_layers=2, ffn_dim=14,
+             max_position_embeddings=64, num_attention_heads=2),
+        dict(vocab_size=37, hidden_size=27, word_embed_proj_dim=27, num_hidden_layers=3, ffn_dim=41,
+             max_position_embeddings=64, num_attention_heads=3, do_layer_norm_before=False),
+        dict(vocab_size=37, hidden_size=35, word_embed_proj_dim=35, num_hidden_layers=2, ffn_dim=33,
+             max_position_embeddings=64, num_attention_heads=5, enable_bias=False, activation_function="gelu",
+             tie_word_embeddings=False),
+    ],
+    "bloom": [
+        dict(vocab_size=23, hidden_size=12, n_layer=2, n_head=3),
+        dict(vocab_size=37, hidden_size=36, n_layer=3, n_head=4),
+        dict(vocab_size=37, hidden_size=35, n_layer=2, n_head=7),
+    ],
+    "mpt": [
+        dict(vocab_size=23, d_model=12, n_layers=2, n_heads=3, max_seq_len=64, attn_config=dict(clip_qkv=0.8)),
+        dict(vocab_size=37, d_model=36, n_layers=3, n_heads=4, max_seq_len=64,
+             attn_config=dict(alibi_bias_max=5, softmax_scale=0.3)),
+        dict(vocab_size=37, d_model=35, n_layers=2, n_heads=7, max_seq_len=64, attn_config=dict(clip_qkv=2.0)),
+    ],
+    "falcon": [
+        dict(vocab_size=23, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
+             new_decoder_architecture=True, ffn_hidden_size=14),
+        dict(vocab_size=37, hidden_size=36, num_hidden_layers=3, num_attention_heads=6, multi_query=True, bias=True),
+        dict(vocab_size=37, hidden_size=48, num_hidden_layers=2, num_attention_heads=8, multi_query=False,
+             parallel_attn=False, alibi=True, bias=True),
+        dict(vocab_size=37, hidden_size=36, num_hidden_layers=2, num_attention_heads=6, num_kv_heads=3,
+             new_decoder_architecture=True, num_ln_in_parallel_attn=1, ffn_hidden_size=33),
+    ],
+    "stablelm": [
+        llama_like(**TINY, rope_parameters=rope(partial_rotary_factor=0.34), qk_layernorm=True),
+        llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, layers=3, use_parallel_residual=True, use_qkv_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, qk_layernorm=True, tie_word_embeddings=True,
+                   rope_parameters=rope(partial_rotary_factor=0.5)),
+    ],
+    "starcoder2": [
+        llama_like(**TINY, sliding_window=7),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, use_bias=False),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=False, sliding_window=39),
+    ],
+    "olmo": [
+        llama_like(**TINY, clip_qkv=0.7, pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, pad_token_id=0, eos_token_id=1,
+                   attention_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, pad_token_id=0, eos_token_id=1, clip_qkv=2.0,
+                   tie_word_embeddings=True),
+    ],
+    "olmo2": [
+        llama_like(**TINY, pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, pad_token_id=0, eos_token_id=1,
+                   attention_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, pad_token_id=0, eos_token_id=1, tie_word_embeddings=True,
+                   rms_norm_eps=1e-3),
+    ],
+    "olmo3": [
+        llama_like(**TINY, pad_token_id=0, eos_token_id=1, sliding_window=7, layer_types=LAYERS3[:2]),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, pad_token_id=0, eos_token_id=1,
+                   sliding_window=13, attention_bias=True,
+                   rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                       9000.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, pad_token_id=0, eos_token_id=1,
+                   sliding_window=39, layer_types=LAYERS3),
+    ],
+    "granite": [
+        llama_like(**TINY, embedding_multiplier=3.0, logits_scaling=2.5, residual_multiplier=0.4,
+                   attention_multiplier=0.2),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, attention_bias=True, mlp_bias=True,
+                   residual_multiplier=0.22, attention_multiplier=0.5),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, logits_scaling=8.0,
+                   embedding_multiplier=12.0, attention_multiplier=0.3),
+    ],
+    "cohere": [
+        llama_like(**TINY, use_qk_norm=True, logit_scale=0.5),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, attention_bias=True, pad_token_id=0,
+                   bos_token_id=1, eos_token_id=2),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, use_qk_norm=True, tie_word_embeddings=False),
+    ],
+    "cohere2": [
+        llama_like(**TINY, head_dim=6, sliding_window=7, logit_scale=0.5, layer_types=LAYERS3[:2]),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, attention_bias=True,
+                   sliding_window=13),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, sliding_window=39,
+                   layer_types=LAYERS3),
+    ],
+    "smollm3": [
+        llama_like(**TINY, no_rope_layers=[1, 0], pad_token_id=0, bos_token_id=1, eos_token_id=2),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                   attention_bias=True, mlp_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                   no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=13, layer_types=LAYERS3,
+                   tie_word_embeddings=False),
+    ],
+    "ernie4_5": [
+        llama_like(**TINY, head_dim=6),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, use_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, tie_word_embeddings=False,
+                   rope_parameters=rope(100.0)),
+    ],
+    "glm": [
+        llama_like(**TINY, head_dim=8, pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=8, d_ff=41, layers=3, attention_bias=False,
+                   pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, tie_word_embeddings=True, pad_token_id=0,
+                   eos_token_id=1, rope_parameters=rope(partial_rotary_factor=1.0)),
+    ],
+    "glm4": [
+        llama_like(**TINY, head_dim=8, pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=8, d_ff=41, layers=3, attention_bias=False,
+                   pad_token_id=0, eos_token_id=1),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, tie_word_embeddings=True, pad_token_id=0,
+                   eos_token_id=1, rope_parameters=rope(partial_rotary_factor=1.0)),
+    ],
+    "exaone4": [
+        llama_like(**TINY, sliding_window=7, layer_types=LAYERS3[:2]),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, sliding_window=13),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, sliding_window=None,
+                   layer_types=["full_attention"] * 3, tie_word_embeddings=True),
+    ],
+}
+
+
+def randomize(model, seed):
+    """Weights large enough that attention is far from uniform and every bias and norm matters."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        is_norm = "norm" in name or "ln_" in name
+        if is_norm:
+            parameter.data = noise * 0.2 + (0.0 if name.endswith("bias") else 1.0)
+        elif parameter.dim() >= 2:
+            parameter.data = noise * (1.2 / parameter.shape[-1]**0.5)
+        else:
+            parameter.data = noise * 0.3
+
+
+def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
+    """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
+    config = AutoConfig.for_model(model_type, **fields)
+    # Falcon's plain attention adds the slopes twice: its mask has them already.
+    attention = "sdpa" if model_type == "falcon" else "eager"
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    randomize(model, seed)
+    copy.deepcopy(model).to(dtype).save_pretrained(folder)
+    for parameter in model.parameters():  # rotary frequencies are not rounded
+        parameter.data = parameter.data.to(dtype).float()
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    path = folder / "config.json"
+    written = json.loads(path.read_text())
+    written.pop("transformers_version", None)
+    path.write_text(json.dumps(written, indent=1) + "\n")
+    tokens = [(7 * i + 3) % config.vocab_size for i in range(n_tokens)]
+    with torch.no_grad():
+        logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
+    return tokens, logits.numpy()

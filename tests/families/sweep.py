@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Compares Fovea's logits with those of Hugging Face's transformers for random models of every family (shapes.py).
+
+    sweep.py FOVEA [MODEL_TYPE...]     FOVEA is the command line's path; prints a line for each family
+
+The largest difference must be below 1e-4 of the largest logit. Families that llama.cpp has are written as GGUF files too
+(gguf_models.py), whose logits must be those of the folder in every bit. Needs torch, transformers, gguf and numpy.
+"""
+import logging
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+import gguf_models  # noqa: E402
+import shapes  # noqa: E402
+
+LIMIT = 1e-4
+
+
+def logits_of(fovea, source, tokens, work):
+    model, out = work / "model.fovea", work / "logits.npy"
+    for command in (["convert", source, "-o", model, "--type", "f32"],
+                    ["logits", model, "--tokens", ",".join(map(str, tokens)), "-o", out]):
+        subprocess.run([fovea, *command], check=True, capture_output=True, text=True)
+    return numpy.load(out)
+
+
+def compare(fovea, model_type, number, fields, work):
+    """The largest difference, as a share of the largest logit, and whether it is small enough."""
+    tokens, expected = shapes.write_model(model_type, fields, work / "model", seed=100 + number)
+    got = logits_of(fovea, work / "model", tokens, work)
+    if got.shape != expected.shape or not numpy.isfinite(got).all():
+        raise ValueError(f"logits: expected finite ones of shape {expected.shape}, got {got.shape}")
+    error = float(numpy.abs(got - expected).max() / numpy.abs(expected).max())
+    return f"{error:.1e}", error < LIMIT
+
+
+def compare_gguf(fovea, model_type, number, fields, work):
+    """Whether the model has the same logits from a GGUF file."""
+    tokens, _ = shapes.write_model(model_type, fields, work / "model", seed=200 + number)
+    gguf_models.write_gguf(work / "model", work / "model.gguf")
+    sources = (work / "model", work / "model.gguf")
+    folder, file = (logits_of(fovea, source, tokens, work).tobytes() for source in sources)
+    return ("gguf: same bits", True) if folder == file else ("gguf: other bits", False)
+
+
+def main():
+    fovea, asked = sys.argv[1], sys.argv[2:] or list(shapes.SHAPES)
+    n_wrong = 0
+    for model_type in asked:
+        words = []
+        tasks = [(compare, i, fields) for i, fields in enumerate(shapes.SHAPES[model_type])]
+        tasks += [(compare_gguf, i, fields) for i, fields in enumerate(gguf_models.SHAPES.get(model_type, []))]
+        for task, number, fields in tasks:
+            with tempfile.TemporaryDirectory() as work:
+                try:
+                    word, right = task(fovea, model_type, number, fields, pathlib.Path(work))
+                except subprocess.CalledProcessError as failed:
+                    word, right = failed.stderr.strip().splitlines()[-1], False
+                except Exception as failed:  # transformers' refusals have no type of their own
+                    word, right = f"{type(failed).__name__}: {failed}", False
+            words.append(word if right else "WRONG " + word)
+            n_wrong += not right
+        print(f"{model_type:12} {'; '.join(words)}", flush=True)
+    print(f"{len(asked)} families, {n_wrong} wrong")
+    return n_wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
