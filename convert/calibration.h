@@ -1,0 +1,52 @@
+// What a text shows a model's matrices: for each, which directions of its input matter and how much. Rounding that knows
+// it loses less of the matrix's outputs.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "convert/model_source.h"
+
+namespace fovea {
+
+/// Σ x·xᵀ over the inputs x of a matrix, and, once factored, its Cholesky factor L, Σ x·xᵀ + damping = L·Lᵀ. The lower
+/// triangle, row after row.
+struct InputMoments {
+    std::uint32_t n = 0;       ///< columns of the matrix
+    std::vector<float> lower;  ///< [n·(n + 1)/2]
+
+    [[nodiscard]] float* row(std::uint32_t i) noexcept { return lower.data() + std::size_t{i} * (i + 1) / 2; }
+    [[nodiscard]] const float* row(std::uint32_t i) const noexcept {
+        return lower.data() + std::size_t{i} * (i + 1) / 2;
+    }
+};
+
+/// Which matrices share an input.
+enum class InputOf : std::uint8_t { projections, attention_output, up, down };
+inline constexpr std::uint32_t kInputCount = 4;
+
+/// The factored moments of every matrix of a decoder's layers.
+class Calibration {
+public:
+    std::uint64_t n_tokens = 0;         ///< read
+    std::vector<InputMoments> moments;  ///< [n_layers][kInputCount]
+
+    /// Those of a tensor's inputs; null where its inputs were not looked at: embeddings, output heads, vectors.
+    [[nodiscard]] const InputMoments* of(const TensorSpec& spec) const noexcept;
+};
+
+struct CalibrationOptions {
+    std::uint32_t max_tokens = 8192;  ///< of the text that are read; 0: all
+    std::uint32_t n_threads = 1;
+    std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< tokens
+};
+
+/// Runs `source`, as it is stored, over the text, in windows of at most 512 tokens. Takes the model's size in memory, and
+/// four bytes for half the square of every matrix's columns. The same source and text give the same bits on any host and
+/// any number of threads. Throws Refusal: no decoder for logits, no tokenizer, a text of less than two tokens, or a block
+/// whose inputs are not those of a plain one.
+[[nodiscard]] Calibration calibrate(const ModelSource& source, std::string_view text,
+                                    const CalibrationOptions& options);
+
+}  // namespace fovea

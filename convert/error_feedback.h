@@ -1,0 +1,18 @@
+// Rounding that knows its inputs: what one column's rounding changes of an output, columns that are rounded later take back.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "convert/calibration.h"
+#include "convert/quantize.h"
+
+namespace fovea {
+
+/// As quantize_panel, of rows [16][n_cols], with the factored moments L of the matrix's inputs. Rounds from the last column
+/// to the first: column j to the nearest of w_j + Σ_{k>j} L_kj·(w_k − q_k) / L_jj, groups with the scales that are best
+/// for those numbers. That is GPTQ's rounding in reverse order (Frantar et al. 2023), or Babai's nearest plane (Chen et
+/// al. 2025). The loss is that of the outputs: Σ‖Lᵀ·(w − q)‖² and Σ‖Lᵀ·w‖².
+QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor,
+                         std::byte* panel);
+
+}  // namespace fovea

@@ -1,0 +1,28 @@
+// Sums of outer products, their Cholesky factors, and the products of those: what calibration spends its time in. Every
+// sum has one order, whatever vectors the CPU has, so that all give the same bits.
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace fovea {
+
+/// For one width of vectors. `lower` is a symmetric matrix's lower triangle or a factor, row after row: [n·(n + 1)/2].
+struct MomentFunctions {
+    const char* isa;
+
+    /// lower += Xᵀ·X. x [n_rows][n].
+    void (*add_moments)(const float* x, std::uint32_t n_rows, std::uint32_t n, float* lower);
+
+    /// lower becomes L with L·Lᵀ = lower + damping, a hundredth of the diagonal's mean: directions that no input had count a
+    /// little, and L exists. A matrix of zeros becomes that of ones on the diagonal.
+    void (*factor)(std::uint32_t n, float* lower);
+
+    /// sums[j][lane] += Σ over k from end − 1 down to begin of L[k][j]·error[k − begin][lane], for all j < begin. The
+    /// lanes are a panel's sixteen rows: error [end − begin][16], sums [begin][16].
+    void (*add_errors)(const float* lower, std::uint32_t begin, std::uint32_t end, const float* error, float* sums);
+};
+
+/// Those that this CPU can run, the fastest first. All give the same bits.
+[[nodiscard]] std::span<const MomentFunctions> moment_functions() noexcept;
+
+}  // namespace fovea
