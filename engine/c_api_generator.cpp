@@ -48,6 +48,11 @@ void accept(void* context, Token token) noexcept {
     g.filter.accept(g.filter.context, token);
 }
 
+std::size_t force(void* context, std::span<Token> tokens) noexcept {
+    const fovea_generator& g = *static_cast<const fovea_generator*>(context);
+    return g.filter.forced(g.filter.context, tokens.data(), tokens.size());
+}
+
 [[nodiscard]] Status read_filter(const fovea_token_filter* given, fovea_generator& g, fovea_token_filter& own,
                                  TokenFilter& out) noexcept {
     own = {};
@@ -56,6 +61,7 @@ void accept(void* context, Token token) noexcept {
     out.context = &g;
     if (own.allowed || own.allow) out.allow = allow;
     if (own.accept) out.accept = accept;
+    if (own.forced) out.forced = force;
     return {};
 }
 
@@ -211,7 +217,8 @@ fovea_status fovea_generator_figures(const fovea_generator* generator, fovea_gen
                                       .n_passes = own.n_passes,
                                       .n_proposed = own.n_proposed,
                                       .n_accepted = own.n_accepted,
-                                      .n_draft_passes = own.n_draft_passes};
+                                      .n_draft_passes = own.n_draft_passes,
+                                      .n_forced = own.n_forced};
     write_struct(&made, sizeof made, figures);
     return {};
 }

@@ -92,7 +92,8 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
             .name = to_c(model.info().name),
             .architecture = to_c(model.info().architecture),
             .prompt_suffix = to_c(model.info().prompt_suffix),
-            .chat_template = to_c(model.info().chat_template)};
+            .chat_template = to_c(model.info().chat_template),
+            .result_width = last.result_width()};
 }
 
 [[nodiscard]] fovea_layer layer_of(const Stack& stack, const Block& b, bool attends_alone) noexcept {

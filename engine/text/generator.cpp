@@ -4,6 +4,7 @@
 
 #include "../cache/kv_cache.h"
 #include "../model/arena.h"
+#include "../model/parts.h"
 #include "../run/workspace.h"
 #include "generator_state.h"
 
@@ -22,6 +23,8 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     if (limits.max_tokens == 0) limits.max_tokens = stack.max_positions;
     if (limits.max_tokens > stack.max_positions)
         return {Code::bad_limits, "tokens of a text at most", stack.max_positions, limits.max_tokens};
+    if (!has(Part::speculation) && limits.max_proposed)
+        return {Code::unsupported, "speculation: left out of this build", 0, 0};
     if (limits.max_proposed > kMostProposed)
         return {Code::bad_limits, "proposed tokens at most", kMostProposed, limits.max_proposed};
     if (limits.max_stop_bytes > kMostStopBytes)
@@ -61,6 +64,7 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     const Speculation& speculation = options.speculation;
     if (speculation.n_proposed > s.limits.max_proposed)
         return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
+    if (!has(Part::speculation)) return {};
     if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
         return {Code::bad_argument, "row_cost: 0 to 100", 0, 0};
     return check_draft(s, speculation.draft);
@@ -138,7 +142,8 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
 
     const auto n_prompt = static_cast<std::uint32_t>(prompt.size());
     const std::uint32_t same = n_same(s.tokens(), prompt);
-    const bool same_draft = same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
+    const bool same_draft =
+        has(Part::speculation) && same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
     s.n_drafted = !same_draft ? 0 : s.n_drafted < same ? s.n_drafted : same;
     std::uint32_t n_kept = same < s.n_cached ? same : s.n_cached;
     if (n_kept > s.cache.kv_len()) n_kept = s.cache.kv_len();
@@ -157,7 +162,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.sampler = sampler;
     s.filter = options.filter;
     s.speculation = options.speculation;
-    s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
+    if (has(Part::speculation)) s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
     s.n_recent = options.n_recent;
     s.show_special = options.show_special;
     s.stop.set(options.stop);

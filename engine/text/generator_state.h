@@ -38,6 +38,7 @@ struct GeneratorState {
     std::uint32_t n_cached = 0;    // of the tokens, in the cache before the present step
     std::uint32_t n_drafted = 0;   // of the tokens, and those proposed, in the draft's cache
     std::uint32_t n_proposed = 0;  // in the present step
+    std::uint32_t n_forced = 0;    // of those: all or none
     std::uint32_t n_bytes = 0;     // in `bytes`, of which the first n_shown were handed out
     std::uint32_t n_shown = 0;
     Match match;  // of the present step

@@ -177,11 +177,11 @@ Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> 
         return {Code::bad_shape, "words of the mask of allowed tokens", n_words, mask.size()};
     const Allowed allowed{mask};
     // The highest logit: one pass, no candidates.
-    const bool plain = o.temperature == 0 && o.repeat_penalty == 1.0f && allowed.all();
+    const bool plain = o.temperature == 0 && o.repeat_penalty == 1.0f;
     const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, o.repeat_penalty, allowed);
     Candidate best{-kInfinity, 0};
     for (std::size_t i = 0; i < logits.size(); ++i) {
-        const float logit = plain ? logits[i] : candidates[i].logit;
+        const float logit = !plain ? candidates[i].logit : allowed.has(i) ? logits[i] : -kInfinity;
         if (logit != logit) return {Code::bad_argument, "logits: one is NaN", 0, 0};
         if (logit > best.logit) best = {logit, static_cast<Token>(i)};
     }

@@ -10,11 +10,11 @@ namespace {
 
 [[nodiscard]] std::uint32_t smaller(std::uint32_t a, std::uint32_t b) noexcept { return a < b ? a : b; }
 
-/// How many proposals there is room for.
-[[nodiscard]] std::uint32_t most_proposals(const GeneratorState& s) noexcept {
+/// How many of `asked` proposals there is room for.
+[[nodiscard]] std::uint32_t most_proposals(const GeneratorState& s, std::uint32_t asked) noexcept {
     if (s.n_left < 2) return 0;
     // The pass gives a token beyond those proposed.
-    std::uint32_t most = smaller(smaller(s.speculation.n_proposed, s.n_left - 1), s.cache.max_kv_len() - s.n_text);
+    std::uint32_t most = smaller(smaller(asked, s.n_left - 1), s.cache.max_kv_len() - s.n_text);
     const PoolState& pool = *CacheAccess::pool(s.cache);
     // Proposals take no page that another sequence's next token may need.
     const std::uint64_t pages_each = std::uint64_t{2} + s.limits.max_proposed / pool.limits.page_len;
@@ -22,6 +22,17 @@ namespace {
     const std::uint64_t n_held = std::uint64_t{s.cache.n_pages()} * pool.limits.page_len;
     const std::uint64_t n_free = n_held > s.n_text ? n_held - s.n_text : 0;
     return n_free < most ? static_cast<std::uint32_t>(n_free) : most;
+}
+
+/// What the filter leaves no choice of is worth its row in any case: it saves a pass.
+[[nodiscard]] bool propose_forced(GeneratorState& s) noexcept {
+    if (!s.filter.forced) return false;
+    const std::uint32_t most = most_proposals(s, s.limits.max_proposed);
+    if (most == 0) return false;
+    const std::size_t n = s.filter.forced(s.filter.context, {s.text + s.n_text, most});
+    while (s.n_forced < n && s.n_forced < most && s.text[s.n_text + s.n_forced] < s.vocab_size) ++s.n_forced;
+    s.n_proposed = s.n_forced;
+    return s.n_forced != 0;
 }
 
 void propose_match(GeneratorState& s, std::uint32_t most) noexcept {
@@ -126,11 +137,12 @@ float draft_cost(const GeneratorState& s, const DraftModel& draft) noexcept {
 }
 
 Status propose(GeneratorState& s) noexcept {
-    s.n_proposed = 0;
+    s.n_proposed = s.n_forced = 0;
     s.match = {};
-    const std::uint32_t most = most_proposals(s);
     // Not with the prompt: its pass is for its last row's logits alone.
-    if (most == 0 || s.n_text == s.figures.n_prompt) return {};
+    if (s.n_text == s.figures.n_prompt || propose_forced(s)) return {};
+    const std::uint32_t most = most_proposals(s, s.speculation.n_proposed);
+    if (most == 0) return {};
     if (s.speculation.draft.workspace.valid()) return propose_drafted(s, most);
     propose_match(s, most);
     return {};

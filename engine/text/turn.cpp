@@ -1,6 +1,7 @@
 // A generator's turn: the step to compute, and what its logits say.
 #include <cstring>
 
+#include "../model/parts.h"
 #include "generator_state.h"
 
 namespace fovea {
@@ -69,11 +70,16 @@ void accept(GeneratorState& s, Token token) noexcept {
         refused = token != proposed;
         n_right += !refused;
     }
+    if (!has(Part::speculation)) return {};
     if (s.n_proposed == 0 && s.match.length && s.n_text > n_before)
         s.economy.learn(s.match, s.text[s.match.next] == s.text[n_before]);
-    if (n_before > s.figures.n_prompt) s.economy.settle(s.match, s.n_proposed, n_right, refused);
-    s.figures.n_proposed += s.n_proposed;
-    s.figures.n_accepted += n_right;
+    if (s.n_forced) {  // says nothing of proposals that may be wrong
+        s.figures.n_forced += n_right;
+    } else {
+        if (n_before > s.figures.n_prompt) s.economy.settle(s.match, s.n_proposed, n_right, refused);
+        s.figures.n_proposed += s.n_proposed;
+        s.figures.n_accepted += n_right;
+    }
     if (s.n_drafted > n_before + n_right) s.n_drafted = n_before + n_right;
     return {};
 }
@@ -95,8 +101,10 @@ Status next_step(Generator& generator, Step& step) noexcept {
     if (s.cache.kv_len() != s.n_cached)
         return {Code::bad_argument, "positions in the generator's cache", s.n_cached, s.cache.kv_len()};
     if (!s.stepped) {
-        s.economy.begin_pass();
-        if (Status status = propose(s); !status.ok()) return status;
+        if (has(Part::speculation)) {
+            s.economy.begin_pass();
+            if (Status status = propose(s); !status.ok()) return status;
+        }
         s.stepped = true;
     }
     step = s.step();
@@ -110,7 +118,7 @@ Status take(Generator& generator, Piece& piece) noexcept {
     if (!s.stepped || s.cache.kv_len() != n_computed)
         return {Code::bad_argument, "positions in the generator's cache, the step's too", n_computed, s.cache.kv_len()};
     const std::uint32_t n_before = s.n_text;
-    if (n_before > s.figures.n_prompt) s.economy.end_pass(s.n_proposed);
+    if (has(Part::speculation) && n_before > s.figures.n_prompt) s.economy.end_pass(s.n_proposed);
     if (s.n_left == 0) s.finish = s.ends_by_length ? FinishReason::length : FinishReason::context;
     // What was handed out makes room.
     const std::uint32_t n_held = s.n_bytes - s.n_shown;

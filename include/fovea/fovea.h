@@ -12,8 +12,8 @@
 //     fovea_sample(s, NULL, 0, &token);
 //
 // examples/complete.c is a whole program. A session is one sequence of a model that gives logits, in one arena with all
-// that it needs. This header includes two others: fovea_workspace.h, for many sequences, encoders and attention alone, and
-// fovea_generator.h, for whole texts.
+// that it needs. This header includes three others: fovea_workspace.h, for many sequences, encoders and attention alone,
+// fovea_generator.h, for whole texts, and fovea_constraint.h, for answers of a form.
 //
 // Each function mirrors its C++ namesake, errors included: see model.h, session.h, workspace.h, cache.h, encode.h,
 // tokenizer.h, sampler.h and generator.h. There is no global state and no heap; nothing has a destructor: release the memory.
@@ -155,6 +155,7 @@ typedef struct {
     fovea_text architecture;   ///< the source's own word: "llama", "gpt2", …
     fovea_text prompt_suffix;  ///< closes a prompt before the model answers; often empty
     fovea_text chat_template;  ///< the source's own (Jinja); the library does not run it
+    uint32_t result_width;  ///< floats of each result of fovea_encode: d_model, or what the model's head makes of them
 } fovea_info;
 fovea_status fovea_model_info(const struct fovea_model* model, fovea_info* info);
 

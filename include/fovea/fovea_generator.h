@@ -62,7 +62,10 @@ typedef struct {
     /// and every token since, each once and none that is refused later, with speculation too. [NULL]
     void (*allow)(void* context, const uint32_t* text, size_t n_text, uint32_t* mask, size_t n_mask);
     void (*accept)(void* context, uint32_t token);  ///< called after it: joins the text, or ends it [NULL]
-    void* context;                                  ///< given to both
+    void* context;                                  ///< given to all three
+    /// Writes tokens that allow is certain to leave alone in the mask, one after the other, at most `capacity`, and returns
+    /// how many: they go through one pass, as many as limits.max_proposed at a time [NULL]
+    size_t (*forced)(void* context, uint32_t* tokens, size_t capacity);
 } fovea_token_filter;
 
 /// Tokens proposed in advance and verified in one pass. Text and logits are those without, in every bit.
@@ -140,6 +143,7 @@ typedef struct {
     uint32_t n_proposed;      ///< tokens speculated
     uint32_t n_accepted;      ///< of those, right ones
     uint32_t n_draft_passes;  ///< forward passes of the draft model
+    uint32_t n_forced;        ///< tokens that took no pass of their own, for the filter left no other
 } fovea_generate_figures;
 fovea_status fovea_generator_figures(const fovea_generator* generator, fovea_generate_figures* figures);
 /// Prompt and new tokens, [*n_tokens]. The cache holds them all but the last, which no token has followed yet.
@@ -153,4 +157,6 @@ uint32_t fovea_generator_finish(const fovea_generator* generator);
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif
+
+#include "fovea/fovea_constraint.h"
 #endif

@@ -45,6 +45,9 @@ struct TokenFilter {
     void (*allow)(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) = nullptr;
     void (*accept)(void* context, Token token) = nullptr;  ///< joins the text, or ends it; nullptr: not wanted
     void* context = nullptr;
+    /// Writes tokens that allow is certain to leave alone in the mask, one after the other, and returns how many; nullptr: not
+    /// known. As many as limits.max_proposed go through one pass together with the token before them.
+    std::size_t (*forced)(void* context, std::span<Token> tokens) = nullptr;
 };
 
 /// A smaller model with the same vocabulary that proposes tokens. Its cache is the generator's while a text goes on, and
@@ -109,6 +112,7 @@ struct GenerateFigures {
     std::uint32_t n_proposed = 0;  ///< tokens speculated
     std::uint32_t n_accepted = 0;  ///< of those, right ones
     std::uint32_t n_draft_passes = 0;
+    std::uint32_t n_forced = 0;  ///< tokens that took no pass of their own, for the filter left no other
 };
 
 struct GeneratorState;  // lives at the start of the arena; engine/text/generator_state.h

@@ -9,6 +9,7 @@
 #include "../small_models.h"
 #include "fovea/encode.h"
 #include "fovea/generator.h"
+#include "convert/grammar/grammar.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -40,6 +41,17 @@ void must(const Status& status) {
 test_file decoder_file() { return file_of(decoder()); }
 test_file encoder_file() { return file_of(encoder()); }
 test_file both_file() { return file_of(both()); }
+
+test_file schema_form(test_file file, const char* schema) {
+    static std::vector<std::byte> form;
+    Model model;
+    Tokenizer tokenizer;
+    must(open_model({static_cast<const std::byte*>(file.bytes), file.n_bytes}, model));
+    must(open_tokenizer(model.tokenizer_bytes(), tokenizer));
+    form = grammar::compile(grammar::read_json_schema(schema, {.compact = true}), tokenizer,
+                            grammar::index_vocabulary(tokenizer), {.own_index = true});
+    return {form.data(), form.size()};
+}
 
 void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
     SmallSession s(decoder().model, {});

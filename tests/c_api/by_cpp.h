@@ -17,6 +17,9 @@ test_file decoder_file(void);
 test_file encoder_file(void);
 test_file both_file(void);
 
+/* The form of a JSON schema for a model's vocabulary, with its index in it. */
+test_file schema_form(test_file model, const char* schema);
+
 /* Logits after each of n tokens, of a session of the decoder. */
 void cpp_forward(const uint32_t* tokens, size_t n, float* logits);
 /* A sampled text of the decoder, n_new tokens; zeros of the sampler's values are the C interface's. */

@@ -39,6 +39,7 @@ void test_texts(const struct fovea_model* demo);
 void test_tokens(void);
 void test_speculation(void);
 void test_generators(void);
+void test_constraint(const struct fovea_model* demo);
 void test_encode(void);
 void test_memory(void);
 void test_attend(void);

@@ -373,6 +373,7 @@ int main(int argc, char** argv) {
     test_tokens();
     test_speculation();
     test_generators();
+    test_constraint(demo);
     test_encode();
     test_memory();
     test_attend();

@@ -1,0 +1,77 @@
+// What all grammars become first: rules of expressions over characters.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::grammar {
+
+/// Characters from low to high, both included.
+struct CodeRange {
+    std::uint32_t low = 0, high = 0;
+    bool operator==(const CodeRange&) const = default;
+};
+using CodeSet = std::vector<CodeRange>;  ///< ascending, apart, without surrogates: what normalize gives
+
+inline constexpr std::uint32_t kLastCode = 0x10ffff;
+
+[[nodiscard]] CodeSet normalize(CodeSet set);
+[[nodiscard]] CodeSet complement(const CodeSet& set);
+[[nodiscard]] CodeSet intersect(const CodeSet& a, const CodeSet& b);
+
+using NodeId = std::uint32_t;
+using RuleId = std::uint32_t;
+inline constexpr std::uint32_t kNoLimit = 0xffffffffu;
+
+enum class NodeKind : std::uint8_t {
+    bytes,     ///< `text`, which may be empty
+    set,       ///< one character of `set`
+    sequence,  ///< `children`, one after the other
+    choice,    ///< one of `children`; of none: nothing fits
+    repeat,    ///< children[0], `min` to `max` times
+    rule,      ///< what rule `rule` stands for
+    list,  ///< the last child between any two of the others that are there, in their order; `text` has a ListItem of each
+};
+
+enum ListItem : char { kOptional = '?', kRequired = '!', kAnyNumber = '*' };
+
+struct Node {
+    NodeKind kind = NodeKind::bytes;
+    std::string text = {};
+    CodeSet set = {};
+    std::vector<NodeId> children = {};
+    std::uint32_t min = 0, max = 0;
+    RuleId rule = 0;
+};
+
+struct Rule {
+    std::string name;
+    NodeId body = 0;
+    bool shared = false;  ///< stays a rule of its own, however small
+};
+
+/// Nodes are made before those that hold them, so a body has no cycles but through rules.
+struct Grammar {
+    std::vector<Node> nodes;
+    std::vector<Rule> rules;
+    RuleId root = 0;
+
+    [[nodiscard]] NodeId bytes(std::string_view text);
+    [[nodiscard]] NodeId set(CodeSet set);
+    [[nodiscard]] NodeId sequence(std::vector<NodeId> children);
+    [[nodiscard]] NodeId choice(std::vector<NodeId> children);
+    [[nodiscard]] NodeId repeat(NodeId child, std::uint32_t min, std::uint32_t max);
+    [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
+    [[nodiscard]] NodeId rule(RuleId rule);
+    [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
+    [[nodiscard]] RuleId add_rule(std::string name, NodeId body = 0) {
+        rules.push_back({std::move(name), body, false});
+        return static_cast<RuleId>(rules.size() - 1);
+    }
+
+private:
+    [[nodiscard]] NodeId add(Node node);
+};
+
+}  // namespace fovea::grammar

@@ -1,0 +1,222 @@
+#include "convert/grammar/json_merge.h"
+
+#include <limits>
+
+#include "convert/grammar/grammar.h"
+
+namespace fovea::grammar {
+namespace {
+
+constexpr const char* kAllTypes[] = {"object", "array", "string", "number", "boolean", "null"};
+
+[[nodiscard]] bool is_number_type(const std::string& type) { return type == "number" || type == "integer"; }
+
+/// The types of both, integers being numbers.
+[[nodiscard]] Json common_types(const Json& a, const Json& b) {
+    const Json list_a = a.is_array() ? a : Json::array({a}), list_b = b.is_array() ? b : Json::array({b});
+    Json out = Json::array();
+    for (const Json& x : list_a)
+        for (const Json& y : list_b) {
+            if (x == y)
+                out.push_back(x);
+            else if (x.is_string() && y.is_string() && is_number_type(x) && is_number_type(y))
+                out.push_back("integer");
+        }
+    return out;
+}
+
+[[nodiscard]] Json common_values(const Json& a, const Json& b) {
+    Json out = Json::array();
+    for (const Json& x : a)
+        if (std::find(b.begin(), b.end(), x) != b.end()) out.push_back(x);
+    return out;
+}
+
+/// What a schema says of a property that it does not name: nothing, a schema, or false.
+[[nodiscard]] Json unnamed(const Json& schema) {
+    const auto found = schema.find("additionalProperties");
+    return found == schema.end() ? Json(true) : *found;
+}
+
+void merge_properties(const Json& a, const Json& b, Json& out, const std::string& place) {
+    Json all = Json::object();
+    for (const Json* s : {&a, &b}) {
+        const Json& other = s == &a ? b : a;
+        if (!s->contains("properties")) continue;
+        for (const auto& [key, schema] : (*s)["properties"].items()) {
+            if (all.contains(key)) continue;
+            const bool both = other.contains("properties") && other["properties"].contains(key);
+            const Json beside = both ? other["properties"][key] : unnamed(other);
+            all[key] = beside == true ? schema : merge_schemas(schema, beside, place + "/properties/" + key);
+        }
+    }
+    if (!all.empty()) out["properties"] = std::move(all);
+    if (a.contains("additionalProperties") || b.contains("additionalProperties"))
+        out["additionalProperties"] = merge_schemas(unnamed(a), unnamed(b), place + "/additionalProperties");
+}
+
+/// Keywords of which the larger, or the smaller, holds.
+[[nodiscard]] bool merge_bound(const std::string& key, const Json& a, const Json& b, Json& out) {
+    static constexpr const char* kLargest[] = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"};
+    static constexpr const char* kSmallest[] = {"maximum", "exclusiveMaximum", "maxLength", "maxItems",
+                                                "maxProperties"};
+    if (!a.is_number() || !b.is_number()) return false;
+    const auto is = [&](const char* name) { return key == name; };
+    if (std::any_of(std::begin(kLargest), std::end(kLargest), is))
+        out[key] = a < b ? b : a;
+    else if (std::any_of(std::begin(kSmallest), std::end(kSmallest), is))
+        out[key] = a < b ? a : b;
+    else
+        return false;
+    return true;
+}
+
+void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& out, const std::string& place) {
+    if (a == b) {
+        out[key] = a;
+    } else if (key == "type") {
+        out[key] = common_types(a, b);
+    } else if (key == "enum" && a.is_array() && b.is_array()) {
+        out[key] = common_values(a, b);
+    } else if (key == "const") {
+        out["enum"] = Json::array();
+    } else if (key == "required" && a.is_array() && b.is_array()) {
+        out[key] = a;
+        for (const Json& name : b)
+            if (std::find(a.begin(), a.end(), name) == a.end()) out[key].push_back(name);
+    } else if (key == "items") {
+        out[key] = merge_schemas(a, b, place + "/items");
+    } else if (key == "allOf") {
+        out[key] = a;
+        for (const Json& schema : b) out[key].push_back(schema);
+    } else if (key == "$ref" || key == "anyOf" || key == "oneOf") {
+        out["allOf"].push_back(Json{{key, b}});
+        out[key] = a;
+    } else if (!is_annotation(key) && !merge_bound(key, a, b, out)) {
+        throw GrammarError(place + ": expected " + key + " once among schemas that hold together, got it twice");
+    }
+}
+
+}  // namespace
+
+bool is_annotation(const std::string& keyword) {
+    static constexpr const char* kAll[] = {
+        "$schema",      "$id",         "id",       "$comment",    "$anchor",          "$vocabulary",
+        "$defs",        "definitions", "title",    "description", "default",          "examples",
+        "example",      "deprecated",  "readOnly", "writeOnly",   "contentMediaType", "contentEncoding",
+        "contentSchema"};
+    return std::any_of(std::begin(kAll), std::end(kAll), [&](const char* name) { return keyword == name; });
+}
+
+Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
+    if (a == true || b == false) return b;
+    if (b == true || a == false) return a;
+    if (!a.is_object() || !b.is_object())
+        throw GrammarError(place + ": expected a schema, got " + (a.is_object() ? b : a).dump());
+    Json out = Json::object();
+    const auto is_property = [](const std::string& key) {
+        return key == "properties" || key == "additionalProperties";
+    };
+    for (const auto& [key, value] : a.items())
+        if (!b.contains(key) && !is_property(key)) out[key] = value;
+    for (const auto& [key, value] : a.items())
+        if (b.contains(key) && !is_property(key)) merge_keyword(key, value, b[key], out, place);
+    for (const auto& [key, value] : b.items()) {
+        if (a.contains(key) || is_property(key)) continue;
+        if (key == "allOf" && out.contains(key))
+            for (const Json& schema : value) out[key].push_back(schema);
+        else
+            out[key] = value;
+    }
+    merge_properties(a, b, out, place);
+    // A constant of one and a list of the other.
+    if (out.contains("const") && out.contains("enum")) {
+        out["enum"] = common_values(out["enum"], Json::array({out["const"]}));
+        out.erase("const");
+    }
+    return out;
+}
+
+std::vector<std::string> types_of(const Json& schema) {
+    std::vector<std::string> out;
+    const auto add = [&](std::string type) {
+        if (type == "integer") type = "number";
+        if (std::find(out.begin(), out.end(), type) == out.end()) out.push_back(std::move(type));
+    };
+    if (schema.contains("type")) {
+        const Json& type = schema["type"];
+        for (const Json& one : type.is_array() ? type : Json::array({type}))
+            if (one.is_string()) add(one);
+        return out;
+    }
+    Json one;
+    if (const Json* values = constants_of(schema, one)) {
+        for (const Json& value : *values)
+            add(value.is_object()    ? "object"
+                : value.is_array()   ? "array"
+                : value.is_string()  ? "string"
+                : value.is_number()  ? "number"
+                : value.is_boolean() ? "boolean"
+                                     : "null");
+        return out;
+    }
+    static constexpr std::pair<const char*, const char*> kOf[] = {
+        {"properties", "object"}, {"required", "object"},         {"additionalProperties", "object"},
+        {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
+        {"maxItems", "array"},    {"pattern", "string"},          {"format", "string"},
+        {"minLength", "string"},  {"maxLength", "string"},        {"minimum", "number"},
+        {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
+        {"multipleOf", "number"}};
+    for (const auto& [key, type] : kOf)
+        if (schema.contains(key)) {
+            out.emplace_back(type);
+            return out;
+        }
+    for (const char* type : kAllTypes) out.emplace_back(type);
+    return out;
+}
+
+std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise, const std::string& place) {
+    const auto found = schema.find(keyword);
+    if (found == schema.end()) return otherwise;
+    if (found->is_number() && found->get<double>() >= 0 && found->get<double>() <= 4e9 &&
+        found->get<double>() == static_cast<double>(static_cast<std::uint32_t>(found->get<double>())))
+        return static_cast<std::uint32_t>(found->get<double>());
+    throw GrammarError(place + "/" + keyword + ": expected a whole number, got " + found->dump());
+}
+
+const Json* constants_of(const Json& schema, Json& one) {
+    if (schema.contains("enum") && schema["enum"].is_array()) return &schema["enum"];
+    if (!schema.contains("const")) return nullptr;
+    one = Json::array({schema["const"]});
+    return &one;
+}
+
+bool share_a_type(const Json& a, const Json& b) {
+    const bool says_a = a.contains("type") || a.contains("enum") || a.contains("const");
+    const bool says_b = b.contains("type") || b.contains("enum") || b.contains("const");
+    if (!says_a || !says_b) return true;  // without, every other type fits
+    const std::vector<std::string> x = types_of(a), y = types_of(b);
+    return std::any_of(x.begin(), x.end(),
+                       [&](const std::string& t) { return std::find(y.begin(), y.end(), t) != y.end(); });
+}
+
+bool share_a_number(const Json& a, const Json& b) {
+    const auto only_numbers = [](const Json& s) {
+        return s.contains("type") && types_of(s) == std::vector<std::string>{"number"};
+    };
+    if (!only_numbers(a) || !only_numbers(b)) return true;
+    const auto bound = [](const Json& s, const char* key, double otherwise) {
+        return s.contains(key) && s[key].is_number() ? s[key].get<double>() : otherwise;
+    };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const auto below = [&](const Json& s, const Json& t) {
+        const double high = bound(s, "maximum", kInfinity), low = bound(t, "minimum", -kInfinity);
+        const double open_high = bound(s, "exclusiveMaximum", kInfinity);
+        const double open_low = bound(t, "exclusiveMinimum", -kInfinity);
+        return high < low || open_high <= low || high <= open_low || open_high <= open_low;
+    };
+    return !below(a, b) && !below(b, a);
+}
+
+}  // namespace fovea::grammar

@@ -1,0 +1,72 @@
+// Schemas that hold at once, as one.
+#pragma once
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace fovea::grammar {
+
+using Json = nlohmann::ordered_json;
+
+/// A schema that a text fits where it fits both. Throws GrammarError where that is not said by one, naming the keyword.
+[[nodiscard]] Json merge_schemas(const Json& a, const Json& b, const std::string& place);
+
+/// Whether no text fits both, as far as types, constants, bounds and required properties tell. `resolve` follows references.
+template<class Resolve>
+[[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, int depth = 0);
+
+/// The types that a schema says or, where it does not, those its keywords are of; all but integer, which is a number's part.
+[[nodiscard]] std::vector<std::string> types_of(const Json& schema);
+
+/// Keywords that say nothing about which texts fit.
+[[nodiscard]] bool is_annotation(const std::string& keyword);
+/// A length or count of a keyword. Throws where it is none.
+[[nodiscard]] std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise,
+                                      const std::string& place);
+
+// ---- what are_apart is made of -------------------------------------------------------------------------------------
+
+/// The values of enum or const, or nothing.
+[[nodiscard]] const Json* constants_of(const Json& schema, Json& one);
+[[nodiscard]] bool share_a_type(const Json& a, const Json& b);
+[[nodiscard]] bool share_a_number(const Json& a, const Json& b);
+
+template<class Resolve>
+bool are_apart(const Json& given_a, const Json& given_b, const Resolve& resolve, int depth) {
+    const Json a = resolve(given_a), b = resolve(given_b);
+    if (depth > 8 || !a.is_object() || !b.is_object()) return a == false || b == false;
+    Json one_a, one_b;
+    const Json *all_a = constants_of(a, one_a), *all_b = constants_of(b, one_b);
+    if (all_a && all_b) {
+        for (const Json& x : *all_a)
+            for (const Json& y : *all_b)
+                if (x == y) return false;
+        return true;
+    }
+    if (!share_a_type(a, b) || !share_a_number(a, b)) return true;
+    const auto is_object = [](const Json& s) { return types_of(s) == std::vector<std::string>{"object"}; };
+    if (!is_object(a) || !is_object(b)) return false;
+    const auto property = [](const Json& s, const std::string& key) -> const Json* {
+        const auto all = s.find("properties");
+        if (all == s.end() || !all->is_object()) return nullptr;
+        const auto found = all->find(key);
+        return found == all->end() ? nullptr : &*found;
+    };
+    const auto lacks = [&](const Json& s, const std::string& key) {
+        return !property(s, key) && s.contains("additionalProperties") && s["additionalProperties"] == false;
+    };
+    for (const Json* s : {&a, &b}) {
+        const Json& other = s == &a ? b : a;
+        if (!s->contains("required") || !(*s)["required"].is_array()) continue;
+        for (const Json& key : (*s)["required"]) {
+            if (!key.is_string()) continue;
+            if (lacks(other, key)) return true;
+            const Json *x = property(*s, key), *y = property(other, key);
+            if (x && y && are_apart(*x, *y, resolve, depth + 1)) return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace fovea::grammar

@@ -1,0 +1,447 @@
+// JSON schemas as grammars. What a keyword forbids is never written; what no grammar can keep is refused by its name.
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "convert/grammar/json_merge.h"
+#include "convert/grammar/json_parts.h"
+
+namespace fovea::grammar {
+namespace {
+
+constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
+constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
+
+/// Keywords that ask for what is not kept.
+constexpr const char* kUnsupported[] = {"not",
+                                        "if",
+                                        "then",
+                                        "else",
+                                        "dependentSchemas",
+                                        "dependentRequired",
+                                        "dependencies",
+                                        "patternProperties",
+                                        "propertyNames",
+                                        "unevaluatedItems",
+                                        "contains",
+                                        "minContains",
+                                        "maxContains",
+                                        "$dynamicRef",
+                                        "$recursiveRef"};
+
+class SchemaReader {
+public:
+    SchemaReader(const Json& root, const SchemaOptions& options) : root_(root), parts_(grammar_, options.compact) {}
+
+    Grammar read() {
+        const RuleId rule = grammar_.add_rule("root");
+        references_[""] = rule;
+        const NodeId body = schema(root_, "schema", 0);
+        grammar_.rules[rule].body = body;
+        grammar_.root = rule;
+        return std::move(grammar_);
+    }
+
+private:
+    // ---- references ------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] static std::string pointer_of(const Json& reference, const std::string& place) {
+        const std::string text = reference.is_string() ? reference.get<std::string>() : reference.dump();
+        if (!reference.is_string() || text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
+            throw GrammarError(place + "/$ref: expected a place in the schema such as #/$defs/name, got " + text);
+        return text.substr(1);
+    }
+    [[nodiscard]] const Json& target_of(const std::string& pointer, const std::string& place) const {
+        std::string plain;
+        for (std::size_t i = 0; i < pointer.size(); ++i) {
+            if (pointer[i] == '%' && i + 2 < pointer.size()) {
+                plain += static_cast<char>(std::strtoul(pointer.substr(i + 1, 2).c_str(), nullptr, 16));
+                i += 2;
+            } else {
+                plain += pointer[i];
+            }
+        }
+        try {
+            return root_.at(Json::json_pointer(plain));
+        } catch (const nlohmann::json::exception&) {
+            throw GrammarError(place + "/$ref: expected a place in the schema, got #" + pointer);
+        }
+    }
+
+    /// A schema without references at its top.
+    [[nodiscard]] Json expanded(Json given, const std::string& place) const {
+        for (int i = 0; given.is_object() && given.contains("$ref"); ++i) {
+            if (i == 32) throw GrammarError(place + "/$ref: expected a schema at its end, got ever more references");
+            const Json target = target_of(pointer_of(given["$ref"], place), place);
+            given.erase("$ref");
+            given = has_meaning(given) ? merge_schemas(target, given, place) : target;
+        }
+        return given;
+    }
+    [[nodiscard]] static bool has_meaning(const Json& schema) {
+        for (const auto& [key, value] : schema.items())
+            if (!is_annotation(key)) return true;
+        return false;
+    }
+
+    NodeId reference(const std::string& pointer, const std::string& place, std::uint32_t depth) {
+        if (const auto known = references_.find(pointer); known != references_.end())
+            return grammar_.rule(known->second);
+        const std::string name = pointer.substr(pointer.rfind('/') + 1);
+        const RuleId rule = grammar_.add_rule(name);
+        references_[pointer] = rule;
+        const NodeId body = schema(target_of(pointer, place), "schema#" + pointer, depth);
+        grammar_.rules[rule].body = body;
+        return grammar_.rule(rule);
+    }
+
+    // ---- any schema ------------------------------------------------------------------------------------------------
+
+    NodeId schema(const Json& given, const std::string& place, std::uint32_t depth) {
+        if (depth > kMostDepth)
+            throw GrammarError(place + ": expected schemas at most " + std::to_string(kMostDepth) +
+                               " deep within schemas, got more");
+        if (grammar_.nodes.size() > kMostNodes)
+            throw GrammarError(place + ": expected a smaller schema, got one too large");
+        if (given == true) return parts_.any_value();
+        if (given == false) return grammar_.choice({});
+        if (!given.is_object()) throw GrammarError(place + ": expected a schema, got " + given.dump());
+        check_keywords(given, place);
+        if (given.contains("$ref")) {
+            Json beside = given;
+            beside.erase("$ref");
+            if (!has_meaning(beside)) return reference(pointer_of(given["$ref"], place), place, depth + 1);
+            return schema(expanded(given, place), place, depth + 1);
+        }
+        if (given.contains("allOf")) return all_of(given, place, depth);
+        for (const char* keyword : {"anyOf", "oneOf"})
+            if (given.contains(keyword)) return any_of(given, keyword, place, depth);
+        if (given.contains("enum") || given.contains("const")) return constants(given, place);
+        if (given.contains("nullable") && given["nullable"] == true && !given.contains("type")) {
+            Json rest = given;
+            rest.erase("nullable");
+            return grammar_.choice({schema(rest, place, depth + 1), grammar_.bytes("null")});
+        }
+        return typed(given, place, depth);
+    }
+
+    void check_keywords(const Json& given, const std::string& place) const {
+        for (const char* keyword : kUnsupported)
+            if (given.contains(keyword))
+                throw GrammarError(place + ": expected no " + keyword + ", got it: not supported");
+        if (given.contains("uniqueItems") && given["uniqueItems"] == true && read_size(given, "maxItems", 2, place) > 1)
+            throw GrammarError(place + ": expected no uniqueItems, got it: not supported");
+        if (given.contains("unevaluatedProperties") && given["unevaluatedProperties"] != false)
+            throw GrammarError(place + ": expected no unevaluatedProperties but false, got it: not supported");
+    }
+
+    NodeId all_of(const Json& given, const std::string& place, std::uint32_t depth) {
+        Json out = given;
+        const Json all = given["allOf"];
+        out.erase("allOf");
+        if (!all.is_array() || all.empty()) throw GrammarError(place + "/allOf: expected schemas, got " + all.dump());
+        for (const Json& one : all) out = merge_schemas(out, expanded(one, place), place);
+        return schema(out, place, depth + 1);
+    }
+
+    NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
+        const Json all = given[keyword];
+        if (!all.is_array() || all.empty())
+            throw GrammarError(place + "/" + keyword + ": expected schemas, got " + all.dump());
+        Json beside = given;
+        beside.erase(keyword);
+        const bool alone = !has_meaning(beside);
+        std::vector<Json> ways;
+        for (const Json& one : all) ways.push_back(alone ? one : merge_schemas(beside, expanded(one, place), place));
+        if (std::string_view(keyword) == "oneOf") check_apart(ways, place);
+        std::vector<NodeId> nodes;
+        for (std::size_t i = 0; i < ways.size(); ++i)
+            nodes.push_back(schema(ways[i], place + "/" + keyword + "/" + std::to_string(i), depth + 1));
+        return grammar_.choice(std::move(nodes));
+    }
+
+    /// One of oneOf, and no other, must fit.
+    void check_apart(const std::vector<Json>& ways, const std::string& place) const {
+        const auto resolve = [&](const Json& given) { return expanded(given, place); };
+        for (std::size_t i = 0; i < ways.size(); ++i)
+            for (std::size_t j = i + 1; j < ways.size(); ++j)
+                if (!are_apart(ways[i], ways[j], resolve))
+                    throw GrammarError(place +
+                                       "/oneOf: expected schemas of which no text fits two (by type, constant, " +
+                                       "bounds or a required property), got " + std::to_string(i) + " and " +
+                                       std::to_string(j) + "; anyOf takes them");
+    }
+
+    // ---- constants -------------------------------------------------------------------------------------------------
+
+    NodeId constants(const Json& given, const std::string& place) {
+        static const std::set<std::string> kBeside{
+            "type",      "enum",     "const", "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+            "minLength", "maxLength"};
+        for (const auto& [key, value] : given.items())
+            if (!kBeside.contains(key) && !is_annotation(key) && key != "format")
+                throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
+        Json one;
+        const Json values = *constants_of(given, one);
+        if (!values.is_array()) throw GrammarError(place + "/enum: expected values, got " + values.dump());
+        std::vector<NodeId> nodes;
+        for (const Json& value : values)
+            if (fits(value, given, place)) nodes.push_back(grammar_.bytes(value.dump()));
+        return grammar_.choice(std::move(nodes));
+    }
+
+    [[nodiscard]] static bool fits(const Json& value, const Json& given, const std::string& place) {
+        if (given.contains("const") && value != given["const"]) return false;
+        if (given.contains("type")) {
+            const Json& type = given["type"];
+            bool found = false;
+            for (const Json& name : type.is_array() ? type : Json::array({type}))
+                found = found || is_of_type(value, name, place);
+            if (!found && !(value.is_null() && given.contains("nullable") && given["nullable"] == true)) return false;
+        }
+        if (value.is_number()) {
+            const double number = value.get<double>();
+            const NumberBounds b = bounds(given, place);
+            if (b.low &&
+                (number < static_cast<double>(*b.low) || (b.open_low && number == static_cast<double>(*b.low))))
+                return false;
+            if (b.high &&
+                (number > static_cast<double>(*b.high) || (b.open_high && number == static_cast<double>(*b.high))))
+                return false;
+        }
+        if (value.is_string()) {
+            std::uint32_t n = 0;
+            for (const char c : value.get_ref<const std::string&>()) n += (c & 0xc0) != 0x80;
+            return n >= read_size(given, "minLength", 0, place) && n <= read_size(given, "maxLength", kNoLimit, place);
+        }
+        return true;
+    }
+
+    [[nodiscard]] static bool is_of_type(const Json& value, const Json& type, const std::string& place) {
+        const std::string name = type.is_string() ? type.get<std::string>() : type.dump();
+        if (name == "integer")
+            return value.is_number_integer() ||
+                   (value.is_number() && std::floor(value.get<double>()) == value.get<double>());
+        if (name == "number") return value.is_number();
+        if (name == "string") return value.is_string();
+        if (name == "boolean") return value.is_boolean();
+        if (name == "null") return value.is_null();
+        if (name == "object") return value.is_object();
+        if (name == "array") return value.is_array();
+        throw GrammarError(place + "/type: expected object, array, string, number, integer, boolean or null, got " +
+                           name);
+    }
+
+    // ---- types -----------------------------------------------------------------------------------------------------
+
+    NodeId typed(const Json& given, const std::string& place, std::uint32_t depth) {
+        std::vector<std::string> types;
+        if (given.contains("type")) {
+            const Json& type = given["type"];
+            for (const Json& name : type.is_array() ? type : Json::array({type})) {
+                (void)is_of_type(nullptr, name, place);
+                types.push_back(name);
+            }
+            if (given.contains("nullable") && given["nullable"] == true) types.emplace_back("null");
+        } else {
+            types = types_of(given);
+            if (types.size() == 6) return parts_.any_value();
+        }
+        std::vector<NodeId> nodes;
+        std::set<std::string> seen;
+        for (const std::string& type : types)
+            if (seen.insert(type).second) nodes.push_back(of_type(type, given, place, depth));
+        return grammar_.choice(std::move(nodes));
+    }
+
+    NodeId of_type(const std::string& type, const Json& given, const std::string& place, std::uint32_t depth) {
+        if (type == "object") return object(given, place, depth);
+        if (type == "array") return array(given, place, depth);
+        if (type == "string") return string(given, place);
+        if (type == "boolean") return grammar_.choice({grammar_.bytes("true"), grammar_.bytes("false")});
+        if (type == "null") return grammar_.bytes("null");
+        bool whole = type == "integer";
+        if (given.contains("multipleOf")) {
+            if (given["multipleOf"] != 1)
+                throw GrammarError(place + "/multipleOf: expected 1, got " + given["multipleOf"].dump() +
+                                   ": not supported");
+            whole = true;
+        }
+        const NumberBounds b = bounds(given, place, whole);
+        return whole ? parts_.integer(b) : parts_.number(b);
+    }
+
+    [[nodiscard]] static NumberBounds bounds(const Json& given, const std::string& place, bool whole = true) {
+        NumberBounds out;
+        const auto read = [&](const char* keyword, bool up) -> std::optional<std::int64_t> {
+            const auto found = given.find(keyword);
+            if (found == given.end() || found->is_boolean()) return std::nullopt;
+            if (!found->is_number())
+                throw GrammarError(place + "/" + keyword + ": expected a number, got " + found->dump());
+            const double number = found->get<double>();
+            if (!whole && std::floor(number) != number)
+                throw GrammarError(place + "/" + keyword + ": expected a whole number, got " + found->dump() +
+                                   ": not supported");
+            const double near = up ? std::ceil(number) : std::floor(number);
+            const auto most = static_cast<double>(kMostInteger + 1);
+            return static_cast<std::int64_t>(std::max(-most, std::min(most, near)));
+        };
+        const auto is_true = [&](const char* keyword) { return given.contains(keyword) && given[keyword] == true; };
+        out.low = read("minimum", true);
+        out.high = read("maximum", false);
+        out.open_low = out.low && is_true("exclusiveMinimum");  // as drafts before 6 have it
+        out.open_high = out.high && is_true("exclusiveMaximum");
+        // A bound that is no whole number is not reached by one, open or not.
+        const auto is_whole = [&](const char* keyword) {
+            return std::floor(given[keyword].get<double>()) == given[keyword].get<double>();
+        };
+        if (const auto low = read("exclusiveMinimum", true); low && (!out.low || *low >= *out.low)) {
+            out.low = low;
+            out.open_low = is_whole("exclusiveMinimum");
+        }
+        if (const auto high = read("exclusiveMaximum", false); high && (!out.high || *high <= *out.high)) {
+            out.high = high;
+            out.open_high = is_whole("exclusiveMaximum");
+        }
+        return out;
+    }
+
+    NodeId string(const Json& given, const std::string& place) {
+        const StringBounds b{read_size(given, "minLength", 0, place), read_size(given, "maxLength", kNoLimit, place)};
+        if (b.min > b.max) return grammar_.choice({});
+        const bool has_pattern = given.contains("pattern"), has_format = given.contains("format");
+        if (has_pattern && has_format)
+            throw GrammarError(place + ": expected pattern or format, got both: not supported");
+        if (has_pattern) {
+            if (!given["pattern"].is_string())
+                throw GrammarError(place + "/pattern: expected an expression, got " + given["pattern"].dump());
+            return parts_.pattern(given["pattern"], b, place + "/pattern");
+        }
+        if (!has_format) return parts_.string(b);
+        const std::string name =
+            given["format"].is_string() ? given["format"].get<std::string>() : given["format"].dump();
+        if (const auto node = parts_.format(name, b, place + "/format")) return *node;
+        throw GrammarError(place +
+                           "/format: expected date, time, date-time, duration, uuid, email, hostname, ipv4, ipv6 " +
+                           "or uri, got " + name + ": not supported");
+    }
+
+    // ---- objects and arrays ----------------------------------------------------------------------------------------
+
+    NodeId member(NodeId key, NodeId value) {
+        return grammar_.sequence({key, grammar_.bytes(":"), parts_.space(), value});
+    }
+
+    NodeId object(const Json& given, const std::string& place, std::uint32_t depth) {
+        const Json properties = given.value("properties", Json::object());
+        const Json required = given.value("required", Json::array());
+        if (!properties.is_object())
+            throw GrammarError(place + "/properties: expected an object, got " + properties.dump());
+        // Drafts before 4 had a boolean here.
+        if (!required.is_array()) throw GrammarError(place + "/required: expected names, got " + required.dump());
+        const bool says = given.contains("additionalProperties");
+        const Json more = says ? given["additionalProperties"] : Json(properties.empty() && required.empty());
+        std::vector<NodeId> members;
+        std::string kinds;
+        std::vector<std::string> names;
+        const auto add = [&](const std::string& name, const Json& value, bool is_required) {
+            const std::string here = place + "/properties/" + name;
+            members.push_back(member(grammar_.bytes(Json(name).dump()), schema(value, here, depth + 1)));
+            kinds += is_required ? kRequired : kOptional;
+            names.push_back(name);
+        };
+        for (const auto& [name, value] : properties.items()) {
+            const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
+            if (value == false && !is_required) {
+                names.push_back(name);
+                continue;
+            }
+            add(name, value, is_required);
+        }
+        for (const Json& name : required) {
+            if (!name.is_string()) throw GrammarError(place + "/required: expected names, got " + name.dump());
+            if (!properties.contains(name.get<std::string>()))
+                add(name, says ? more : Json(true), true);  // not named, but it must be there
+        }
+        check_counts(given, place, kinds, more != false);
+        if (more != false) {
+            std::sort(names.begin(), names.end());
+            const NodeId key = names.empty() ? parts_.string() : parts_.other_key(names);
+            members.push_back(member(key, schema(more, place + "/additionalProperties", depth + 1)));
+            kinds += kAnyNumber;
+        }
+        return parts_.object(grammar_.list(std::move(members), std::move(kinds), parts_.comma()));
+    }
+
+    static void check_counts(const Json& given, const std::string& place, const std::string& kinds, bool more) {
+        const auto n_required = static_cast<std::size_t>(std::count(kinds.begin(), kinds.end(), kRequired));
+        if (read_size(given, "minProperties", 0, place) > n_required)
+            throw GrammarError(place + "/minProperties: expected at most the " + std::to_string(n_required) +
+                               " that are required, got more: not supported");
+        if (read_size(given, "maxProperties", kNoLimit, place) < (more ? std::size_t{kNoLimit} : kinds.size()))
+            throw GrammarError(place + "/maxProperties: expected at least the " + std::to_string(kinds.size()) +
+                               " that are named, and no others, got fewer: not supported");
+    }
+
+    NodeId array(const Json& given, const std::string& place, std::uint32_t depth) {
+        Json first = given.value("prefixItems", Json::array()), rest = given.value("items", Json(true));
+        if (rest.is_array()) {  // as drafts before 2020-12 have it
+            first = rest;
+            rest = given.value("additionalItems", Json(true));
+        }
+        if (!first.is_array()) throw GrammarError(place + "/prefixItems: expected schemas, got " + first.dump());
+        const std::uint32_t min = read_size(given, "minItems", 0, place);
+        const std::uint32_t max = read_size(given, "maxItems", kNoLimit, place);
+        if (min > max || (rest == false && min > first.size())) return grammar_.choice({});
+        std::vector<NodeId> items;
+        for (const Json& one : first)
+            items.push_back(schema(one, place + "/prefixItems/" + std::to_string(items.size()), depth + 1));
+        std::optional<NodeId> item;
+        if (rest != false && max > items.size()) item = schema(rest, place + "/items", depth + 1);
+        return parts_.array(items, item, min, max);
+    }
+
+    Json root_;
+    Grammar grammar_;
+    JsonParts parts_;
+    std::map<std::string, RuleId> references_;  // by pointer
+};
+
+/// Brackets within brackets, so that nothing that reads the schema goes too deep.
+void check_nesting(std::string_view json) {
+    std::uint32_t depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        if (in_string && c == '\\') {
+            ++i;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (!in_string && (c == '{' || c == '[')) {
+            if (++depth > 2 * kMostDepth)
+                throw GrammarError("schema: expected at most " + std::to_string(2 * kMostDepth) +
+                                   " brackets within brackets, got more");
+        } else if (!in_string && (c == '}' || c == ']') && depth) {
+            --depth;
+        }
+    }
+}
+
+}  // namespace
+
+Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
+    check_nesting(json);
+    Json root;
+    try {
+        root = Json::parse(json);
+    } catch (const nlohmann::json::parse_error& error) {
+        throw GrammarError("schema: expected JSON, got what is none at byte " + std::to_string(error.byte));
+    }
+    try {
+        return SchemaReader(root, options).read();
+    } catch (const nlohmann::json::exception& error) {  // a keyword's value is of another type
+        throw GrammarError(std::string("schema: expected a JSON schema, got one in which ") + error.what());
+    }
+}
+
+}  // namespace fovea::grammar

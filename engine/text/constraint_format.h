@@ -1,0 +1,105 @@
+// A compiled form of answers and the index of a vocabulary, byte by byte: what grammar/ writes and constraint.cpp checks.
+// Both are little-endian, hold offsets and no pointers, and are used where they lie, aligned to 4 bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea {
+
+inline constexpr std::uint32_t kNoPlace = 0xffffffffu;  // no token, no mask
+inline constexpr std::uint16_t kNoState = 0xffffu;
+
+// ---- the index of a vocabulary: its tokens' bytes as a tree, in the order of a walk through it ----------------------
+
+inline constexpr std::uint8_t kIndexMagic[8] = {'F', 'o', 'v', 'e', 'a', 'V', 'o', 'c'};
+inline constexpr std::uint8_t kConstraintMagic[8] = {'F', 'o', 'v', 'e', 'a', 'F', 'o', 'r'};
+inline constexpr std::uint32_t kConstraintVersion = 1;
+
+/// Then IndexNode [n_nodes], then u32 [n_ends], the ids that end a text.
+struct IndexHeader {
+    std::uint8_t magic[8];
+    std::uint32_t version;
+    std::uint32_t vocab_size;
+    std::uint32_t
+        token_crc;  // CRC-32C of the tokenizer's token_offsets, then token_text: an index is of one vocabulary
+    std::uint32_t n_nodes;
+    std::uint32_t n_ends;
+    std::uint32_t max_depth;  // the longest token's bytes
+};
+static_assert(sizeof(IndexHeader) == 32);
+
+/// One byte of tokens that begin alike. Its first child, where it has one, is the next node. Tokens of the same bytes are
+/// neighbours.
+struct IndexNode {
+    std::uint32_t end_byte;     // past its subtree, in nodes, << 8 | the byte
+    std::uint32_t token_depth;  // id << 8 | bytes up to here, from 1; id kNoNodeToken: no token ends here
+
+    [[nodiscard]] constexpr std::uint32_t end() const noexcept { return end_byte >> 8; }
+    [[nodiscard]] constexpr std::uint8_t byte() const noexcept { return static_cast<std::uint8_t>(end_byte); }
+    [[nodiscard]] constexpr std::uint32_t token() const noexcept { return token_depth >> 8; }
+    [[nodiscard]] constexpr std::uint32_t depth() const noexcept { return token_depth & 0xff; }
+};
+static_assert(sizeof(IndexNode) == 8);
+inline constexpr std::uint32_t kNoNodeToken = 0xffffffu;
+inline constexpr std::uint32_t kMostTokenBytes = 126;  // of a token in an index; longer ones are left out
+
+// ---- a form: a pushdown automaton over bytes ------------------------------------------------------------------------
+
+/// Then, each as long as its count says: StateRecord, CallRecord, RangeRecord, rows of 256 u16 (a state or kNoState for each
+/// byte), WideRecord, and n_words u32 that these speak of. Then index_bytes of an index, where the form has its own.
+struct ConstraintHeader {
+    std::uint8_t magic[8];
+    std::uint32_t version;
+    std::uint32_t vocab_size;
+    std::uint32_t index_crc;  // CRC-32C of the header of the index it was made with
+    std::uint32_t n_states, n_calls, n_ranges, n_rows, n_wide, n_words;
+    std::uint32_t start;      // state
+    std::uint32_t max_depth;  // calls within calls
+    std::uint32_t index_bytes;
+    std::uint32_t reserved[2];
+};
+static_assert(sizeof(ConstraintHeader) == 64);
+
+/// A state of one rule's automaton.
+struct StateRecord {
+    std::uint32_t first;       // range; of a state with kRowOfBytes, its row
+    std::uint16_t n_ranges;    // or kRowOfBytes
+    std::uint16_t first_call;  // rules that can be entered here
+    std::uint16_t n_calls;
+    std::uint8_t accepts;  // 1: the rule can end here
+    std::uint8_t height;   // calls within calls that its end wants at least
+    std::uint32_t forced;  // the one token that may follow, or kNoPlace
+    std::uint32_t wide;    // the WideRecord of the tokens that may follow, or kNoPlace
+};
+static_assert(sizeof(StateRecord) == 20);
+inline constexpr std::uint16_t kRowOfBytes = 0xffffu;
+
+/// Bytes from low to high lead to `target`. Ascending within a state.
+struct RangeRecord {
+    std::uint8_t low, high;
+    std::uint16_t target;
+};
+static_assert(sizeof(RangeRecord) == 4);
+
+/// A rule entered min to max times, one after the other, before the automaton goes on at `target`.
+struct CallRecord {
+    std::uint16_t callee, target;  // states
+    std::uint16_t min, max;        // min >= 1; max 0: without end
+    std::uint32_t loop;            // the WideRecord of the callee's repetitions, or kNoPlace
+};
+static_assert(sizeof(CallRecord) == 12);
+
+/// What is known of a state's tokens in advance, where there are many.
+///
+/// Of a state: `mask` has the tokens that stay within its rule, and `entries` the nodes where a token may leave the rule,
+/// each with the state before that node. Of a loop: `counts` has for each token how many repetitions it begins, 0 where it is
+/// not of repetitions alone; `mask` those that are; `entries` the nodes where a token may leave, with the repetitions before.
+struct WideRecord {
+    std::uint32_t mask;     // word at which (vocab_size + 31) / 32 words start
+    std::uint32_t counts;   // word at which a byte for each token starts, filled up to a multiple of 32; or kNoPlace
+    std::uint32_t entries;  // word at which n_entries pairs start: node, state or repetitions; by the latter, ascending
+    std::uint32_t n_entries;
+};
+static_assert(sizeof(WideRecord) == 16);
+
+}  // namespace fovea

@@ -1,0 +1,315 @@
+// A form's automaton over the bytes of a text, and over the whole vocabulary at once.
+//
+// The automaton has a stack: a rule that is entered within another one is a frame above it (the recursive transition networks
+// of Woods 1970). A text that can be read in several ways is in several places. What a token does is what its bytes do, one
+// by one; the tree of all tokens' bytes is walked once, and a branch ends where no place is left.
+#include <cstring>
+
+#include "constraint_run.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint16_t kRoot = 0;
+
+// ---- places --------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] bool same_stack(const ConstraintRun& run, std::uint16_t a, std::uint16_t b) noexcept {
+    while (a != b) {
+        const Frame &f = run.frames[a], &g = run.frames[b];
+        if (f.depth != g.depth || f.call != g.call || f.count != g.count) return false;
+        a = f.parent;
+        b = g.parent;
+    }
+    return true;
+}
+
+/// Adds a place that is not there yet, where there is room.
+void add(ConstraintRun& run, Places& to, std::uint16_t state, std::uint16_t frame) noexcept {
+    if (to.n == kMostPlaces || to.first + to.n == run.pool.size()) return;
+    for (std::uint32_t i = to.first; i < to.first + to.n; ++i)
+        if (run.pool[i].state == state && same_stack(run, run.pool[i].frame, frame)) return;
+    run.pool[to.first + to.n++] = {state, frame};
+}
+
+/// Calls that fit above `frame`.
+[[nodiscard]] std::uint32_t room(const ConstraintRun& run, std::uint16_t frame) noexcept {
+    return run.form.header->max_depth - run.frames[frame].depth;
+}
+
+/// A frame above `parent`, or kRoot where there is no more room.
+[[nodiscard]] std::uint16_t push(ConstraintRun& run, std::uint32_t call, std::uint32_t count,
+                                 std::uint16_t parent) noexcept {
+    if (run.n_frames == run.frames.size()) return kRoot;
+    run.frames[run.n_frames] = {static_cast<std::uint16_t>(call), static_cast<std::uint16_t>(count), parent,
+                                static_cast<std::uint16_t>(run.frames[parent].depth + 1)};
+    return static_cast<std::uint16_t>(run.n_frames++);
+}
+
+/// Enters the rule of a call, where what the way to its end needs fits on the stack.
+void enter(ConstraintRun& run, Places& to, std::uint32_t number, std::uint16_t frame) noexcept {
+    const CallRecord& call = run.form.calls[number];
+    const std::uint32_t height = run.form.states[call.callee].height, left = room(run, frame);
+    if (run.form.is_tail(call)) {
+        if (height <= left) add(run, to, call.callee, frame);
+        return;
+    }
+    if (height + 1 > left || run.form.states[call.target].height > left) return;
+    if (const std::uint16_t own = push(run, number, 0, frame); own != kRoot) add(run, to, call.callee, own);
+}
+
+/// The rule of `frame` ends: it is entered again, or its caller goes on.
+void leave(ConstraintRun& run, Places& to, std::uint16_t frame) noexcept {
+    const Frame f = run.frames[frame];
+    const CallRecord& call = run.form.calls[f.call];
+    std::uint32_t n = f.count + 1u;
+    if (call.max == 0 && n > call.min) n = call.min;  // more need not be counted
+    if (call.max == 0 || n < call.max) {
+        const std::uint16_t again = n == f.count ? frame : push(run, f.call, n, f.parent);
+        if (again != kRoot) add(run, to, call.callee, again);
+    }
+    if (n >= call.min) add(run, to, call.target, f.parent);
+}
+
+[[nodiscard]] bool reads_bytes(const ConstraintRun& run, Place place) noexcept {
+    return run.form.states[place.state].n_ranges != 0;
+}
+[[nodiscard]] bool ends(const ConstraintRun& run, Place place) noexcept {
+    return place.frame == kRoot && run.form.states[place.state].accepts;
+}
+
+/// Adds what can be reached without a byte, then drops places that only led there, and the first n_dropped.
+void expand(ConstraintRun& run, Places& set, std::uint32_t n_dropped = 0) noexcept {
+    for (std::uint32_t i = 0; i < set.n; ++i) {
+        const Place place = run.pool[set.first + i];
+        const StateRecord& s = run.form.states[place.state];
+        if (s.accepts && place.frame != kRoot) leave(run, set, place.frame);
+        for (std::uint32_t c = s.first_call; c < s.first_call + std::uint32_t{s.n_calls}; ++c)
+            enter(run, set, c, place.frame);
+    }
+    std::uint32_t n = 0;
+    for (std::uint32_t i = n_dropped; i < set.n; ++i) {
+        const Place place = run.pool[set.first + i];
+        if (reads_bytes(run, place) || ends(run, place)) run.pool[set.first + n++] = place;
+    }
+    set.n = n;
+}
+
+/// The places that `byte` leads to from those of `from`, at `first` of the pool.
+[[nodiscard]] Places step(ConstraintRun& run, Places from, std::uint8_t byte, std::uint32_t first) noexcept {
+    Places to{first, 0};
+    bool simple = true;
+    for (std::uint32_t i = from.first; i < from.first + from.n; ++i) {
+        const Place place = run.pool[i];
+        const std::uint16_t target = run.form.next(place.state, byte);
+        if (target == kNoState || run.form.states[target].height > room(run, place.frame)) continue;
+        simple = simple && run.form.simple(target);
+        add(run, to, target, place.frame);
+    }
+    if (!simple) expand(run, to);
+    return to;
+}
+
+// ---- the text ------------------------------------------------------------------------------------------------------
+
+/// Drops frames that neither the text's places nor `other` need, and gives the rest new numbers, in their order.
+void drop_frames(ConstraintRun& run, Places other) noexcept {
+    constexpr std::uint16_t kUnused = 0, kUsed = 1;
+    std::memset(run.moved.data(), 0, run.n_frames * sizeof run.moved[0]);
+    const Places all[] = {{0, run.n_places}, other};
+    for (const Places& set : all)
+        for (std::uint32_t i = set.first; i < set.first + set.n; ++i) run.moved[run.pool[i].frame] = kUsed;
+    for (std::uint32_t i = run.n_frames; i-- > 1;)  // a frame's parent is older
+        if (run.moved[i] != kUnused) run.moved[run.frames[i].parent] = kUsed;
+    std::uint32_t n = 1;
+    run.moved[kRoot] = kRoot;
+    for (std::uint32_t i = 1; i < run.n_frames; ++i) {
+        if (run.moved[i] == kUnused) continue;
+        Frame frame = run.frames[i];
+        frame.parent = run.moved[frame.parent];
+        run.frames[n] = frame;
+        run.moved[i] = static_cast<std::uint16_t>(n++);
+    }
+    run.n_frames = n;
+    for (const Places& set : all)
+        for (std::uint32_t i = set.first; i < set.first + set.n; ++i) run.pool[i].frame = run.moved[run.pool[i].frame];
+}
+
+// ---- the vocabulary ------------------------------------------------------------------------------------------------
+
+void allow_token(std::span<std::uint32_t> mask, std::uint32_t token) noexcept { mask[token / 32] |= 1u << token % 32; }
+
+/// Allows the tokens of the nodes from `first` to `end` whose bytes lead somewhere from `base`, where the text is before the
+/// first node's byte.
+void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, Places base) noexcept {
+    if (first >= end) return;
+    const Form& form = run.form;
+    run.levels[form.nodes[first].depth() - 1] = {base, run.n_frames};
+    for (std::uint32_t i = first; i < end;) {
+        const IndexNode node = form.nodes[i];
+        const std::uint32_t depth = node.depth();
+        const Level from = run.levels[depth - 1];
+        const std::uint32_t free = from.places.first + from.places.n;
+        Places to{free, 0};
+        run.n_frames = from.n_frames;
+        if (from.places.n == 1 && free < run.pool.size()) {  // the way of nearly all nodes
+            const Place place = run.pool[from.places.first];
+            const std::uint16_t target = form.next(place.state, node.byte());
+            if (target == kNoState) {
+                i = node.end();
+                continue;
+            }
+            if (form.simple(target) && form.states[target].height <= room(run, place.frame)) {
+                run.pool[free] = {target, place.frame};
+                to.n = 1;
+            }
+        }
+        if (to.n == 0) to = step(run, from.places, node.byte(), free);
+        if (to.n == 0) {
+            i = node.end();
+            continue;
+        }
+        if (node.token() != kNoNodeToken) allow_token(run.mask, node.token());
+        run.levels[depth] = {to, run.n_frames};
+        ++i;
+    }
+}
+
+/// Walks the subtrees of entries [first, end) of `wide` from `base`.
+void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end,
+                  Places base) noexcept {
+    const std::uint32_t n_frames = run.n_frames;
+    for (std::uint32_t e = first; base.n && e < end; ++e) {
+        const std::uint32_t node = entries[2 * e];
+        walk(run, node, run.form.nodes[node].end(), base);
+        run.n_frames = n_frames;
+    }
+}
+
+void allow_words(ConstraintRun& run, std::uint32_t at) noexcept {
+    for (std::size_t i = 0; i < run.mask.size(); ++i) run.mask[i] |= run.form.words[at + i];
+}
+
+/// Allows tokens whose count is 1 to most < 127: eight bytes at a time, each below 128, so that no sum carries.
+void allow_counts(ConstraintRun& run, std::uint32_t at, std::uint32_t most) noexcept {
+    constexpr std::uint64_t kOnes = 0x0101010101010101u, kHighs = 0x8080808080808080u;
+    constexpr std::uint64_t kGather = 0x0102040810204080u;  // the lowest bit of each byte, to one byte
+    const auto* counts = reinterpret_cast<const std::uint8_t*>(run.form.words.data() + at);
+    for (std::size_t word = 0; word < run.mask.size(); ++word)
+        for (std::uint32_t part = 0; part < 4; ++part) {
+            std::uint64_t eight;
+            std::memcpy(&eight, counts + word * 32 + part * 8, sizeof eight);
+            eight &= ~kHighs;
+            const std::uint64_t some = eight + kOnes * 127, too_many = eight + kOnes * (127 - most);
+            const std::uint64_t bits = (some & ~too_many & kHighs) >> 7;
+            run.mask[word] |= static_cast<std::uint32_t>(bits * kGather >> 56) << part * 8;
+        }
+}
+
+/// Allows what may follow a place whose tokens are known in advance; only those that leave its rule are looked at.
+void allow_wide(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
+    allow_words(run, wide.mask);
+    const std::uint32_t* entries = run.form.words.data() + wide.entries;
+    const std::uint32_t n_frames = run.n_frames;
+    for (std::uint32_t first = 0, end = 0; first < wide.n_entries; first = end) {
+        const std::uint32_t state = entries[2 * first + 1];
+        while (end < wide.n_entries && entries[2 * end + 1] == state) ++end;
+        Places base{free, 0};
+        add(run, base, static_cast<std::uint16_t>(state), place.frame);
+        expand(run, base, 1);  // what stays within the rule is in the mask
+        walk_entries(run, entries, first, end, base);
+        run.n_frames = n_frames;
+    }
+}
+
+/// The same at the start of a repetition, of which so many more may come.
+void allow_loop(ConstraintRun& run, const WideRecord& wide, Place place, std::uint32_t free) noexcept {
+    const Frame frame = run.frames[place.frame];
+    const CallRecord& call = run.form.calls[frame.call];
+    const std::uint32_t most = call.max == 0 ? kMostTokenBytes : call.max - frame.count;
+    if (most >= kMostTokenBytes)
+        allow_words(run, wide.mask);
+    else
+        allow_counts(run, wide.counts, most);
+    Places base{free, 0};
+    add(run, base, call.target, frame.parent);
+    expand(run, base);
+    const std::uint32_t* entries = run.form.words.data() + wide.entries;
+    std::uint32_t first = 0, end = wide.n_entries;
+    while (first < end && entries[2 * first + 1] + frame.count < call.min) ++first;
+    while (end > first && entries[2 * end - 1] > most) --end;
+    walk_entries(run, entries, first, end, base);
+}
+
+[[nodiscard]] bool starts_loop(const ConstraintRun& run, Place place) noexcept {
+    if (place.frame == kRoot) return false;
+    const CallRecord& call = run.form.calls[run.frames[place.frame].call];
+    return call.callee == place.state && call.loop != kNoPlace;
+}
+
+}  // namespace
+
+void start_run(ConstraintRun& run) noexcept {
+    run.frames[kRoot] = {};
+    run.n_frames = 1;
+    Places all{0, 0};
+    add(run, all, static_cast<std::uint16_t>(run.form.header->start), kRoot);
+    expand(run, all);
+    run.n_places = all.n;
+    drop_frames(run, {});
+    run.mask_made = false;
+}
+
+bool advance_bytes(ConstraintRun& run, std::string_view bytes) noexcept {
+    Places now{0, run.n_places};
+    std::uint32_t free = kMostPlaces;
+    for (const char byte : bytes) {
+        now = step(run, now, static_cast<std::uint8_t>(byte), free);
+        if (now.n == 0) break;
+        free = now.first == kMostPlaces ? 2 * kMostPlaces : kMostPlaces;
+        drop_frames(run, now);
+    }
+    if (bytes.empty()) return false;
+    if (now.n == 0) {
+        drop_frames(run, {});
+        return false;
+    }
+    for (std::uint32_t i = 0; i < now.n; ++i) run.pool[i] = run.pool[now.first + i];
+    run.n_places = now.n;
+    drop_frames(run, {});
+    run.mask_made = false;
+    return true;
+}
+
+bool ends_here(const ConstraintRun& run) noexcept {
+    for (std::uint32_t i = 0; i < run.n_places; ++i)
+        if (ends(run, run.pool[i])) return true;
+    return false;
+}
+
+void make_mask(ConstraintRun& run, bool forcing) noexcept {
+    const Form& form = run.form;
+    std::memset(run.mask.data(), 0, run.mask.size_bytes());
+    run.mask_made = forcing;
+    if (ends_here(run))
+        for (const std::uint32_t id : form.ends) allow_token(run.mask, id);
+    else if (forcing && run.n_places == 1 && form.states[run.pool[0].state].forced != kNoPlace)
+        return allow_token(run.mask, form.states[run.pool[0].state].forced);
+    const std::uint32_t n_frames = run.n_frames;
+    Places rest{run.n_places, 0};
+    for (std::uint32_t i = 0; i < run.n_places; ++i) {
+        const Place place = run.pool[i];
+        const std::uint32_t free = rest.first + rest.n, wide = form.states[place.state].wide;
+        if (starts_loop(run, place))
+            allow_loop(run, form.wide[form.calls[run.frames[place.frame].call].loop], place, free);
+        else if (wide != kNoPlace)
+            allow_wide(run, form.wide[wide], place, free);
+        else if (reads_bytes(run, place))
+            run.pool[rest.first + rest.n++] = place;
+        run.n_frames = n_frames;
+    }
+    if (rest.n) walk(run, 0, static_cast<std::uint32_t>(form.nodes.size()), rest);
+    run.n_frames = n_frames;
+}
+
+}  // namespace fovea

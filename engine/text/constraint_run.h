@@ -1,0 +1,108 @@
+// What lies in the memory of a ConstraintState: the places where a text is in its form, and room to look ahead.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "constraint_format.h"
+#include "fovea/constraint.h"
+
+namespace fovea {
+
+/// The parts of a form and of its index; all checked.
+struct Form {
+    const ConstraintHeader* header = nullptr;
+    std::span<const StateRecord> states;
+    std::span<const CallRecord> calls;
+    std::span<const RangeRecord> ranges;
+    std::span<const std::uint16_t> rows;  // [n_rows * 256]
+    std::span<const WideRecord> wide;
+    std::span<const std::uint32_t> words;
+    std::span<const IndexNode> nodes;
+    std::span<const std::uint32_t> ends;
+    std::uint32_t max_token_bytes = 0;
+
+    /// Where `byte` leads, or kNoState.
+    [[nodiscard]] std::uint16_t next(std::uint16_t state, std::uint8_t byte) const noexcept {
+        const StateRecord& s = states[state];
+        if (s.n_ranges == kRowOfBytes) return rows[std::size_t{s.first} * 256 + byte];
+        for (std::uint32_t i = s.first, end = s.first + s.n_ranges; i < end; ++i)
+            if (byte <= ranges[i].high) return byte >= ranges[i].low ? ranges[i].target : kNoState;
+        return kNoState;
+    }
+    /// Whether it is left by bytes alone.
+    [[nodiscard]] bool simple(std::uint16_t state) const noexcept {
+        return !states[state].accepts && states[state].n_calls == 0;
+    }
+    /// Nothing of the caller is left to do after the call: it needs no frame.
+    [[nodiscard]] bool is_tail(const CallRecord& call) const noexcept {
+        const StateRecord& target = states[call.target];
+        return call.max == 1 && target.accepts && target.n_ranges == 0 && target.n_calls == 0;
+    }
+};
+
+/// A call that has not ended. Frame 0 is the form itself.
+struct Frame {
+    std::uint16_t call = 0;    // CallRecord
+    std::uint16_t count = 0;   // repetitions that have ended
+    std::uint16_t parent = 0;  // frame
+    std::uint16_t depth = 0;
+};
+
+/// One way to read the text: a state of the innermost call's rule, and that call.
+struct Place {
+    std::uint16_t state = 0, frame = 0;
+};
+
+/// All ways to read a text, as places in the pool.
+struct Places {
+    std::uint32_t first = 0, n = 0;
+};
+
+/// Of a node on the path to the present one.
+struct Level {
+    Places places;
+    std::uint32_t n_frames = 0;
+};
+
+inline constexpr std::uint32_t kMostPlaces = 64;  // ways to read a text; further ones are not followed
+
+struct ConstraintRun {
+    Form form;
+    Tokenizer tokenizer;
+    std::span<Frame> frames;
+    std::span<std::uint16_t> moved;  // [frames] where each goes when those that are done leave
+    std::span<Place> pool;
+    std::span<Level> levels;  // [max_token_bytes + 1]
+    std::span<std::uint32_t> mask;
+    std::uint32_t n_places = 0;  // of the text: the pool's first
+    std::uint32_t n_frames = 1;  // of those places
+    bool mask_made = false;
+};
+
+struct [[gnu::visibility("hidden")]] ConstraintAccess {
+    [[nodiscard]] static ConstraintRun* run(const ConstraintState& state) noexcept { return state.run_; }
+    static void set(ConstraintState& state, ConstraintRun* run) noexcept { state.run_ = run; }
+    [[nodiscard]] static const Tokenizer& tokenizer(const Constraint& constraint) noexcept {
+        return constraint.tokenizer_;
+    }
+    /// Of an open constraint.
+    [[nodiscard]] static Form form(const Constraint& constraint) noexcept;
+    static void set(Constraint& constraint, const ConstraintHeader* form, const std::byte* index,
+                    const Tokenizer& tokenizer) noexcept {
+        constraint.form_ = form;
+        constraint.index_ = index;
+        constraint.tokenizer_ = tokenizer;
+    }
+};
+
+/// The first place of a text.
+void start_run(ConstraintRun& run) noexcept;
+/// Goes on by bytes. False, and nothing changes, where they do not fit.
+[[nodiscard]] bool advance_bytes(ConstraintRun& run, std::string_view bytes) noexcept;
+/// The tokens that may come next, into run.mask. Without `forcing` also those beside a forced one.
+void make_mask(ConstraintRun& run, bool forcing) noexcept;
+[[nodiscard]] bool ends_here(const ConstraintRun& run) noexcept;
+/// What a token adds to a text.
+[[nodiscard]] std::string_view token_text(const Tokenizer& tokenizer, Token token) noexcept;
+
+}  // namespace fovea
