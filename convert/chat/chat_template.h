@@ -1,0 +1,68 @@
+// A model's chat template: what turns a conversation into the prompt that the model was trained on.
+//
+//     const ChatTemplate chat = ChatTemplate::parse(text);         // the file's text, which nobody need trust
+//     std::string prompt = chat.render({.messages = messages});    // [{"role": "user", "content": "Hello"}]
+//
+// Templates are written in Jinja2 and evaluated as Hugging Face transformers does: sandboxed, trim_blocks and lstrip_blocks
+// on, break and continue, {% generation %}, raise_exception, strftime_now, and a tojson that writes what json.dumps does.
+// What is not there: include, import, extends and block, arguments by * and **, the format filter, and letters beyond ASCII
+// in upper, lower, title and capitalize, which stay as they are.
+#pragma once
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+/// A template that cannot be read, or one that fails on this conversation: one line, "line N: ..." where a place is known.
+struct ChatTemplateError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// What a rendering may take at most; beyond it is a ChatTemplateError. The defaults are far above what conversations need.
+struct ChatTemplateLimits {
+    std::uint64_t n_steps = 10'000'000;    ///< expressions evaluated and elements touched
+    std::uint64_t n_bytes = 256ull << 20;  ///< of all texts and lists that are made, each counted once
+    std::uint32_t depth = 400;             ///< of calls and expressions within each other
+};
+
+/// What a template is given. Orders of keys are kept, for templates print objects.
+struct ChatInput {
+    /// Objects with "role" and "content", at least one. What is null in them is left out, as transformers does.
+    nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+    nlohmann::ordered_json tools{};      ///< null: none
+    nlohmann::ordered_json documents{};  ///< null: none
+    bool add_generation_prompt = true;   ///< ends with what begins the model's answer
+    std::string bos_token{};             ///< as text; empty: the variable is not defined
+    std::string eos_token{};
+    nlohmann::ordered_json extra = nlohmann::ordered_json::object();  ///< more variables, "enable_thinking" among them
+    std::time_t now = -1;                                             ///< what strftime_now tells; -1: the present
+    ChatTemplateLimits limits{};
+};
+
+namespace chat {
+struct Block;
+}
+
+/// A template that has been read. Copies share it; any number of threads may render at once.
+class ChatTemplate {
+public:
+    /// Throws ChatTemplateError. Reads at most kMostBytes of text, in time proportional to them.
+    [[nodiscard]] static ChatTemplate parse(std::string_view text);
+    static constexpr std::size_t kMostBytes = 1 << 20;
+    /// ChatML, which most models that come without a template understand best.
+    [[nodiscard]] static ChatTemplate chatml();
+
+    /// The prompt. Throws ChatTemplateError: an expression fails, the template refuses the conversation with
+    /// raise_exception, or a limit is reached.
+    [[nodiscard]] std::string render(const ChatInput& input) const;
+
+private:
+    std::shared_ptr<const chat::Block> body_;
+};
+
+}  // namespace fovea

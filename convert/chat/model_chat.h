@@ -1,0 +1,49 @@
+// How a model talks: its template with what a conversation needs of its tokenizer. For the command line, servers and Python.
+//
+//     const ModelChat chat = ModelChat::of(model, tokenizer);
+//     const std::vector<Token> prompt = chat.tokens(input);      // never with a start token of their own: the template has it
+//     ... generate until chat.ends_turn(token), or one of chat.stops() shows
+#pragma once
+#include <string>
+#include <vector>
+
+#include "convert/chat/chat_template.h"
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+class ModelChat {
+public:
+    /// The model's own template; of one without, ChatML where the vocabulary has its tokens, else turns as plain text. Throws
+    /// ChatTemplateError where the model's own cannot be read, std::invalid_argument where there is no tokenizer. Model and
+    /// tokenizer are views, whose bytes must outlive this.
+    [[nodiscard]] static ModelChat of(const Model& model, const Tokenizer& tokenizer);
+    /// The same with a template that somebody gives.
+    [[nodiscard]] static ModelChat with(const Tokenizer& tokenizer, std::string_view text);
+
+    /// What a user should know of the template: "no chat template: ..."; empty where it is the model's own.
+    [[nodiscard]] const std::string& note() const { return note_; }
+
+    /// The prompt as text. Where `input` has none, bos_token is the tokenizer's and eos_token the first of its end tokens.
+    [[nodiscard]] std::string render(ChatInput input) const;
+    /// The prompt's tokens, special ones read. Text that looks like them is read so too, as transformers does.
+    [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
+    [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
+
+    /// Whether a turn ends with this token: an end of the model's, or one that templates end turns with.
+    [[nodiscard]] bool ends_turn(Token token) const;
+    /// Texts that end a turn, where no token does; mostly none.
+    [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
+
+private:
+    explicit ModelChat(const Tokenizer& tokenizer);
+
+    Tokenizer tokenizer_;
+    ChatTemplate template_;
+    std::string bos_, eos_, note_;
+    std::vector<Token> ends_;
+    std::vector<std::string> stops_;
+};
+
+}  // namespace fovea
