@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "convert/calibration.h"
 #include "convert/fovea_file.h"
 #include "convert/gguf_model.h"
 #include "convert/hf_config.h"
@@ -13,10 +14,9 @@
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
-#include "convert/tokenizer_bin.h"
-#include "convert/tokenizer_json.h"
+#include "convert/tokenizer_file.h"
 #include "convert/torch_module.h"
-#include "convert/vocab_txt.h"
+#include "convert/torch_pickle.h"
 #include "convert/writer.h"
 
 namespace fovea {
@@ -29,7 +29,7 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
-constexpr std::size_t kMostTextBytes = 256u << 20;  // of a tokenizer; the largest there are have a tenth of that
+constexpr std::size_t kMostTextBytes = 256u << 20;  // of a template
 
 /// Adds the tokenizer the caller named, else the first of `beside` that is there, else none.
 void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside, const TokenizerFacts& facts,
@@ -38,19 +38,7 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     for (const fs::path& candidate : beside)
         if (path.empty() && is_there(candidate)) path = candidate;
     if (path.empty()) return;
-    const Mapping mapping = map_source(path, kMostTextBytes);
-    const auto bytes = mapping.bytes();
-    const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (path.extension() == ".json") {
-        source.tokenizer = tokenizer_section_from_json(text, path.string(), facts);
-    } else if (path.extension() == ".txt") {
-        const fs::path config = path.parent_path() / "tokenizer_config.json";
-        source.tokenizer = tokenizer_section_from_vocab_txt(text, path.string(), config, facts);
-    } else if (path.extension() == ".bin") {
-        source.tokenizer = tokenizer_section_from_llama2c(bytes, path.string(), facts);
-    } else {
-        throw Refusal(path.string() + ": expected a tokenizer.json, a vocab.txt or a llama2.c tokenizer.bin");
-    }
+    source.tokenizer = tokenizer_section_from_file(path, facts, source.notes);
 }
 
 /// The template is a field of tokenizer_config.json, a text or a list of named ones, or a file of its own.
@@ -73,25 +61,70 @@ void add_chat_template(const fs::path& folder, ModelSource& source) {
     if (!text.empty()) source.info.emplace_back("chat_template", text);
 }
 
-ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool single_file) {
-    Stack sentence;  // what sentence-transformers adds to an encoder
+/// The most tokens that sentence-transformers gives the model: of its own file, or the tokenizer's.
+void add_text_limit(const fs::path& folder, HfConfig& config) {
+    const fs::path own = folder / "sentence_bert_config.json", tokenizer = folder / "tokenizer_config.json";
+    std::uint32_t limit = 0;
+    if (is_there(own)) {
+        const Fields fields = Fields::read(own);
+        limit = fields.count_or("max_seq_length", 0);
+        if (fields.flag_or("do_lower_case", false))
+            config.source.notes.push_back(own.string() +
+                                          ": do_lower_case: texts are lower-cased by the tokenizer alone");
+    }
+    if (!limit && is_there(tokenizer)) {
+        const double most = Fields::read(tokenizer).number_or("model_max_length", 1, 1e300, 0);
+        if (most <= config.stack().max_positions) limit = static_cast<std::uint32_t>(most);
+    }
+    if (limit) config.source.info.emplace_back("max_seq_length", std::to_string(limit));
+}
+
+/// A CrossEncoder says beside config.json how its logits become scores.
+void read_score_function(const fs::path& folder, HfConfig& config) {
+    if (!is_there(folder / "config_sentence_transformers.json")) return;
+    const std::string function =
+        Fields::read(folder / "config_sentence_transformers.json").text_or("activation_fn", "");
+    for (auto& [key, value] : config.source.info)
+        if (key == "scores" && function.ends_with("Identity"))
+            value = "none";
+        else if (key == "scores" && function.ends_with("Sigmoid"))
+            value = "sigmoid";
+}
+
+/// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
+/// model's own.
+void add_modules(SentenceModules modules, const fs::path& folder, HfConfig& config) {
+    add_text_limit(folder, config);
+    if (modules.pooling == Pooling::none) return read_score_function(folder, config);
+    Stack& stack = config.stack();
+    stack.pooling = modules.pooling;
+    stack.normalize_pooled = modules.normalize;
+    std::copy(modules.maps.begin(), modules.maps.end(), stack.head.begin());
+    config.map_files = std::move(modules.map_files);
+}
+
+/// `arrays`: the weights, where the caller has them; else they are read beside the configuration.
+ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool single_file,
+                    Safetensors* arrays = nullptr) {
     const bool has_modules = is_there(given / "modules.json");
-    const fs::path folder = has_modules ? given / read_sentence_modules(given / "modules.json", sentence) : given;
+    SentenceModules modules;  // what sentence-transformers adds to an encoder
+    if (has_modules) modules = read_sentence_modules(given / "modules.json");
+    const fs::path folder = has_modules ? given / modules.encoder : given;
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
     const auto weights = [&] {
-        return single_file ? read_safetensors_file(options.source) : read_safetensors_folder(folder);
+        if (arrays) return std::move(*arrays);
+        return single_file ? read_safetensors_file(options.source) : read_weights_folder(folder);
     };
     const Fields fields = Fields::read(config_path);
     if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
-    HfConfig config = read_hf_config(config_path, folder / "generation_config.json");
-    if (has_modules && config.kind != HfKind::bert)
-        throw Refusal((given / "modules.json").string() + ": expected only beside a model of type bert");
-    config.stack().pooling = sentence.pooling;
-    config.stack().normalize_pooled = sentence.normalize_pooled;
+    HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
+    if (has_modules && config.stack_index() != StackIndex::encoder)
+        throw Refusal((given / "modules.json").string() + ": expected only beside an encoder");
+    if (has_modules) add_modules(std::move(modules), folder, config);
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     ModelSource source = join_hf_model(std::move(config), weights());
     add_chat_template(folder, source);
-    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.bin"}, facts,
+    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin"}, facts,
                   source);
     return source;
 }
@@ -130,10 +163,9 @@ ModelSource read_file(const ConvertOptions& options) {
 
 }  // namespace
 
-ModelSource read_source(const ConvertOptions& options) {
-    std::error_code error;
-    ModelSource source =
-        fs::is_directory(options.source, error) ? read_hf(options, options.source, false) : read_file(options);
+namespace {
+
+ModelSource with_origin(ModelSource source) {
     const auto add_once = [&](const char* key, const std::string& value) {
         const auto is_key = [&](const auto& entry) { return entry.first == key; };
         if (std::none_of(source.info.begin(), source.info.end(), is_key)) source.info.emplace_back(key, value);
@@ -143,9 +175,19 @@ ModelSource read_source(const ConvertOptions& options) {
     return source;
 }
 
-void convert(const ConvertOptions& options) {
-    const ModelSource source = read_source(options);
-    for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}  // namespace
+
+ModelSource read_source(const ConvertOptions& options) {
+    std::error_code error;
+    return with_origin(fs::is_directory(options.source, error) ? read_hf(options, options.source, false)
+                                                               : read_file(options));
+}
+
+ModelSource read_source(const ConvertOptions& options, Safetensors weights) {
+    return with_origin(read_hf(options, options.source, false, &weights));
+}
+
+WriteOptions write_options(const ConvertOptions& options, const ModelSource& source) {
     WriteOptions write;
     write.type = options.type.value_or(source.type);
     write.as_source = !options.type;
@@ -153,6 +195,19 @@ void convert(const ConvertOptions& options) {
     write.n_threads = options.n_threads;
     write.progress = options.progress;
     write.quantized = options.quantized;
+    return write;
+}
+
+void convert(const ConvertOptions& options) {
+    const ModelSource source = read_source(options);
+    for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    WriteOptions write = write_options(options, source);
+    Calibration calibration;
+    if (options.calibration_text) {
+        calibration = calibrate(source, *options.calibration_text,
+                                {.n_threads = options.n_threads, .progress = options.calibrating});
+        write.calibration = &calibration;
+    }
     write_file(source, options.output, write);
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "convert/model_source.h"
+#include "convert/safetensors.h"
 #include "convert/writer.h"
 
 namespace fovea {
@@ -12,15 +14,23 @@ struct ConvertOptions {
     std::filesystem::path source = {};  ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output = {};
     std::optional<Type> type = {};         ///< of the weights; the source's by default
-    std::filesystem::path tokenizer = {};  ///< tokenizer.json, vocab.txt or tokenizer.bin; empty: beside the model
+    std::filesystem::path tokenizer = {};  ///< what tokenizer_file.h reads; empty: beside the model
     std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
-    std::uint32_t n_threads = 1;           ///< that read and quantize the weights
-    QuantReport quantized = {};            ///< called after each tensor that is quantized
-    Progress progress = {};                ///< called as the weights are written
+    std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
+    std::uint32_t n_threads = 1;                       ///< that read and quantize the weights
+    QuantReport quantized = {};                        ///< called after each tensor that is quantized
+    Progress progress = {};                            ///< called as the weights are written
+    std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
 };
 
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
+
+/// The same of a folder's config.json and tokenizer with `weights` of the caller's, whose bytes must outlive the result.
+[[nodiscard]] ModelSource read_source(const ConvertOptions& options, Safetensors weights);
+
+/// What of `options` the writer is to know.
+[[nodiscard]] WriteOptions write_options(const ConvertOptions& options, const ModelSource& source);
 
 /// Converts, with the source's notes on stderr. The source is mapped and the result streamed: memory stays below 64 MB
 /// beyond the mapping, and a few panels more for each thread. An older file at `output` is replaced only when the new one is whole. Throws Refusal; nothing has

@@ -250,6 +250,22 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
     }
 }
 
+std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t i, double x) noexcept {
+    const QuantFormat& format = format_of(type);
+    if (format.codebook) {
+        const double scale = format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale);
+        return scale != 0 && std::isfinite(x / scale) ? nearest(format.codebook, x / scale) : std::int8_t{0};
+    }
+    const double scale = format.factors()
+                             ? static_cast<double>(from_f16(group.scale)) * group.scales[i / format.scale_columns]
+                             : from_f16(group.scale);
+    const double minimum = format.factors() ? static_cast<double>(from_f16(group.minimum_factor)) * group.minimum : 0;
+    if (scale == 0 || !std::isfinite((x + minimum) / scale)) return 0;
+    const int least = format.bits == 8 ? -127 : -format.zero;
+    const int most = format.bits == 8 ? 127 : (1 << format.bits) - 1 - format.zero;
+    return static_cast<std::int8_t>(clamped((x + minimum) / scale, least, most));
+}
+
 double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept {
     const QuantFormat& format = format_of(type);
     const double quant = format.codebook ? format.codebook[group.quants[i]] : group.quants[i];

@@ -20,6 +20,10 @@ void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup*
 void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
                std::byte* panel) noexcept;
 
+/// The quant of those a group may have at i, with its scales as they are, whose element is nearest to x; 0 where x is not
+/// finite, or the scale.
+[[nodiscard]] std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t i, double x) noexcept;
+
 /// The group's element i as a kernel sees it.
 [[nodiscard]] double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept;
 

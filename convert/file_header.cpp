@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "convert/quantize.h"
 #include "convert/refusal.h"
@@ -50,7 +51,14 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         FieldWriter block;
         for_each_block_field(s.blocks[i], block);
+        while (block.bytes.size() > kLeastBlockRecordBytes && block.bytes.back() == std::byte{0})
+            block.bytes.pop_back();
         append_record(bytes, RecordTag::block, index, i, block.bytes.data(), block.bytes.size());
+    }
+    for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
+        FieldWriter map;
+        for_each_head_map_field(s.head[i], map);
+        append_record(bytes, RecordTag::head_map, index, i, map.bytes.data(), map.bytes.size());
     }
     if (!s.layer_blocks.empty())
         append_record(bytes, RecordTag::layer_blocks, index, 0, s.layer_blocks.data(), s.layer_blocks.size());
@@ -69,8 +77,23 @@ Bytes info_bytes(const ModelSource& source) {
     return bytes;
 }
 
+/// Where a tensor's layer uses another layer's bytes, that layer; else its own.
+std::uint32_t stored_layer(const ModelSource& source, const TensorSpec& spec) {
+    const std::vector<std::uint32_t>& layers = source.shared_layers[static_cast<std::size_t>(spec.stack)];
+    return layers.empty() || spec.role < Role::attention_norm ? spec.layer : layers.at(spec.layer);
+}
+
 void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
     const auto place = [&](TensorSpec spec) {
+        if (const std::uint32_t stored = stored_layer(source, spec); stored != spec.layer) {
+            TensorRecord r = *std::find_if(head.records.begin(), head.records.end(), [&](const TensorRecord& record) {
+                return record.role == static_cast<std::uint16_t>(spec.role) && record.layer == stored &&
+                       record.stack == static_cast<std::uint16_t>(spec.stack);
+            });
+            r.layer = spec.layer;
+            head.shared.push_back(r);
+            return;
+        }
         // A source's quantized embeddings stay as they are, and quants lie in panels.
         const bool own_types = options.as_source && source.type_of;
         if (own_types && spec.role == Role::token_embedding && is_quantized(source.type_of(spec)))
@@ -95,6 +118,16 @@ void place_tensors(const ModelSource& source, const WriteOptions& options, FileH
     };
     if (source.config.encoder.n_layers) for_each_tensor(source.config.encoder, StackIndex::encoder, place);
     if (source.config.decoder.n_layers) for_each_tensor(source.config.decoder, StackIndex::decoder, place);
+}
+
+/// The directory of tensors: those with bytes of their own and those without, in order.
+std::vector<TensorRecord> directory_of(const FileHead& head) {
+    std::vector<TensorRecord> all = head.records;
+    all.insert(all.end(), head.shared.begin(), head.shared.end());
+    std::stable_sort(all.begin(), all.end(), [](const TensorRecord& a, const TensorRecord& b) {
+        return std::tie(a.stack, a.layer, a.role) < std::tie(b.stack, b.layer, b.role);
+    });
+    return all;
 }
 
 std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std::uint64_t n) {
@@ -128,9 +161,10 @@ FileHead make_head(const ModelSource& source, const WriteOptions& options) {
     append_stack(config, source.config.encoder, StackIndex::encoder);
     append_stack(config, source.config.decoder, StackIndex::decoder);
     const Bytes info = info_bytes(source);
+    const std::vector<TensorRecord> tensors = directory_of(head);
     std::vector<Part> parts = {
         {SectionKind::config, config.data(), config.size()},
-        {SectionKind::tensors, head.records.data(), head.records.size() * sizeof(TensorRecord)},
+        {SectionKind::tensors, tensors.data(), tensors.size() * sizeof(TensorRecord)},
         {SectionKind::info, info.data(), info.size()},
     };
     if (!source.tokenizer.empty())

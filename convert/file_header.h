@@ -12,6 +12,7 @@ struct FileHead {
     std::vector<std::byte> bytes;       ///< from the file's start to that of the weights; checksums still missing
     std::vector<TensorSpec> specs;      ///< in the file's order
     std::vector<TensorRecord> records;  ///< one for each of `specs`
+    std::vector<TensorRecord> shared;   ///< of layers that use another's bytes
     std::uint64_t weights_bytes = 0;
 };
 

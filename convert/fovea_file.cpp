@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -79,6 +80,29 @@ std::vector<std::pair<std::string, std::string>> read_info(std::span<const std::
     return info;
 }
 
+/// The layer whose bytes each of a stack's layers uses: the first that has all of its tensors in the same places.
+std::vector<std::uint32_t> shared_layers(const std::vector<TensorRecord>& records, std::uint16_t stack) {
+    std::vector<std::vector<std::pair<std::uint16_t, std::uint64_t>>> places;
+    for (const TensorRecord& r : records) {
+        if (r.stack != stack || r.role < static_cast<std::uint16_t>(Role::attention_norm)) continue;
+        if (r.layer >= places.size()) places.resize(r.layer + std::size_t{1});
+        places[r.layer].emplace_back(r.role, r.offset);
+    }
+    std::map<std::vector<std::pair<std::uint16_t, std::uint64_t>>, std::uint32_t> first;
+    std::vector<std::uint32_t> layers;
+    for (std::uint32_t i = 0; i < places.size(); ++i)
+        layers.push_back(places[i].empty() ? i : first.emplace(places[i], i).first->second);
+    return layers;
+}
+
+/// Leaves out the tensors of layers that use another layer's bytes as a whole.
+void drop_shared(const ModelSource& source, std::vector<TensorRecord>& records) {
+    std::erase_if(records, [&](const TensorRecord& r) {
+        return r.stack < 2 && r.role >= static_cast<std::uint16_t>(Role::attention_norm) &&
+               source.shared_layers[r.stack].at(r.layer) != r.layer;
+    });
+}
+
 /// To run a model whose tensors share bytes is safe; its copy would have them all, and be larger than any disk.
 void refuse_overlaps(std::vector<TensorRecord> records, const std::filesystem::path& path) {
     std::ranges::sort(records, {}, &TensorRecord::offset);
@@ -104,7 +128,11 @@ ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) 
                           ": expected f32, f16 or bf16 to convert from, got a quantized type");
         if (r.layout == static_cast<std::uint8_t>(Layout::panels)) source.type = static_cast<Type>(r.type);
     }
-    refuse_overlaps(tensors->records(), path);
+    for (std::uint16_t stack = 0; stack < 2; ++stack)
+        source.shared_layers[stack] = shared_layers(tensors->records(), stack);
+    std::vector<TensorRecord> own = tensors->records();
+    drop_shared(source, own);
+    refuse_overlaps(std::move(own), path);
     source.read_rows = [tensors](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) {
         tensors->read_rows(spec, row_begin, n_rows, out);
     };

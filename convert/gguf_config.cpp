@@ -1,8 +1,9 @@
 #include "convert/gguf_config.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 
+#include "convert/families/gguf.h"
 #include "convert/refusal.h"
 
 namespace fovea {
@@ -16,20 +17,20 @@ public:
     explicit Reader(const Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {}
 
     GgufConfig read() {
-        static constexpr std::array<const char*, 5> kKnown = {"llama", "qwen2", "qwen3", "gpt2", "bert"};
-        if (std::find(kKnown.begin(), kKnown.end(), architecture_) == kKnown.end())
-            file_.refuse("general.architecture", "llama, qwen2, qwen3, gpt2 or bert");
-        is_gpt2_ = architecture_ == "gpt2";
+        family_ = result_.family = find_gguf_family(architecture_);
+        if (!family_) file_.refuse("general.architecture", known_gguf_architectures());
         is_bert_ = result_.is_encoder = architecture_ == "bert";
         refuse_others();
         result_.name = file_.text_or("general.name", architecture_);
         read_stack();
         read_block();
         if (is_bert_) read_encoder();
+        read_windows();
+        if (family_->settle) family_->settle(file_, key(""), result_);
         Config config;
         (is_bert_ ? config.encoder : config.decoder) = result_.stack;
         require(check(config), file_.path().string());
-        return result_;
+        return std::move(result_);
     }
 
 private:
@@ -38,8 +39,7 @@ private:
 
     [[nodiscard]] bool has_tensor(const char* name) const { return file_.tensors().count(name) != 0; }
 
-    /// GPT-2 and BERT; Llama's kind has RMS norms, rotary positions and gates instead.
-    [[nodiscard]] bool has_layer_norm() const { return is_gpt2_ || is_bert_; }
+    [[nodiscard]] bool has_layer_norm() const { return family_->norm == Norm::layer; }
 
     /// Settings that change what is computed in ways that these architectures do not have here.
     void refuse_others() const {
@@ -48,6 +48,8 @@ private:
         if (file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
         for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv",
                                  "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping"}) {
+            const auto is_it = [&](const char* known) { return std::string_view(known) == name; };
+            if (std::any_of(family_->keys.begin(), family_->keys.end(), is_it)) continue;
             const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
         }
@@ -71,14 +73,15 @@ private:
         stack.max_positions = file_.count(key("context_length"));
         stack.vocab_size = n_rows("token_embd.weight");
         stack.n_blocks = 1;
-        stack.position = has_layer_norm() ? Position::learned : Position::none;
-        stack.final_norm = is_bert_ ? Norm::none : is_gpt2_ ? Norm::layer : Norm::rms;
-        stack.final_norm_bias = is_gpt2_ && has_tensor("output_norm.bias");
+        stack.position = family_->position == Position::learned ? Position::learned : Position::none;
+        stack.final_norm = is_bert_ ? Norm::none : family_->norm;
+        stack.final_norm_bias = !is_bert_ && has_layer_norm() && has_tensor("output_norm.bias");
         const std::string epsilon =
             key(has_layer_norm() ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
         stack.final_norm_epsilon = static_cast<float>(file_.number(epsilon, 0.0, 1.0));
         stack.has_output_head = !is_bert_;
         stack.tied_output = !is_bert_ && !has_tensor("output.weight");
+        stack.output_bias = !is_bert_ && has_tensor("output.bias");
     }
 
     /// What BERT has and decoders have not. Its activation is BERT's default, the exact one, as no key names it; and
@@ -96,8 +99,6 @@ private:
         stack.normalize_pooled = stack.pooling != Pooling::none;
 
         Block& block = stack.blocks[0];
-        block.norm_place = NormPlace::post;
-        block.activation = Activation::gelu;
         block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
         block.norm_bias = block.up_bias = block.down_bias = true;
     }
@@ -114,16 +115,47 @@ private:
         block.head_dim = file_.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
         block.value_head_dim = file_.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
         block.d_ff = file_.count(key("feed_forward_length"));
-        block.norm = has_layer_norm() ? Norm::layer : Norm::rms;
+        block.norm = family_->norm;
+        block.norm_place = family_->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;
         block.softmax_scale = static_cast<float>(file_.number_or(key("attention.scale"), 0.0, 1e6, 0.0));
-        block.query_key_norm = architecture_ == "qwen3" ? Norm::rms : Norm::none;
-        block.activation = is_gpt2_ ? Activation::gelu_tanh : Activation::silu;
-        block.gated = !has_layer_norm();
+        // Qwen 3 has them always; where others have none, none are read.
+        if (architecture_ == "qwen3" || has_tensor("blk.0.attn_q_norm.weight")) {
+            if (family_->head_norm == Norm::none) file_.refuse("tensor blk.0.attn_q_norm.weight", "none");
+            block.query_key_norm = family_->head_norm;
+            block.head_norm = family_->heads;
+        }
+        block.activation = family_->activation;
+        block.gated = family_->gated;
         block.causal = !is_bert_;
-        block.window = file_.count_or(key("attention.sliding_window"), 0);
+        block.parallel = family_->parallel;
+        block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
-        if (!has_layer_norm()) read_rope(block);
+        if (family_->position == Position::alibi) block.position = Position::alibi;
+        if (family_->position == Position::rope) read_rope(block);
+    }
+
+    /// Layers of one kind, or windows and full layers.
+    void read_windows() {
+        Stack& stack = result_.stack;
+        const std::uint32_t window =
+            family_->windows == GgufWindows::none ? 0 : file_.count_or(key("attention.sliding_window"), 0);
+        if (window == 0) return;
+        stack.blocks[0].window = window;
+        if (family_->windows == GgufWindows::all) return;
+        stack.blocks[1] = stack.blocks[0];
+        stack.blocks[1].window = 0;
+        result_.ropes[1] = result_.ropes[0];
+        if (family_->only_windows_turn) {
+            stack.blocks[1].position = Position::none;
+            stack.blocks[1].rotary_dim = 0;
+            stack.blocks[1].rope_scale = 1.0f;
+        }
+        std::vector<std::uint8_t>& layers = result_.layer_blocks;
+        for (std::uint32_t i = 0; i < stack.n_layers; ++i) layers.push_back((i + 1) % family_->period == 0);
+        stack.n_blocks = std::count(layers.begin(), layers.end(), 1) != 0 ? 2 : 1;
+        if (stack.n_blocks == 1) layers.clear();
+        stack.layer_blocks = layers;
     }
 
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.
@@ -137,12 +169,12 @@ private:
         block.gate_bias = block.gated && has_tensor("blk.0.ffn_gate.bias");
         if (block.gated) block.up_bias = block.gate_bias = block.up_bias || block.gate_bias;
         block.down_bias = has_tensor("blk.0.ffn_down.bias");
-        block.norm_bias = is_gpt2_ && has_tensor("blk.0.attn_norm.bias");
+        block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 
     void read_rope(Block& block) {
-        Rope& rope = result_.rope;
-        result_.rotates_halves = architecture_ != "llama";
+        Rope& rope = result_.ropes[0];
+        rope.halves = family_->halves;
         block.position = Position::rope;
         block.rotary_dim = file_.count_or(key("rope.dimension_count"), block.head_dim);
         rope.base = file_.number_or(key("rope.freq_base"), 1.01, 1e30, rope.base);
@@ -150,7 +182,12 @@ private:
         const std::string older = file_.has(key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear";
         const double factor = file_.number_or(key(older.c_str()), 0.0, kMostFactor, 1.0);
         rope.factor = factor == 0.0 ? 1.0 : factor;
-        if (type == "linear") {
+        if (has_tensor("rope_factors_short.weight")) {
+            rope.scaling = RopeScaling::divided;  // by that tensor's numbers, up to the original length
+            Stack& stack = result_.stack;
+            rope.fixed_length = file_.count_or(key("rope.scaling.original_context_length"), stack.max_positions);
+            stack.max_positions = std::min(stack.max_positions, rope.fixed_length);
+        } else if (type == "linear") {
             if (rope.factor != 1.0) rope.scaling = RopeScaling::linear;
         } else if (type == "yarn") {
             read_yarn();
@@ -162,7 +199,7 @@ private:
     }
 
     void read_yarn() {
-        Rope& rope = result_.rope;
+        Rope& rope = result_.ropes[0];
         rope.scaling = RopeScaling::yarn;
         rope.original_positions = file_.has(key("rope.scaling.original_context_length"))
                                       ? file_.count(key("rope.scaling.original_context_length"))
@@ -178,7 +215,8 @@ private:
 
     const Gguf& file_;
     const std::string architecture_;
-    bool is_gpt2_ = false, is_bert_ = false;
+    const GgufFamily* family_ = nullptr;
+    bool is_bert_ = false;
     GgufConfig result_;
 };
 

@@ -1,6 +1,8 @@
 // A GGUF file's metadata as a configuration.
 #pragma once
+#include <array>
 #include <string>
+#include <vector>
 
 #include "convert/gguf.h"
 #include "convert/rope.h"
@@ -8,11 +10,16 @@
 
 namespace fovea {
 
+struct GgufFamily;
+
 struct GgufConfig {
-    Stack stack;              ///< of one block; checked
-    bool is_encoder = false;  ///< else a decoder
-    Rope rope;
-    bool rotates_halves = false;  ///< dim i turns with dim i + rotary_dim / 2; else adjacent dims, as in a Fovea file
+    Stack stack;                             ///< checked
+    std::vector<std::uint8_t> layer_blocks;  ///< what its layer_blocks point into
+    bool is_encoder = false;                 ///< else a decoder
+    std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
+    std::vector<float> slopes;               ///< where positions are ALiBi
+    const GgufFamily* family = nullptr;
+    bool usual_names = false;  ///< the family's own names are not this file's
     std::string name;
 };
 

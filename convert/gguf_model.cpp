@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "convert/families/gguf.h"
 #include "convert/gguf.h"
 #include "convert/gguf_config.h"
 #include "convert/gguf_tokenizer.h"
@@ -15,13 +16,8 @@
 namespace fovea {
 namespace {
 
-/// What a tensor of ours is called there. "#" stands for the layer's prefix.
-struct Name {
-    Role role;
-    const char* name;
-    const char* in_encoder = name;  // where norms follow what they norm
-};
-constexpr Name kNames[] = {
+/// What tensors of ours are called there, but for a family's own names.
+constexpr GgufName kNames[] = {
     {Role::token_embedding, "token_embd.weight"},
     {Role::position_embedding, "position_embd.weight"},
     {Role::type_embedding, "token_types.weight"},
@@ -30,8 +26,10 @@ constexpr Name kNames[] = {
     {Role::final_norm, "output_norm.weight"},
     {Role::final_norm_bias, "output_norm.bias"},
     {Role::output, "output.weight"},
-    {Role::attention_norm, "#attn_norm.weight", "#attn_output_norm.weight"},
-    {Role::attention_norm_bias, "#attn_norm.bias", "#attn_output_norm.bias"},
+    {Role::output_bias, "output.bias"},
+    {Role::attention_norm, "#attn_norm.weight"},
+    {Role::attention_norm_bias, "#attn_norm.bias"},
+    {Role::attention_post_norm, "#post_attention_norm.weight"},
     {Role::query, "#attn_q.weight"},
     {Role::query_bias, "#attn_q.bias"},
     {Role::key, "#attn_k.weight"},
@@ -42,8 +40,9 @@ constexpr Name kNames[] = {
     {Role::key_norm, "#attn_k_norm.weight"},
     {Role::attention_output, "#attn_output.weight"},
     {Role::attention_output_bias, "#attn_output.bias"},
-    {Role::feed_forward_norm, "#ffn_norm.weight", "#layer_output_norm.weight"},
-    {Role::feed_forward_norm_bias, "#ffn_norm.bias", "#layer_output_norm.bias"},
+    {Role::feed_forward_norm, "#ffn_norm.weight"},
+    {Role::feed_forward_norm_bias, "#ffn_norm.bias"},
+    {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
     {Role::up, "#ffn_up.weight"},
     {Role::up_bias, "#ffn_up.bias"},
     {Role::down, "#ffn_down.weight"},
@@ -95,8 +94,10 @@ public:
     ModelSource read(bool with_tokenizer) {
         ModelSource source;
         Stack& stack = config_.is_encoder ? source.config.encoder : source.config.decoder;
-        stack = config_.stack;
         const StackIndex index = config_.is_encoder ? StackIndex::encoder : StackIndex::decoder;
+        stack = config_.stack;
+        source.layer_blocks[static_cast<std::size_t>(index)] = config_.layer_blocks;
+        stack.layer_blocks = source.layer_blocks[static_cast<std::size_t>(index)];
         for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used();
         set_type(source);
@@ -115,10 +116,12 @@ private:
         throw Refusal(file_.path().string() + ": tensor " + name + ": " + why);
     }
 
-    /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it.
+    /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a
+    /// vector is a matrix there, whose rows are so long.
     TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
-                    std::uint64_t n_all) {
+                    std::uint64_t n_all, std::uint64_t in_rows = 0) {
         std::vector<std::uint64_t> wanted = {n_all};
+        if (in_rows) wanted = {n_all / in_rows, in_rows};
         if (!vector) wanted.push_back(n_cols);
         const auto found = file_.tensors().find(name);
         if (found == file_.tensors().end()) refuse(name, "expected " + in_words(wanted) + ", got none");
@@ -138,27 +141,47 @@ private:
         return result;
     }
 
+    const char* name_of(Role role) const {
+        const auto is_it = [&](const GgufName& name) { return name.role == role; };
+        const std::span<const GgufName> own = config_.usual_names ? std::span<const GgufName>{} : config_.family->names;
+        if (const auto found = std::find_if(own.begin(), own.end(), is_it); found != own.end()) return found->name;
+        const auto found = std::find_if(std::begin(kNames), std::end(kNames), is_it);
+        return found == std::end(kNames) ? nullptr : found->name;
+    }
+
+    void add_computed(const TensorSpec& spec, std::vector<float> values) {
+        weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack);
+    }
+
     void add(const Stack& stack, const TensorSpec& spec) {
+        if (spec.role == Role::rope_frequencies)
+            return add_computed(spec, frequencies(config_.ropes[spec.layer], spec.n_cols));
+        if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
+        if (is_norm_weight(spec.role) && !config_.family->norm_weights)
+            return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
+        const char* usual = name_of(spec.role);
+        // Biases of norms of queries and keys are in no file.
+        if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, 0.0f));
         const Block& block = stack.block(spec.layer);
-        if (spec.role == Role::rope_frequencies) {
-            weights_.add_computed(spec.role, spec.layer, frequencies(spec.n_cols));
-            return;
-        }
         const bool vector = spec.layout == Layout::vector;
-        const auto place = std::find_if(std::begin(kNames), std::end(kNames),
-                                        [&](const Name& name) { return name.role == spec.role; });
-        const std::string name = full_name(config_.is_encoder ? place->in_encoder : place->name, spec.layer);
-        const bool is_up = spec.role == Role::up || spec.role == Role::up_bias;
-        if (is_up && block.gated) {
-            const std::string gate = full_name(vector ? "#ffn_gate.bias" : "#ffn_gate.weight", spec.layer);
-            weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, block.d_ff),
-                               view(name, vector, spec.n_cols, 0, block.d_ff), block.d_ff);
-            return;
-        }
+        const std::string name = full_name(usual, spec.layer);
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated) return add_gated(block, spec, name);
         RowOrder order;
-        if (config_.rotates_halves && is_turned(spec.role)) order = {block.head_dim, block.rotary_dim, 0};
+        const std::optional<std::uint32_t> turning =
+            is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
+        if (turning && config_.ropes[*turning].halves)
+            order = {.head_dim = block.head_dim, .rotary_dim = stack.blocks[*turning].rotary_dim};
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
+    }
+
+    /// A gate and `up`, in a tensor each or one above the other.
+    void add_gated(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
+        const std::string gate = stacked ? name : full_name(vector ? "#ffn_gate.bias" : "#ffn_gate.weight", spec.layer);
+        const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{block.d_ff};
+        weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all),
+                           view(name, vector, spec.n_cols, stacked ? block.d_ff : 0, n_all), block.d_ff, spec.stack);
     }
 
     static bool is_turned(Role role) {
@@ -181,24 +204,35 @@ private:
             case Role::key_bias: return view(fused, vector, spec.n_cols, n_query, n_all);
             case Role::value:
             case Role::value_bias: return view(fused, vector, spec.n_cols, n_query + n_key, n_all);
-            default: return view(name, vector, spec.n_cols, 0, n_rows);
+            default: break;
         }
+        const bool of_heads = is_norm_weight(spec.role) && is_turned(spec.role) && b.head_norm == HeadNorm::each;
+        return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.head_dim : 0);
     }
 
-    /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own.
-    std::vector<float> frequencies(std::uint32_t n) {
-        std::vector<float> result = rope_frequencies(config_.rope, 2 * n);
-        const std::string name = "rope_freqs.weight";
-        if (file_.tensors().count(name) == 0) return result;
-        const TensorView factors = view(name, true, n, 0, n);
-        if (factors.type != Type::f32) refuse(name, "expected F32, got another type");
-        for (std::uint32_t i = 0; i < n; ++i) {
-            float factor;
-            std::memcpy(&factor, factors.data + i * sizeof factor, sizeof factor);
+    /// A vector of divisors.
+    std::vector<float> divisors(const std::string& name, std::uint32_t n) {
+        const TensorView view_of = view(name, true, n, 0, n);
+        if (view_of.type != Type::f32) refuse(name, "expected F32, got another type");
+        std::vector<float> factors(n);
+        read_vector(view_of, n, factors.data());
+        for (const float factor : factors)
             if (!(factor > 0) || !std::isfinite(factor))
                 refuse(name, "expected positive numbers, got " + std::to_string(factor));
-            result[i] /= factor;
+        return factors;
+    }
+
+    /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.
+    std::vector<float> frequencies(Rope rope, std::uint32_t n) {
+        if (rope.scaling == RopeScaling::divided) {
+            rope.divisors = divisors("rope_factors_short.weight", n);
+            used_.insert("rope_factors_long.weight");
+            return rope_frequencies(rope, 2 * n);
         }
+        std::vector<float> result = rope_frequencies(rope, 2 * n);
+        if (file_.tensors().count("rope_freqs.weight") == 0) return result;
+        const std::vector<float> factors = divisors("rope_freqs.weight", n);
+        for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];
         return result;
     }
 

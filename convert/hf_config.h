@@ -1,43 +1,66 @@
 // A Hugging Face folder's config.json as a Config.
 #pragma once
+#include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "convert/model_source.h"
 #include "convert/rope.h"
+#include "convert/safetensors.h"
 #include "convert/source_file.h"
 
 namespace fovea {
 
-/// Whose names and habits a folder's tensors follow.
-enum class HfKind { llama, gpt2, bert };
+struct Family;
 
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
-    HfKind kind = HfKind::llama;
-    Rope rope;  ///< for Llama's kind
+    const Family* family = nullptr;
+    std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
+    std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
+    std::uint32_t n_relative_buckets = 0;   ///< rows of the source's relative_bias, see read_relative
+    /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
+    std::map<std::pair<Role, std::uint32_t>, std::string> names;
+    std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
+    /// Of a head's maps that lie in files of their own, as sentence-transformers' Dense does: each map's.
+    std::vector<Safetensors> map_files;
+    std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
     std::optional<Token> bos;
     std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 
-    /// The one stack there is: BERT's is an encoder.
-    [[nodiscard]] Stack& stack() { return kind == HfKind::bert ? source.config.encoder : source.config.decoder; }
+    /// The one stack there is.
+    [[nodiscard]] StackIndex stack_index() const;
+    [[nodiscard]] Stack& stack();
+    [[nodiscard]] const Stack& stack() const;
 };
 
-/// Models of type llama, mistral, qwen2, qwen3, gpt2 and bert. `generation` is the generation_config.json beside it,
-/// read where it exists, for its end tokens. Throws Refusal naming file, field, what was wanted and what was there.
-[[nodiscard]] HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation);
+/// Models of the types that convert/families has. `generation` is the generation_config.json beside it,
+/// read where it exists, for its end tokens. What predicts from an encoder is read too, unless `bare`. Throws Refusal naming
+/// file, field, what was wanted and what was there.
+[[nodiscard]] HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation,
+                                      bool bare = false);
 
-/// What sentence-transformers does with an encoder's rows: the folder that the first entry of `modules` (a
-/// modules.json) names holds the encoder, relative to it; `stack` gets the pooling and normalization of the others.
-/// Throws Refusal where there are modules of another kind.
-[[nodiscard]] std::filesystem::path read_sentence_modules(const std::filesystem::path& modules, Stack& stack);
+/// What sentence-transformers does with an encoder's rows.
+struct SentenceModules {
+    std::filesystem::path encoder;  ///< its folder
+    Pooling pooling = Pooling::none;
+    bool normalize = false;
+    std::vector<HeadMap> maps;            ///< Dense modules,
+    std::vector<Safetensors> map_files;   ///< and the weights of each
+};
+
+/// Reads a modules.json. Throws Refusal where there are modules of another kind or in another order.
+[[nodiscard]] SentenceModules read_sentence_modules(const std::filesystem::path& modules);
 
 /// The rotary settings among config.json's fields, in the older spelling (rope_theta, rope_scaling) or the newer
-/// (rope_parameters). A scaling that follows the current length is fixed at the length the model was made for.
-[[nodiscard]] Rope read_hf_rope(const Fields& config);
+/// (rope_parameters, maybe with settings for each kind of layer, of which `layer_type` is one). A scaling that follows the
+/// current length is fixed at the length the model was made for.
+[[nodiscard]] Rope read_hf_rope(const Fields& config, const char* layer_type = nullptr);
 
-/// How many dims of each head turn: head_dim times partial_rotary_factor.
-[[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim);
+/// How many dims of each head turn: head_dim times partial_rotary_factor, which is `part` where no field has it.
+[[nodiscard]] std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim,
+                                               const char* layer_type = nullptr, double part = 1.0);
 
 }  // namespace fovea

@@ -2,101 +2,16 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "convert/exact_math.h"
+#include "convert/families/family.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
 
 namespace fovea {
 namespace {
-
-/// What a tensor of ours is called there. "#" stands for the layer's prefix.
-struct Name {
-    Role role;
-    const char* name;
-    std::uint32_t part = 0, n_parts = 1;  // which of several matrices that are stored side by side
-};
-
-constexpr Name kLlamaNames[] = {
-    {Role::token_embedding, "embed_tokens.weight"},
-    {Role::final_norm, "norm.weight"},
-    {Role::output, "lm_head.weight"},
-    {Role::attention_norm, "#input_layernorm.weight"},
-    {Role::query, "#self_attn.q_proj.weight"},
-    {Role::query_bias, "#self_attn.q_proj.bias"},
-    {Role::key, "#self_attn.k_proj.weight"},
-    {Role::key_bias, "#self_attn.k_proj.bias"},
-    {Role::value, "#self_attn.v_proj.weight"},
-    {Role::value_bias, "#self_attn.v_proj.bias"},
-    {Role::query_norm, "#self_attn.q_norm.weight"},
-    {Role::key_norm, "#self_attn.k_norm.weight"},
-    {Role::attention_output, "#self_attn.o_proj.weight"},
-    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
-    {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
-    {Role::up, "#mlp.up_proj.weight"},
-    {Role::up_bias, "#mlp.up_proj.bias"},
-    {Role::down, "#mlp.down_proj.weight"},
-    {Role::down_bias, "#mlp.down_proj.bias"},
-};
-
-constexpr Name kGpt2Names[] = {
-    {Role::token_embedding, "wte.weight"},
-    {Role::position_embedding, "wpe.weight"},
-    {Role::final_norm, "ln_f.weight"},
-    {Role::final_norm_bias, "ln_f.bias"},
-    {Role::output, "lm_head.weight"},
-    {Role::attention_norm, "#ln_1.weight"},
-    {Role::attention_norm_bias, "#ln_1.bias"},
-    {Role::query, "#attn.c_attn.weight", 0, 3},
-    {Role::query_bias, "#attn.c_attn.bias", 0, 3},
-    {Role::key, "#attn.c_attn.weight", 1, 3},
-    {Role::key_bias, "#attn.c_attn.bias", 1, 3},
-    {Role::value, "#attn.c_attn.weight", 2, 3},
-    {Role::value_bias, "#attn.c_attn.bias", 2, 3},
-    {Role::attention_output, "#attn.c_proj.weight"},
-    {Role::attention_output_bias, "#attn.c_proj.bias"},
-    {Role::feed_forward_norm, "#ln_2.weight"},
-    {Role::feed_forward_norm_bias, "#ln_2.bias"},
-    {Role::up, "#mlp.c_fc.weight"},
-    {Role::up_bias, "#mlp.c_fc.bias"},
-    {Role::down, "#mlp.c_proj.weight"},
-    {Role::down_bias, "#mlp.c_proj.bias"},
-};
-
-constexpr Name kBertNames[] = {
-    {Role::token_embedding, "embeddings.word_embeddings.weight"},
-    {Role::position_embedding, "embeddings.position_embeddings.weight"},
-    {Role::type_embedding, "embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "embeddings.LayerNorm.bias"},
-    {Role::attention_norm, "#attention.output.LayerNorm.weight"},
-    {Role::attention_norm_bias, "#attention.output.LayerNorm.bias"},
-    {Role::query, "#attention.self.query.weight"},
-    {Role::query_bias, "#attention.self.query.bias"},
-    {Role::key, "#attention.self.key.weight"},
-    {Role::key_bias, "#attention.self.key.bias"},
-    {Role::value, "#attention.self.value.weight"},
-    {Role::value_bias, "#attention.self.value.bias"},
-    {Role::attention_output, "#attention.output.dense.weight"},
-    {Role::attention_output_bias, "#attention.output.dense.bias"},
-    {Role::feed_forward_norm, "#output.LayerNorm.weight"},
-    {Role::feed_forward_norm_bias, "#output.LayerNorm.bias"},
-    {Role::up, "#intermediate.dense.weight"},
-    {Role::up_bias, "#intermediate.dense.bias"},
-    {Role::down, "#output.dense.weight"},
-    {Role::down_bias, "#output.dense.bias"},
-};
-
-/// One for each HfKind: the names, the prefix that the class with a head puts first, the embedding table, and what
-/// comes before a layer's number.
-struct Naming {
-    std::span<const Name> names;
-    std::string_view outer, layers;
-};
-constexpr Naming kNamings[] = {
-    {kLlamaNames, "model.", "layers."}, {kGpt2Names, "transformer.", "h."}, {kBertNames, "bert.", "encoder.layer."}};
 
 std::string in_words(const std::vector<std::uint64_t>& shape) {
     std::string words = "[";
@@ -104,95 +19,123 @@ std::string in_words(const std::vector<std::uint64_t>& shape) {
     return words + "]";
 }
 
-class Joiner {
+/// Rows of a source's tensor that are one of ours.
+struct Part {
+    std::uint64_t n_all = 0, begin = 0;  // rows of the source's tensor, and the first of them that is ours
+    std::uint32_t run = 0, stride = 0;   // as in RowOrder
+};
+
+/// Query, key or value of a block among the rows of all three.
+Part projection_part(const Block& b, Role role, Within within) {
+    const std::uint32_t in_group = b.n_heads / b.n_kv_heads;
+    const std::uint32_t n_groups = within == Within::grouped ? b.n_kv_heads : 1, of_each = b.n_kv_heads / n_groups;
+    const std::uint32_t query = of_each * in_group * b.head_dim, key = of_each * b.head_dim;
+    const std::uint32_t value = of_each * b.value_head_dim, all = query + key + value;
+    Part part{.n_all = std::uint64_t{all} * n_groups, .stride = n_groups > 1 ? all : 0};
+    const auto take = [&](std::uint32_t begin, std::uint32_t run) {
+        part.begin = begin;
+        part.run = n_groups > 1 ? run : 0;
+    };
+    switch (role) {
+        case Role::key:
+        case Role::key_bias: take(query, key); break;
+        case Role::value:
+        case Role::value_bias: take(query + key, value); break;
+        default: take(0, query);
+    }
+    return part;
+}
+
+bool is_turned(Role role) {
+    return role == Role::query || role == Role::query_bias || role == Role::query_norm ||
+           role == Role::query_norm_bias || role == Role::key || role == Role::key_bias || role == Role::key_norm ||
+           role == Role::key_norm_bias;
+}
+
+class Joiner : private Lookup {
 public:
     Joiner(HfConfig config, Safetensors weights)
-        : config_(std::move(config)),
-          files_(std::move(weights)),
-          naming_(kNamings[static_cast<std::size_t>(config_.kind)]) {}
+        : config_(std::move(config)), files_(std::move(weights)), family_(*config_.family) {}
 
     ModelSource join() {
         find_prefix();
         Stack& stack = config_.stack();
-        if (config_.kind == HfKind::gpt2) drop_missing_biases(stack);
-        const StackIndex index = config_.kind == HfKind::bert ? StackIndex::encoder : StackIndex::decoder;
-        for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
+        if (family_.settle) family_.settle(*this, config_);
+        for_each_tensor(stack, family_.stack, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
+        for (Safetensors& files : config_.map_files)
+            for (Mapping& mapping : files.mappings) weights_.keep(std::move(mapping));
         set_readers(std::move(weights_), config_.source);
         return std::move(config_.source);
     }
 
 private:
-    /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name.
+    /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name, or its parts.
     void find_prefix() {
-        const std::string outer(naming_.outer), first(naming_.names[0].name);  // the embedding table
-        prefix_ = files_.tensors.count(outer + first) || !files_.tensors.count(first) ? outer : "";
+        const std::string first(name_of(Role::token_embedding)->name);
+        std::string_view left = family_.outer;
+        while (!left.empty() && !files_.tensors.count(std::string(left) + first))
+            left.remove_prefix(left.find('.') + 1);
+        prefix_ = files_.tensors.count(std::string(left) + first) ? left : family_.outer;
     }
 
-    const Name& name_of(Role role) const {
-        return *std::find_if(naming_.names.begin(), naming_.names.end(), [&](const Name& n) { return n.role == role; });
+    /// What the configuration calls a tensor, or the family's list; empty: neither names it.
+    std::string spelled(const TensorSpec& spec) const {
+        if (const auto own = config_.names.find({spec.role, spec.layer}); own != config_.names.end())
+            return own->second;
+        const TensorName* name = name_of(spec.role);
+        return name ? name->name : "";
+    }
+
+    const TensorName* name_of(Role role) const {
+        const auto found = std::find_if(family_.names.begin(), family_.names.end(),
+                                        [&](const TensorName& name) { return name.role == role; });
+        return found == family_.names.end() ? nullptr : &*found;
     }
 
     std::string full_name(std::string_view name, std::uint32_t layer) const {
-        if (name.starts_with("lm_head.")) return std::string(name);
+        if (name.starts_with('/')) return std::string(name.substr(1));
         if (!name.starts_with('#')) return prefix_ + std::string(name);
-        return prefix_ + std::string(naming_.layers) + std::to_string(layer) + "." + std::string(name.substr(1));
+        const std::string own = config_.layer_prefixes.empty() ? "" : config_.layer_prefixes.at(layer);
+        return prefix_ + (own.empty() ? std::string(family_.layers) + std::to_string(layer) + "." : own) +
+               std::string(name.substr(1));
     }
 
-    /// The first BERT checkpoints call a norm's weight and bias gamma and beta.
+    bool has(const char* name) const override {
+        for (std::uint32_t layer = 0; layer < config_.stack().n_layers; ++layer)
+            if (files_.tensors.count(full_name(name, layer)) != 0) return true;
+        return false;
+    }
+    std::string full_name(const char* name) const override { return full_name(std::string_view(name), 0); }
+    std::string file() const override { return files_.files.front().string(); }
+
     std::string older_name(std::string name) const {
-        if (config_.kind != HfKind::bert || files_.tensors.count(name)) return name;
-        for (const auto& [now, then] :
-             {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+        if (files_.tensors.count(name)) return name;
+        for (const auto& [now, then] : family_.older)
             if (name.ends_with(now))
-                if (std::string older = name.substr(0, name.size() - std::string_view(now).size()) + then;
+                if (std::string older = name.substr(0, name.size() - now.size()) + std::string(then);
                     files_.tensors.count(older))
                     return older;
         return name;
     }
 
-    /// GPT-2's classes always have biases, but models trained without one kind of them, or any, leave those out of every
-    /// layer: then the model has none, and the user is told. A kind that some layers have and others lack is
-    /// incomplete, and `view` will say which is missing.
-    void drop_missing_biases(Stack& stack) {
-        const auto has = [&](std::initializer_list<const char*> names) {
-            for (const char* name : names)
-                for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer)
-                    if (files_.tensors.count(full_name(name, layer)) != 0) return true;
-            std::string missing;
-            for (const char* name : names) missing += (missing.empty() ? "" : ", ") + full_name(name, 0);
-            config_.source.notes.push_back(files_.files.front().string() + ": no " + missing +
-                                           " in any layer; the model is taken to have none");
-            return false;
-        };
-        const bool projection = has({"#attn.c_attn.bias"}), output = has({"#attn.c_proj.bias"});
-        const bool up = has({"#mlp.c_fc.bias"}), down = has({"#mlp.c_proj.bias"});
-        const bool norm = has({"#ln_1.bias", "#ln_2.bias"});
-        for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
-            Block& b = stack.blocks[i];
-            b.query_bias = b.key_bias = b.value_bias = projection;
-            b.output_bias = output;
-            b.up_bias = up;
-            b.down_bias = down;
-            b.norm_bias = norm;
-        }
-        stack.final_norm_bias = has({"ln_f.bias"});
-    }
-
-    /// The tensor of that name as a matrix of n_rows rows (a vector: of one column), after checking it.
-    TensorView view(const std::string& name, bool vector, std::uint64_t n_rows, std::uint64_t n_cols, bool transposed,
-                    const Name& place) {
-        const std::uint64_t n_all = n_rows * place.n_parts;
-        std::vector<std::uint64_t> wanted = {n_all};
-        if (!vector) wanted = transposed ? std::vector{n_cols, n_all} : std::vector{n_all, n_cols};
-        const auto found = files_.tensors.find(name);
-        if (found == files_.tensors.end())
-            throw Refusal(files_.files.front().string() + ": tensor " + name + ": expected " + in_words(wanted) +
+    /// Rows of the tensor of that name as a matrix of n_cols columns (a vector: of one), after checking it.
+    /// With `in_rows` a vector is a matrix there, whose rows are so long.
+    TensorView view(const std::string& name, bool vector, const Part& part, std::uint64_t n_cols,
+                    std::uint64_t in_rows = 0) {
+        const bool transposed =
+            family_.transposed && !vector && name.starts_with(prefix_ + std::string(family_.layers));
+        std::vector<std::uint64_t> wanted = {part.n_all};
+        if (in_rows) wanted = {part.n_all / in_rows, in_rows};
+        if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
+        const auto found = from_->tensors.find(name);
+        if (found == from_->tensors.end())
+            throw Refusal(from_->files.front().string() + ": tensor " + name + ": expected " + in_words(wanted) +
                           ", got none");
         const SourceTensor& tensor = found->second;
-        const std::string file = files_.files[tensor.file].string();
+        const std::string file = from_->files[tensor.file].string();
         if (tensor.shape != wanted)
             throw Refusal(file + ": tensor " + name + ": expected shape " + in_words(wanted) + ", got " +
                           in_words(tensor.shape));
@@ -207,57 +150,127 @@ private:
         if (!vector) widen(result.type);
         const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
         result.row_stride = vector || transposed ? 1 : n_cols;
-        result.col_stride = transposed && !vector ? n_all : 1;
-        result.data = tensor.data + place.part * n_rows * result.row_stride * element;
+        result.col_stride = transposed ? part.n_all : 1;
+        result.data = tensor.data + part.begin * result.row_stride * element;
         return result;
     }
 
     void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
 
     void add(const Stack& stack, const TensorSpec& spec) {
+        if (spec.role == Role::rope_frequencies)
+            return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
+        if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
+        if (!config_.map_files.empty() && is_head(spec.role)) return add_map(spec);
+        const std::string known = spelled(spec);
+        // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
+        if (known.empty())
+            return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
+        const std::string name = older_name(full_name(known, spec.layer));
+        if (is_head(spec.role)) return weights_.add(spec.role, spec.layer, whole(name, spec), {}, spec.stack);
+        if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
         const Block& block = stack.block(spec.layer);
-        if (spec.role == Role::rope_frequencies) {
-            weights_.add_computed(spec.role, spec.layer, rope_frequencies(config_.rope, 2 * spec.n_cols));
-            return;
-        }
-        const Name& place = name_of(spec.role);
-        const std::string name = older_name(full_name(place.name, spec.layer));
+        const TensorName* place = name_of(spec.role);
         const bool vector = spec.layout == Layout::vector;
-        const bool transposed = config_.kind == HfKind::gpt2 && place.name[0] == '#' && !vector;
-        const bool is_up = spec.role == Role::up || spec.role == Role::up_bias;
-        if (is_up && block.gated) {
-            std::string gate_name = name;
-            gate_name.replace(gate_name.find("up_proj"), 2, "gate");
-            const TensorView up = view(name, vector, block.d_ff, spec.n_cols, false, place);
-            const TensorView gate = view(gate_name, vector, block.d_ff, spec.n_cols, false, place);
-            if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": expected the type of " + name);
-            weights_.add_gated(spec.role, spec.layer, gate, up, block.d_ff);
-            return;
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
+            return add_gated(block, spec, *place, name);
+        Part part{.n_all = vector ? spec.n_cols : spec.n_rows};
+        if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
+        if (spec.role == Role::position_embedding) {
+            part.begin = config_.n_skipped_positions;
+            part.n_all += part.begin;
         }
-        RowOrder order;
-        switch (spec.role) {
-            case Role::query:
-            case Role::query_bias:
-            case Role::query_norm:
-            case Role::key:
-            case Role::key_bias:
-            case Role::key_norm:
-                if (block.position == Position::rope) order = {block.head_dim, block.rotary_dim, 0};
-                break;
-            default: break;
+        RowOrder order{.run = part.run, .stride = part.stride};
+        const std::optional<std::uint32_t> turning =
+            is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
+        if (turning && config_.ropes[*turning].halves) {
+            order.head_dim = block.head_dim;
+            order.rotary_dim = stack.blocks[*turning].rotary_dim;
         }
-        const std::uint32_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec.role, spec.layer, view(name, vector, n_rows, spec.n_cols, transposed, place), order,
-                     spec.stack);
+        const bool of_heads = is_turned(spec.role) && is_norm_weight(spec.role) && block.head_norm == HeadNorm::each;
+        if (name.find('*') != name.npos) return add_computed(spec, of_each_head(name, block, spec.n_cols), order);
+        const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.head_dim : 0);
+        if (!family_.norms_less_one || !is_norm_weight(spec.role))
+            return weights_.add(spec.role, spec.layer, found, order, spec.stack);
+        std::vector<float> values(spec.n_cols);
+        read_vector(found, spec.n_cols, values.data());
+        for (float& value : values) value = 1.0f + value;
+        add_computed(spec, std::move(values), order);
+    }
+
+    /// A vector whose parts, one for each head, are tensors.
+    std::vector<float> of_each_head(const std::string& name, const Block& block, std::uint32_t n) {
+        std::vector<float> values(n);
+        for (std::uint32_t i = 0; i < n / block.head_dim; ++i) {
+            std::string one = name;
+            one.replace(one.find('*'), 1, std::to_string(i));
+            const TensorView part = view(one, true, {.n_all = block.head_dim}, 1);
+            read_vector(part, block.head_dim, values.data() + std::size_t{i} * block.head_dim);
+        }
+        return values;
+    }
+
+    static bool is_head(Role role) { return role >= Role::head_map && role <= Role::head_norm_bias; }
+
+    TensorView whole(const std::string& name, const TensorSpec& spec) {
+        const bool vector = spec.layout == Layout::vector;
+        return view(name, vector, {.n_all = vector ? spec.n_cols : spec.n_rows}, spec.n_cols);
+    }
+
+    /// A map of a head that has a file of its own.
+    void add_map(const TensorSpec& spec) {
+        from_ = &config_.map_files.at(spec.layer);
+        const char* name = spec.role == Role::head_map ? "linear.weight" : "linear.bias";
+        weights_.add(spec.role, spec.layer, whole(name, spec), {}, spec.stack);
+        from_ = &files_;
+    }
+
+    /// A row a bucket becomes a row a distance: see Role::relative_bias. The steps are PyTorch's, in float32.
+    void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t n_heads = spec.n_cols, half = config_.n_relative_buckets / 2, exact = half / 2;
+        const TensorView table = view(name, false, {.n_all = config_.n_relative_buckets}, n_heads);
+        const std::uint32_t most = block.relative_max_distance;
+        const auto scale = static_cast<float>(exact_log(static_cast<double>(most) / exact));
+        std::vector<float> rows(std::size_t{spec.n_rows} * n_heads), row(n_heads);
+        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
+            const std::uint32_t far = i > most ? i - most : most - i;
+            std::uint32_t bucket = far;
+            if (far >= exact) {
+                const float log = static_cast<float>(exact_log(static_cast<float>(far) / static_cast<float>(exact)));
+                const float step = log / scale * static_cast<float>(half - exact);
+                bucket = std::min(half - 1, exact + static_cast<std::uint32_t>(step));
+            }
+            TensorView of_bucket = table;
+            of_bucket.data +=
+                (bucket + (i > most ? half : 0)) * std::uint64_t{n_heads} * (table.type == Type::f32 ? 4 : 2);
+            of_bucket.row_stride = 1;
+            read_vector(of_bucket, n_heads, rows.data() + std::size_t{i} * n_heads);
+        }
+        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, n_heads);
+    }
+
+    void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
+        weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack, order);
+    }
+
+    /// A gate and `up`, in a tensor each or one above the other.
+    void add_gated(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
+        const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
+        const std::string gate_name = stacked ? name : full_name(place.gate, spec.layer);
+        const std::uint64_t n_all = stacked ? 2 * std::uint64_t{block.d_ff} : block.d_ff;
+        const TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? block.d_ff : 0}, spec.n_cols);
+        const TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": expected the type of " + name);
+        weights_.add_gated(spec.role, spec.layer, gate, up, block.d_ff, spec.stack);
     }
 
     /// A tensor that nothing reads means a model of another shape than its configuration says.
     void check_all_used(const Stack& stack) const {
+        const std::string head = spelled({Role::output, family_.stack, 0, Layout::panels, 0, 0});
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
-            if (used_.count(name) || (stack.tied_output && n == "lm_head.weight")) continue;
-            // Encoders stand alone: what predicts from them is another model's.
-            if (config_.kind == HfKind::bert && (n.starts_with("cls.") || n.find("pooler.") != n.npos)) continue;
+            if (used_.count(name) || (stack.tied_output && !head.empty() && name == full_name(head, 0))) continue;
+            if (family_.ignores && family_.ignores(name)) continue;
             // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
             if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq") ||
                 n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
@@ -269,8 +282,9 @@ private:
 
     HfConfig config_;
     Safetensors files_;
+    const Safetensors* from_ = &files_;  // where `view` looks
     MappedWeights weights_;
-    const Naming& naming_;
+    const Family& family_;
     std::string prefix_;
     std::set<std::string> used_;
     std::optional<Type> widest_;  // of the matrices; f32 where they differ

@@ -1,5 +1,7 @@
+#include <cmath>
 #include <string>
 
+#include "convert/exact_math.h"
 #include "convert/hf_config.h"
 
 namespace fovea {
@@ -8,9 +10,12 @@ namespace {
 constexpr double kLeastBase = 1.01, kMostBase = 1e30, kLeastFactor = 1e-3, kMostFactor = 1e6;
 
 /// The object that holds the scaling, in either spelling; none where positions are not scaled.
-std::optional<Fields> scaling_of(const Fields& config) {
-    for (const char* name : {"rope_scaling", "rope_parameters"})
-        if (config.has(name) && !config.object(name).json().empty()) return config.object(name);
+std::optional<Fields> scaling_of(const Fields& config, const char* layer_type) {
+    for (const char* name : {"rope_scaling", "rope_parameters"}) {
+        if (!config.has(name) || config.object(name).json().empty()) continue;
+        const Fields all = config.object(name);
+        return layer_type && all.has(layer_type) ? all.object(layer_type) : all;
+    }
     return std::nullopt;
 }
 
@@ -36,12 +41,29 @@ void read_llama3(const Fields& fields, Rope& rope) {
     if (rope.high_factor <= rope.low_factor) fields.refuse("high_freq_factor", "more than low_freq_factor");
 }
 
+/// Frequencies divided by one list up to the original length and by another beyond it (Ding et al. 2024).
+void read_longrope(const Fields& fields, std::uint32_t max_positions, Rope& rope) {
+    rope.scaling = RopeScaling::divided;
+    if (!fields.has("short_factor") || !fields.json()["short_factor"].is_array())
+        fields.refuse("short_factor", "a list of numbers");
+    for (const nlohmann::json& divisor : fields.json()["short_factor"]) {
+        if (!divisor.is_number() || !(divisor.get<double>() > 0.0) || divisor.get<double>() > kMostFactor)
+            fields.refuse("short_factor", "numbers above 0");
+        rope.divisors.push_back(static_cast<float>(divisor.get<double>()));
+    }
+    const double growth = max_positions / rope.original_positions;
+    const double factor = fields.number_or("factor", kLeastFactor, kMostFactor, growth);
+    const double scale = factor <= 1.0 ? 1.0 : std::sqrt(1.0 + exact_log(factor) / exact_log(rope.original_positions));
+    rope.attention_factor = static_cast<float>(fields.number_or("attention_factor", 1e-3, 1e3, scale));
+    rope.fixed_length = static_cast<std::uint32_t>(rope.original_positions);
+}
+
 }  // namespace
 
-Rope read_hf_rope(const Fields& config) {
+Rope read_hf_rope(const Fields& config, const char* layer_type) {
     Rope rope;
     rope.base = config.number_or("rope_theta", kLeastBase, kMostBase, rope.base);
-    const std::optional<Fields> fields = scaling_of(config);
+    const std::optional<Fields> fields = scaling_of(config, layer_type);
     if (!fields) return rope;
     rope.base = fields->number_or("rope_theta", kLeastBase, kMostBase, rope.base);
     for (const auto& [name, value] : fields->json().items())
@@ -58,16 +80,19 @@ Rope read_hf_rope(const Fields& config) {
         read_yarn(*fields, max_positions, rope);
     } else if (type == "llama3") {
         read_llama3(*fields, rope);
+    } else if (type == "longrope" || type == "su") {
+        read_longrope(*fields, max_positions, rope);
     } else if (type != "default" && type != "dynamic") {
         // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end.
-        fields->refuse(fields->has("rope_type") ? "rope_type" : "type", "default, linear, dynamic, yarn or llama3");
+        fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
+                       "default, linear, dynamic, yarn, longrope or llama3");
     }
     return rope;
 }
 
-std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim) {
-    double part = config.number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
-    if (const std::optional<Fields> fields = scaling_of(config))
+std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type, double part) {
+    part = config.number_or("partial_rotary_factor", 0.0, 1.0, part);
+    if (const std::optional<Fields> fields = scaling_of(config, layer_type))
         part = fields->number_or("partial_rotary_factor", 0.0, 1.0, part);
     return static_cast<std::uint32_t>(head_dim * part);
 }

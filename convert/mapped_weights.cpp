@@ -67,18 +67,51 @@ std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
 
 }  // namespace
 
+void read_vector(const TensorView& view, std::uint32_t n, float* out) {
+    for (std::uint32_t i = 0; i < n; ++i) read_row(view, i, 1, out + i);
+}
+
+bool is_norm_weight(Role role) {
+    switch (role) {
+        case Role::embedding_norm:
+        case Role::head_norm:
+        case Role::final_norm:
+        case Role::attention_norm:
+        case Role::attention_post_norm:
+        case Role::query_norm:
+        case Role::key_norm:
+        case Role::cross_norm:
+        case Role::cross_post_norm:
+        case Role::feed_forward_norm:
+        case Role::feed_forward_post_norm: return true;
+        default: return false;
+    }
+}
+
+std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
+    const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
+    if (stack.blocks[own].position == Position::rope) return own;
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        if (stack.blocks[i].position == Position::rope && stack.blocks[i].head_dim == stack.blocks[own].head_dim)
+            return i;
+    return std::nullopt;
+}
+
 MappedWeights::Place MappedWeights::find_row(const Entry& entry, std::uint32_t row) {
     if (entry.order.gated_rows) {
         const UpRow from = up_row(row);
         if (from.row >= entry.order.gated_rows) return {};
         return {from.gate ? &entry.view : &entry.up, from.row};
     }
-    return {&entry.view, entry.order.head_dim ? unrotated(entry.order, row) : row};
+    if (entry.order.head_dim) row = unrotated(entry.order, row);
+    if (entry.order.run) row = row / entry.order.run * entry.order.stride + row % entry.order.run;
+    return {&entry.view, row};
 }
 
-void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<float> values) {
+void MappedWeights::add_computed(Role role, std::uint32_t layer, std::vector<float> values, StackIndex stack,
+                                 RowOrder order, std::uint32_t n_cols) {
     computed_.push_back(std::move(values));  // its heap block stays where it is when the outer vector grows
-    add(role, layer, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, 1, 1});
+    add(role, layer, {reinterpret_cast<const std::byte*>(computed_.back().data()), Type::f32, n_cols, 1}, order, stack);
 }
 
 void MappedWeights::read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const {

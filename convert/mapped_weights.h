@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ struct TensorView {
     Type group_type = Type::q8;
 };
 
+/// out [n]: the elements of a vector that is plain floats.
+void read_vector(const TensorView& view, std::uint32_t n, float* out);
+
 /// How the rows of a source become those of the file.
 struct RowOrder {
     /// Above 0: rows are heads of this many dims, of which the first rotary_dim rotate as halves (dim i with dim
@@ -34,7 +38,14 @@ struct RowOrder {
     std::uint32_t rotary_dim = 0;
     /// Above 0: panels of a gate and of `up`, of this many rows each, in turn.
     std::uint32_t gated_rows = 0;
+    /// Above 0: after every `run` rows the source goes on `stride` rows after the run's first, for others lie between.
+    std::uint32_t run = 0, stride = 0;
 };
+
+/// The block by whose rotation the query and key rows of a layer are ordered: its own or, of layers without positions beside
+/// others, the first that rotates heads of that width, so that a source's order is the same in every layer. None: there is
+/// no such block.
+[[nodiscard]] std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer);
 
 /// A model's tensors, each where it is found, and the files they are found in.
 class MappedWeights {
@@ -44,13 +55,15 @@ public:
         entries_[{stack, role, layer}] = {std::move(view), {}, order};
     }
     /// Gate and up of a gated feed-forward part, d_ff rows each.
-    void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff) {
-        entries_[{StackIndex::decoder, role, layer}] = {std::move(gate), std::move(up), {0, 0, d_ff}};
+    void add_gated(Role role, std::uint32_t layer, TensorView gate, TensorView up, std::uint32_t d_ff,
+                   StackIndex stack = StackIndex::decoder) {
+        entries_[{stack, role, layer}] = {std::move(gate), std::move(up), {.gated_rows = d_ff}};
     }
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
-    /// A vector that is in no file.
-    void add_computed(Role role, std::uint32_t layer, std::vector<float> values);
+    /// A vector that is in no file, or a matrix of so many columns.
+    void add_computed(Role role, std::uint32_t layer, std::vector<float> values,
+                      StackIndex stack = StackIndex::decoder, RowOrder order = {}, std::uint32_t n_cols = 1);
 
     /// As RowReader has it. The tensor must have been added and be as large as the spec says.
     void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;

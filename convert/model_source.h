@@ -34,6 +34,8 @@ struct ModelSource {
 
     Config config;
     std::array<std::vector<std::uint8_t>, 2> layer_blocks;  ///< what the config's two layer_blocks point into
+    /// By stack: the layer whose bytes each layer uses, itself or one before it of the same block; empty: each its own.
+    std::array<std::vector<std::uint32_t>, 2> shared_layers;
     std::vector<std::pair<std::string, std::string>> info;  ///< metadata, see engine/model/format.h
     std::vector<std::string> notes;                         ///< what a user should know of the source, a line each
     std::vector<std::byte> tokenizer;                       ///< the section's bytes; empty: none
@@ -44,6 +46,9 @@ struct ModelSource {
     RowReader read_rows;
     GroupReader read_groups;  ///< may be empty
 };
+
+/// Whether it is what a norm multiplies with.
+[[nodiscard]] bool is_norm_weight(Role role);
 
 /// What row `row` of a gated block's `up` tensor holds.
 struct UpRow {

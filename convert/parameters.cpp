@@ -7,13 +7,15 @@ namespace {
 
 /// One tensor's place in the count. Padding is not a parameter, nor are the frequencies of rotary positions.
 void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
-    const Block& b = s.block(t.layer);
+    const Block& b = s.block(t.role < Role::attention_norm ? 0 : t.layer);  // else layer is a block's or map's number
     const std::uint64_t size = std::uint64_t{t.n_rows} * t.n_cols;
     switch (t.role) {
         case Role::rope_frequencies: return;
+        case Role::embedding_map:
         case Role::token_embedding:
         case Role::position_embedding:
         case Role::type_embedding: count.embedding += size; return;
+        case Role::head_map:
         case Role::output: count.output += size; return;
         case Role::up: count.feed_forward += std::uint64_t{b.d_ff} * s.d_model * (b.gated ? 2 : 1); return;
         case Role::down: count.feed_forward += size; return;

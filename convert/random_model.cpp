@@ -18,22 +18,6 @@ float uniform(std::uint64_t key, std::uint64_t index) {
     return static_cast<float>(static_cast<std::int32_t>(z >> 32)) * 0x1p-31f;
 }
 
-bool is_norm_weight(Role role) {
-    switch (role) {
-        case Role::embedding_norm:
-        case Role::final_norm:
-        case Role::attention_norm:
-        case Role::attention_post_norm:
-        case Role::query_norm:
-        case Role::key_norm:
-        case Role::cross_norm:
-        case Role::cross_post_norm:
-        case Role::feed_forward_norm:
-        case Role::feed_forward_post_norm: return true;
-        default: return false;
-    }
-}
-
 /// The matrix's rows that are padding are zero, as in a converted file.
 bool is_padding(const Block& block, const TensorSpec& spec, std::uint32_t row) {
     return (spec.role == Role::up || spec.role == Role::up_bias) && block.gated && up_row(row).row >= block.d_ff;
@@ -47,7 +31,7 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
         std::copy(frequencies.begin(), frequencies.end(), out);
         return;
     }
-    const Block& block = stack.block(spec.role == Role::relative_bias ? 0 : spec.layer);
+    const Block& block = stack.block(spec.role < Role::attention_norm ? 0 : spec.layer);
     const std::uint64_t key = seed * 0xd1342543de82ef95u + (static_cast<std::uint64_t>(spec.role) << 48) +
                               (static_cast<std::uint64_t>(spec.stack) << 40) + spec.layer;
     const bool vector = spec.layout == Layout::vector;

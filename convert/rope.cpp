@@ -67,6 +67,10 @@ std::vector<float> rope_frequencies(const Rope& rope, std::uint32_t rotary_dim) 
             for (float& frequency : frequencies) frequency /= static_cast<float>(rope.factor);
             break;
         case RopeScaling::yarn: scale_yarn(rope, rotary_dim, frequencies); break;
+        case RopeScaling::divided:
+            for (std::uint32_t i = 0; i < frequencies.size(); ++i)
+                frequencies[i] = 1.0f / (rope.divisors[i] * wave(rope, i, rotary_dim));
+            break;
         case RopeScaling::llama3: scale_llama3(rope, frequencies); break;
     }
     return frequencies;

@@ -7,9 +7,10 @@ namespace fovea {
 
 enum class RopeScaling : std::uint8_t {
     none,
-    linear,  ///< every frequency divided by `factor` (Chen et al. 2023)
-    yarn,    ///< low frequencies divided, high ones kept, a ramp between (Peng et al. 2023)
-    llama3,  ///< the same idea by wavelength, as Llama 3.1 has it
+    linear,   ///< every frequency divided by `factor` (Chen et al. 2023)
+    yarn,     ///< low frequencies divided, high ones kept, a ramp between (Peng et al. 2023)
+    llama3,   ///< the same idea by wavelength, as Llama 3.1 has it
+    divided,  ///< each frequency by a number of its own (Ding et al. 2024)
 };
 
 struct Rope {
@@ -21,6 +22,12 @@ struct Rope {
     bool truncate = true;                        ///< yarn: the ramp's ends are rounded outwards
     double low_factor = 1.0, high_factor = 4.0;  ///< llama3: original_positions over the ramp's wavelengths
     float attention_factor = 1.0f;               ///< multiplies sines and cosines: Block::rope_scale
+    std::vector<float> divisors;                 ///< divided: one for each frequency
+    std::uint32_t fixed_length = 0;              ///< above 0: what the settings are right for, positions
+    bool halves =
+        true;  ///< in the source dim i turns with dim i + rotary_dim / 2; else adjacent dims, as in a Fovea file
+
+    bool operator==(const Rope&) const = default;
 };
 
 /// Radians per position of each of rotary_dim / 2 pairs. base in (1, 1e30), factor in [1e-6, 1e6].

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "convert/refusal.h"
@@ -128,7 +127,8 @@ void add_file(Safetensors& result, const std::filesystem::path& path) {
     HeaderReader(result, result.files.size() - 1).read();
 }
 
-/// The shards' names. They come from a file, so one that leads out of the folder is refused.
+}  // namespace
+
 std::set<std::string> shard_names(const std::filesystem::path& index_path) {
     const Fields index = Fields::read(index_path);
     const Fields weight_map = index.object("weight_map");
@@ -144,8 +144,6 @@ std::set<std::string> shard_names(const std::filesystem::path& index_path) {
     if (names.empty()) index.refuse("weight_map", "at least one file");
     return names;
 }
-
-}  // namespace
 
 Safetensors read_safetensors_file(const std::filesystem::path& path) {
     Safetensors result;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Safetensors {
 /// Reads the headers of a folder's model.safetensors, or of the shards that its model.safetensors.index.json lists.
 /// Every tensor lies within its file and overlaps no other, its bytes are those of its shape. Throws Refusal.
 [[nodiscard]] Safetensors read_safetensors_folder(const std::filesystem::path& folder);
+
+/// The files that an index lists in its weight_map. Throws Refusal for a name that leads out of the folder.
+[[nodiscard]] std::set<std::string> shard_names(const std::filesystem::path& index);
 
 /// The same for one file.
 [[nodiscard]] Safetensors read_safetensors_file(const std::filesystem::path& path);

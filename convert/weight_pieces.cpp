@@ -6,6 +6,7 @@
 #include <string>
 
 #include "convert/elements.h"
+#include "convert/error_feedback.h"
 #include "convert/refusal.h"
 #include "fovea/checksum.h"
 
@@ -41,7 +42,8 @@ void store(const TensorSpec& spec, Type type, const std::vector<float>& from, st
 
 }  // namespace
 
-WeightPieces::WeightPieces(const ModelSource& source, const FileHead& head) : source_(source), head_(head) {
+WeightPieces::WeightPieces(const ModelSource& source, const FileHead& head, const Calibration* calibration)
+    : source_(source), head_(head), calibration_(calibration) {
     first_.reserve(head.specs.size() + 1);
     first_.push_back(0);
     for (const TensorSpec& spec : head.specs) {
@@ -97,6 +99,7 @@ void WeightPieces::make_panel(const TensorSpec& spec, Type type, std::uint32_t r
 void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::uint32_t row, PieceScratch& scratch,
                                         std::byte* panel, QuantLoss& loss) const {
     const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row), n_groups = spec.n_cols / kGroup;
+    const InputMoments* inputs = calibration_ ? calibration_->of(spec) : nullptr;
     if (source_.read_groups) {
         scratch.groups.assign(std::size_t{kLanes} * n_groups, {});
         if (source_.read_groups(spec, type, row, n_rows, scratch.groups.data())) {
@@ -106,7 +109,8 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
     }
     scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
     source_.read_rows(spec, row, n_rows, scratch.rows.data());
-    const QuantLoss panel_loss = quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
+    const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
+                                        : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
     if (panel_loss.overflow)
         throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
                       "'s range; use --type bf16 or f32");

@@ -25,7 +25,7 @@ struct PieceScratch {
 /// Some panels or rows of one tensor each, with the zeros that come before and behind. Source and head must outlive it.
 class WeightPieces {
 public:
-    WeightPieces(const ModelSource& source, const FileHead& head);
+    WeightPieces(const ModelSource& source, const FileHead& head, const Calibration* calibration);
 
     [[nodiscard]] std::uint64_t count() const noexcept { return first_.back(); }
 
@@ -41,6 +41,7 @@ private:
 
     const ModelSource& source_;
     const FileHead& head_;
+    const Calibration* calibration_;
     std::vector<std::uint64_t> first_;  // of each tensor's pieces; behind them how many there are
 };
 

@@ -23,7 +23,7 @@ using Sink = std::function<void(std::span<const std::byte>)>;
 
 /// Gives the weights to `sink`, in order, and completes `head`.
 void stream_weights(const ModelSource& source, const WriteOptions& options, FileHead& head, const Sink& sink) {
-    const WeightPieces pieces(source, head);
+    const WeightPieces pieces(source, head, options.calibration);
     const std::size_t n_threads = std::max(options.n_threads, 1u);
     std::vector<PieceScratch> scratch(n_threads);
     std::vector<MadePiece> made(n_slots(options.n_threads));

@@ -14,7 +14,10 @@ namespace fovea {
 /// Called as the weights are written, with bytes done and in all.
 using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)).
+class Calibration;  // convert/calibration.h
+
+/// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)), with a calibration the same of
+/// its outputs.
 using QuantReport = std::function<void(const TensorSpec& spec, Type type, double relative_error)>;
 
 struct WriteOptions {
@@ -24,6 +27,7 @@ struct WriteOptions {
     std::uint64_t weights_alignment = kWeightsAlignment;
     std::uint32_t n_threads =
         1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
+    const Calibration* calibration = nullptr;  ///< quantizes what it has inputs of by them; outlives the call
     Progress progress = {};
     QuantReport quantized = {};
 };
