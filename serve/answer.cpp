@@ -1,0 +1,252 @@
+#include "serve/answer.h"
+
+#include <cstdio>
+
+namespace fovea::serve {
+namespace {
+
+std::string as_event(const Json& json) { return "data: " + written(json) + "\n\n"; }
+
+std::string hex16(std::uint64_t number) {
+    char text[20];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+}  // namespace
+
+Answer::Answer(AnswerOptions options) : options_(std::move(options)), choices_(options_.n_choices) {
+    for (std::size_t i = 0; i < options_.echo.size() && i < choices_.size(); ++i) {
+        choices_[i].text = options_.echo[i];
+        choices_[i].n_chars = n_characters(options_.echo[i]);
+    }
+    for (Choice& choice : choices_)
+        if (options_.must_call) (void)choice.calls.push(kCallMark);
+}
+
+Json Answer::head(const char* object) const {
+    return {{"id", options_.id},
+            {"object", object},
+            {"created", options_.created},
+            {"model", options_.model},
+            {"system_fingerprint", "fovea"}};
+}
+
+std::string Answer::opening() {
+    std::string out;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        if (options_.api == Api::chat) {
+            Json json = head("chat.completion.chunk");
+            json["choices"] = {{{"index", i},
+                                {"delta", {{"role", "assistant"}, {"content", ""}}},
+                                {"logprobs", nullptr},
+                                {"finish_reason", nullptr}}};
+            out += as_event(json);
+        } else if (options_.api == Api::completion && !choices_[i].text.empty()) {
+            out += openai_piece(choices_[i], i, {}, choices_[i].text);
+        }
+    }
+    return out;
+}
+
+/// The part of an event's text that is no call. Where all of it must be one, the reader was given its mark.
+std::string Answer::visible(Choice& choice, const Event& event) {
+    if (!options_.may_call) return event.text;
+    std::string text = choice.calls.push(event.text);
+    if (!event.ended) return text;
+    std::string rest = choice.calls.finish();
+    if (options_.must_call && rest.starts_with(kCallMark)) rest.erase(0, kCallMark.size());
+    return text + rest;
+}
+
+std::string Answer::add(const std::vector<Event>& events) {
+    std::string out;
+    for (const Event& event : events) {
+        if (event.failure.status) {
+            if (!failure_.status) failure_ = event.failure;
+            n_ended_ = choices_.size();
+            continue;
+        }
+        Choice& choice = choices_[event.choice];
+        if (event.ended) {
+            choice.finish = event.finish;
+            choice.n_prompt = event.n_prompt;
+            choice.n_shared = event.n_shared;
+            choice.n_new = event.n_new;
+            choice.hash = event.logits_hash;
+            choice.vector = event.vector;
+            ++n_ended_;
+        }
+        const std::string text = visible(choice, event);
+        if (options_.stream) out += piece(choice, event.choice, event, text);
+        choice.text += text;
+        if (!options_.stream) choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
+    }
+    return out;
+}
+
+std::string Answer::piece(Choice& choice, std::size_t index, const Event& event, const std::string& text) {
+    return is_ollama(options_.api) ? ollama_piece(choice, event, text) : openai_piece(choice, index, event, text);
+}
+
+std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event& event, const std::string& text) {
+    std::string out;
+    const bool is_chat = options_.api == Api::chat;
+    const std::vector<ToolCall>& calls = choice.calls.calls();
+    const auto chunk = [&](Json content, const char* finish) {
+        Json json = head(is_chat ? "chat.completion.chunk" : "text_completion");
+        Json one = {{"index", index}};
+        if (is_chat)
+            one["delta"] = std::move(content);
+        else
+            one["text"] = std::move(content);
+        one["logprobs"] = nullptr;
+        if (options_.with_chances && !event.tokens.empty() && !finish)
+            one["logprobs"] = is_chat ? chat_logprobs(event.tokens) : completion_logprobs(event.tokens, choice.n_chars);
+        one["finish_reason"] = finish ? Json(finish) : Json();
+        json["choices"] = Json::array({std::move(one)});
+        if (finish && options_.with_hash) json["fovea_logits_hash"] = hex16(choice.hash);
+        if (options_.with_usage) json["usage"] = nullptr;
+        out += as_event(json);
+    };
+    if (!text.empty() || !event.tokens.empty()) chunk(is_chat ? Json{{"content", text}} : Json(text), nullptr);
+    for (const ChosenToken& token : event.tokens) choice.n_chars += n_characters(token.bytes);
+    if (calls.size() > choice.n_calls_shown) {
+        const Json list = openai_calls(options_.id, index, calls, choice.n_calls_shown, true);
+        choice.n_calls_shown = calls.size();
+        chunk({{"tool_calls", list}}, nullptr);
+    }
+    if (event.ended)
+        chunk(is_chat ? Json::object() : Json(""), calls.empty() ? finish_word(event.finish) : "tool_calls");
+    return out;
+}
+
+std::string Answer::closing() const {
+    if (is_ollama(options_.api))
+        return failure_.status ? error_body(true, failure_.status, failure_.message) + '\n' : "";
+    if (failure_.status) return "data: " + error_body(false, failure_.status, failure_.message) + "\n\n";
+    std::string out;
+    if (options_.with_usage) {
+        Json json = head(options_.api == Api::chat ? "chat.completion.chunk" : "text_completion");
+        json["choices"] = Json::array();
+        json["usage"] = usage();
+        out += as_event(json);
+    }
+    return out + "data: [DONE]\n\n";
+}
+
+Json Answer::usage() const {
+    std::uint64_t n_prompt = 0, n_shared = 0, n_new = 0;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        n_new += choices_[i].n_new;
+        if (i % options_.n_each) continue;  // a prompt counts once
+        n_prompt += choices_[i].n_prompt;
+        n_shared += choices_[i].n_shared;
+    }
+    Json json = {{"prompt_tokens", n_prompt}};
+    if (!makes_vectors(options_.api)) json["completion_tokens"] = n_new;
+    json["total_tokens"] = n_prompt + n_new;
+    if (!makes_vectors(options_.api)) json["prompt_tokens_details"] = {{"cached_tokens", n_shared}};
+    return json;
+}
+
+Json Answer::chat_choice(const Choice& choice, std::size_t index) const {
+    const std::vector<ToolCall>& calls = choice.calls.calls();
+    Json message = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    if (!calls.empty()) {
+        if (choice.text.empty()) message["content"] = nullptr;
+        message["tool_calls"] = openai_calls(options_.id, index, calls, 0, false);
+    }
+    return {{"index", index},
+            {"message", std::move(message)},
+            {"logprobs", options_.with_chances ? chat_logprobs(choice.tokens) : Json()},
+            {"finish_reason", calls.empty() ? finish_word(choice.finish) : "tool_calls"}};
+}
+
+Json Answer::vectors() const {
+    Json list = Json::array();
+    if (options_.api == Api::ollama_embed) {
+        for (const Choice& choice : choices_) list.push_back(choice.vector);
+        return {{"model", options_.model},
+                {"embeddings", std::move(list)},
+                {"prompt_eval_count", usage()["prompt_tokens"]}};
+    }
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+        list.push_back(
+            {{"object", "embedding"},
+             {"index", i},
+             {"embedding", options_.in_base64 ? Json(base64(choices_[i].vector)) : Json(choices_[i].vector)}});
+    return {{"object", "list"}, {"data", std::move(list)}, {"model", options_.model}, {"usage", usage()}};
+}
+
+Json Answer::ollama_message(const Choice& choice, const std::string& text, std::size_t from_call) const {
+    Json message = {{"role", "assistant"}, {"content", text}};
+    for (std::size_t i = from_call; i < choice.calls.calls().size(); ++i) {
+        const ToolCall& call = choice.calls.calls()[i];
+        message["tool_calls"].push_back({{"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    }
+    return message;
+}
+
+void Answer::add_ollama_figures(Json& json, const Choice& choice) const {
+    const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - options_.arrived).count();
+    json["done"] = true;
+    json["done_reason"] = finish_word(choice.finish);
+    json["total_duration"] = elapsed;
+    json["load_duration"] = 0;
+    json["prompt_eval_count"] = choice.n_prompt;
+    json["eval_count"] = choice.n_new;
+    json["eval_duration"] = elapsed;
+}
+
+std::string Answer::ollama_piece(Choice& choice, const Event& event, const std::string& text) const {
+    const std::size_t n_calls = choice.calls.calls().size();
+    if (!event.ended && text.empty() && n_calls == choice.n_calls_shown) return {};
+    Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};
+    if (options_.api == Api::ollama_chat)
+        json["message"] = ollama_message(choice, text, choice.n_calls_shown);
+    else
+        json["response"] = text;
+    choice.n_calls_shown = n_calls;
+    json["done"] = false;
+    if (event.ended) add_ollama_figures(json, choice);
+    return written(json) + '\n';
+}
+
+std::string Answer::whole() const {
+    if (makes_vectors(options_.api)) return written(vectors());
+    if (is_ollama(options_.api)) {
+        Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};
+        const Choice& choice = choices_.front();
+        if (options_.api == Api::ollama_chat)
+            json["message"] = ollama_message(choice, choice.text, 0);
+        else
+            json["response"] = choice.text;
+        add_ollama_figures(json, choice);
+        return written(json);
+    }
+    const bool is_chat = options_.api == Api::chat;
+    Json json = head(is_chat ? "chat.completion" : "text_completion"), list = Json::array();
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+        const Choice& choice = choices_[i];
+        if (is_chat)
+            list.push_back(chat_choice(choice, i));
+        else
+            list.push_back(
+                {{"index", i},
+                 {"text", choice.text},
+                 {"logprobs", options_.with_chances ? completion_logprobs(choice.tokens, choice.n_chars) : Json()},
+                 {"finish_reason", finish_word(choice.finish)}});
+    }
+    json["choices"] = std::move(list);
+    json["usage"] = usage();
+    return written(json);
+}
+
+std::string Answer::hashes() const {
+    std::string text;
+    for (const Choice& choice : choices_) text += (text.empty() ? "" : ",") + hex16(choice.hash);
+    return text;
+}
+
+}  // namespace fovea::serve

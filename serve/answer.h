@@ -1,0 +1,90 @@
+// What a client reads: events of the engine become the JSON of OpenAI's or Ollama's answers, in pieces or whole.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "serve/job.h"
+#include "serve/request.h"
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+
+/// What an answer needs to know of its request.
+struct AnswerOptions {
+    Api api = Api::chat;
+    std::string id, model;
+    std::int64_t created = 0;                 ///< seconds since 1970
+    std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
+    bool stream = false, with_usage = false, with_hash = false, with_chances = false, in_base64 = false;
+    bool may_call = false;          ///< there are tools: the text may hold calls
+    bool must_call = false;         ///< the text is a call; may_call is set too
+    std::vector<std::string> echo;  ///< a text for each choice that comes before its own; empty: none
+    Clock::time_point arrived;
+};
+
+/// An error's body, in OpenAI's form or Ollama's.
+[[nodiscard]] std::string error_body(bool ollama, int status, const std::string& message, const std::string& param = {},
+                                     const std::string& code = {});
+/// JSON in one line; bytes that are no UTF-8 become U+FFFD.
+[[nodiscard]] std::string written(const Json& json);
+
+class Answer {
+public:
+    explicit Answer(AnswerOptions options);
+
+    /// What a stream begins with, before any event.
+    [[nodiscard]] std::string opening();
+    /// Takes what a pass has added. For a stream: the bytes to send.
+    [[nodiscard]] std::string add(const std::vector<Event>& events);
+    [[nodiscard]] bool ended() const { return n_ended_ == choices_.size(); }
+    /// The first failure; status 0: none.
+    [[nodiscard]] const Failure& failure() const { return failure_; }
+    /// What a stream ends with.
+    [[nodiscard]] std::string closing() const;
+    /// The whole body, once all has ended.
+    [[nodiscard]] std::string whole() const;
+    /// "0123456789abcdef", of each choice in turn.
+    [[nodiscard]] std::string hashes() const;
+
+private:
+    struct Choice {
+        std::string text;
+        ToolCallReader calls;
+        std::size_t n_calls_shown = 0;
+        std::vector<ChosenToken> tokens;
+        std::vector<float> vector;
+        FinishReason finish = FinishReason::none;
+        std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;
+        std::uint64_t hash = 0;
+        std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
+    };
+    [[nodiscard]] std::string piece(Choice& choice, std::size_t index, const Event& event, const std::string& text);
+    [[nodiscard]] std::string openai_piece(Choice& choice, std::size_t index, const Event& event,
+                                           const std::string& text);
+    [[nodiscard]] std::string ollama_piece(Choice& choice, const Event& event, const std::string& text) const;
+    [[nodiscard]] std::string visible(Choice& choice, const Event& event);
+    [[nodiscard]] Json head(const char* object) const;
+    [[nodiscard]] Json chat_choice(const Choice& choice, std::size_t index) const;
+    [[nodiscard]] Json usage() const;
+    [[nodiscard]] Json vectors() const;
+    [[nodiscard]] Json ollama_message(const Choice& choice, const std::string& text, std::size_t from_call) const;
+    void add_ollama_figures(Json& json, const Choice& choice) const;
+
+    AnswerOptions options_;
+    std::vector<Choice> choices_;
+    std::size_t n_ended_ = 0;
+    Failure failure_;
+};
+
+/// What the forms share. answer_parts.cpp
+[[nodiscard]] const char* finish_word(FinishReason finish);
+[[nodiscard]] Json chat_logprobs(const std::vector<ChosenToken>& tokens);
+[[nodiscard]] Json completion_logprobs(const std::vector<ChosenToken>& tokens, std::size_t n_chars);
+[[nodiscard]] Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls,
+                                std::size_t from, bool with_index);
+[[nodiscard]] std::string base64(const std::vector<float>& values);
+[[nodiscard]] std::string utc_time(std::int64_t seconds);
+[[nodiscard]] std::size_t n_characters(const std::string& text);
+
+}  // namespace fovea::serve

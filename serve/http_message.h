@@ -1,0 +1,19 @@
+// The parser of requests: Boost.Beast's, with our bounds. For the files that speak HTTP alone.
+#pragma once
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include "serve/http.h"
+
+namespace fovea::serve {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using Message = http::request<http::string_body>;
+using Parser = http::request_parser<http::string_body>;
+
+void prepare(Parser& parser, const HttpLimits& limits);
+[[nodiscard]] HttpRequest request_of(Message&& message);
+[[nodiscard]] int refusal_of(const beast::error_code& error);
+
+}  // namespace fovea::serve

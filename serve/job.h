@@ -1,0 +1,117 @@
+// What the engine is asked to compute for one request, and what it hands back. Made by whoever reads requests, then shared
+// with the engine's thread.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/config.h"
+#include "fovea/generator.h"
+#include "fovea/sampler.h"
+
+namespace fovea::serve {
+
+using Clock = std::chrono::steady_clock;
+
+/// A token that was chosen, and those it was chosen from: natural logarithms of probabilities at temperature 1.
+struct TokenChance {
+    std::string bytes;
+    Token id = 0;
+    float logprob = 0;
+};
+struct ChosenToken : TokenChance {
+    std::vector<TokenChance> likeliest;  ///< by falling probability, then id
+};
+
+/// Why a job could not be finished, as a status of HTTP and a line for people. status 0: nothing failed.
+struct Failure {
+    int status = 0;
+    std::string message;
+};
+
+/// What one pass adds to one choice of a job.
+struct Event {
+    std::uint32_t choice = 0;
+    std::string text{};
+    std::vector<ChosenToken> tokens{};  ///< where Job::n_likeliest asks for them
+    std::vector<float> vector{};        ///< of an embedding
+    FinishReason finish = FinishReason::none;
+    bool ended = false;  ///< nothing more comes of this choice
+    Failure failure{};
+    // Known once the choice has ended.
+    std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens; n_shared of the prompt were there already
+    std::uint64_t logits_hash = 0;
+};
+
+/// A constraint of one choice: the engine's thread calls the filter. Owned by the choice that it constrains.
+struct Constrained {
+    virtual ~Constrained() = default;
+    [[nodiscard]] virtual TokenFilter filter() = 0;
+};
+
+struct Job {
+    // What is asked for. Nobody changes it once the job is queued.
+    std::string user;                         ///< whose turn it is: an API key, or an address
+    std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
+    std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
+    std::uint32_t n_new = 0;                  ///< tokens at most
+    SamplerOptions sampler;
+    std::uint32_t n_recent = 64;
+    std::vector<std::string> stop;
+    std::function<bool(Token)> ends_turn;  ///< tokens that end a chat's answer beside the model's own; empty: none
+    int n_likeliest = -1;                  ///< of each token's alternatives; -1: no probabilities
+    bool hash_logits = false;
+    std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
+    Clock::time_point arrived, deadline;
+    /// Called by the engine's thread after each pass that adds something; a job of a stopped engine gets a last failure.
+    std::function<void(std::vector<Event>)> deliver;
+
+    // What others set while it runs.
+    std::atomic<bool> cancelled{false};  ///< nobody waits for it any more
+    std::shared_ptr<std::atomic<std::size_t>> unsent = std::make_shared<std::atomic<std::size_t>>(0);
+    ///< bytes handed over that the client has not taken: above a bound the job's choices rest
+
+    // The engine's own.
+    std::uint32_t n_started = 0, n_ended = 0;
+    std::vector<Event> events;  ///< of this pass
+
+    [[nodiscard]] std::uint32_t n_choices() const { return static_cast<std::uint32_t>(prompts.size()) * n_each; }
+    void hand_over() {
+        if (events.empty()) return;
+        deliver(std::exchange(events, {}));
+    }
+};
+
+using JobPtr = std::shared_ptr<Job>;
+
+/// The engine's thread sleeps on this until somebody has something for it.
+class Bell {
+public:
+    void ring() {
+        {
+            const std::lock_guard lock(mutex_);
+            rung_ = true;
+        }
+        waiter_.notify_one();
+    }
+    /// Until the next ring, at once where one came since the last wait, and never longer than deadlines may be late.
+    void wait() {
+        std::unique_lock lock(mutex_);
+        waiter_.wait_for(lock, std::chrono::milliseconds(200), [this] { return rung_; });
+        rung_ = false;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable waiter_;
+    bool rung_ = false;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,113 @@
+#include "serve/prompt_reader.h"
+
+#include <algorithm>
+
+#include "convert/refusal.h"
+
+namespace fovea::serve {
+namespace {
+
+// What one conversation's template may take of the thread that speaks HTTP.
+constexpr ChatTemplateLimits kTemplateLimits{.n_steps = 2'000'000, .n_bytes = 64 << 20};
+constexpr std::size_t kBytesPerToken = 64;  // of a text that fills the context: ten times what languages have
+
+}  // namespace
+
+PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer)
+    : served_(served), context_(context), most_(has_answer ? context - 1 : context) {
+    most_bytes_ = std::size_t{context} * std::max(kBytesPerToken, std::size_t{4});
+    const std::uint64_t n_scratch = tokenize_scratch_bytes(served.tokenizer, most_bytes_);
+    scratch_ = Arena(n_scratch);
+    if (scratch_.size() < n_scratch)
+        throw Refusal(served.name + ": memory: expected " + with_separators(n_scratch) +
+                      " bytes to read prompts, got less");
+    tokens_.resize(max_tokens(served.tokenizer, most_bytes_));
+    const ModelInfo& info = served.model.info();
+    if (!has_answer || (info.chat_template.empty() && !info.prompt_suffix.empty())) return;
+    try {
+        chat_ = ModelChat::of(served.model, served.tokenizer);
+    } catch (const ChatTemplateError& error) {  // its completions may still be asked for
+        no_chat_ =
+            std::string("expected a model with a chat template that can be read, got one that cannot: ") + error.what();
+    }
+}
+
+void PromptReader::refuse_length(const char* param, const std::string& got) const {
+    throw RequestError(400,
+                       std::string(param) + ": expected at most " + std::to_string(most_) +
+                           " tokens, which the context of " + std::to_string(context_) + " has room for, got " + got,
+                       param, "context_length_exceeded");
+}
+
+std::vector<Token> PromptReader::checked(const std::vector<Token>& tokens, const char* param) const {
+    if (tokens.empty()) throw RequestError(400, std::string(param) + ": expected 1 token or more, got none", param);
+    if (tokens.size() > most_) refuse_length(param, std::to_string(tokens.size()));
+    const auto& [encoder, decoder] = served_.model.config();
+    const std::uint32_t n_words = encoder.n_layers ? encoder.vocab_size : decoder.vocab_size;
+    for (const Token token : tokens)
+        if (token >= n_words)
+            throw RequestError(400,
+                               std::string(param) + ": expected token ids below " + std::to_string(n_words) + ", got " +
+                                   std::to_string(token),
+                               param);
+    return tokens;
+}
+
+std::vector<Token> PromptReader::tokens_of(const std::string& text, const TokenizeOptions& options, const char* param,
+                                           bool cuts) {
+    std::string_view read = text;
+    if (read.size() > most_bytes_) {
+        if (!cuts) refuse_length(param, "a text of " + std::to_string(text.size()) + " bytes");
+        read = read.substr(0, most_bytes_);
+    }
+    std::size_t n = 0;
+    const Status status = tokenize(served_.tokenizer, read, options, scratch_, tokens_, n);
+    if (!status.ok()) throw RequestError(500, StatusLine(status).c_str(), param);
+    std::vector<Token> tokens(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n));
+    if (!cuts || n <= most_) return tokens;
+    // A text is cut, the tokens that close one ([SEP]) stay.
+    std::size_t n_closing = 0;
+    if (!tokenize(served_.tokenizer, "", options, scratch_, tokens_, n_closing).ok()) n_closing = 0;
+    std::size_t n_last = 0;
+    while (n_last < n_closing && tokens_[n_closing - 1 - n_last] == tokens[n - 1 - n_last]) ++n_last;
+    tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(most_ - n_last),
+                 tokens.end() - static_cast<std::ptrdiff_t>(n_last));
+    return tokens;
+}
+
+std::string PromptReader::render(const Request& request) const {
+    if (!no_chat_.empty()) throw RequestError(400, "messages: " + no_chat_, "messages");
+    if (chat_) {
+        ChatInput input;
+        input.messages = request.messages;
+        input.tools = request.tools;
+        input.extra = request.template_extra;
+        input.limits = kTemplateLimits;
+        try {
+            return chat_->render(std::move(input));
+        } catch (const ChatTemplateError& error) {
+            throw RequestError(400, std::string("messages: the model's chat template: ") + error.what(), "messages");
+        }
+    }
+    // A model whose prompts a text closes answers one text at a time: the last that a user said.
+    for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message)
+        if ((*message)["role"] == "user")
+            return (*message)["content"].get<std::string>() + std::string(served_.model.info().prompt_suffix);
+    throw RequestError(400, "messages: expected one of role user, got none", "messages");
+}
+
+std::vector<std::vector<Token>> PromptReader::read(const Request& request) {
+    if (is_chat(request)) {
+        // A template has the start token itself, and other special ones.
+        const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
+        return {checked(tokens_of(render(request), options, "messages", false), "messages")};
+    }
+    const char* param = makes_vectors(request.api) ? "input" : "prompt";
+    std::vector<std::vector<Token>> prompts;
+    for (const Prompt& prompt : request.prompts)
+        prompts.push_back(
+            checked(prompt.is_tokens ? prompt.tokens : tokens_of(prompt.text, {}, param, request.cuts), param));
+    return prompts;
+}
+
+}  // namespace fovea::serve

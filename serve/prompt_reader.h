@@ -1,0 +1,48 @@
+// Prompts as the engine takes them: tokens of a text, or of a conversation by the model's chat template.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "convert/chat/model_chat.h"
+#include "fovea/arena.h"
+#include "serve/request.h"
+#include "serve/worker.h"
+
+namespace fovea::serve {
+
+/// Of one model. Its memory is taken once, here. Used by one thread.
+class PromptReader {
+public:
+    /// Texts that give at most `context` tokens, one of them left for the answer where there is one.
+    PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer);
+
+    /// The prompts of a request, each of 1 to context tokens. Throws RequestError.
+    [[nodiscard]] std::vector<std::vector<Token>> read(const Request& request);
+    /// The conversation as the text that the model continues.
+    [[nodiscard]] std::string render(const Request& request) const;
+    /// Whether a request is a conversation, for whose prompt the template is asked.
+    [[nodiscard]] static bool is_chat(const Request& request) {
+        return request.api == Api::chat || request.api == Api::ollama_chat ||
+               (request.api == Api::ollama_generate && !request.raw);
+    }
+    /// The model's way to talk; null where it answers one text at a time.
+    [[nodiscard]] const ModelChat* chat() const { return chat_ ? &*chat_ : nullptr; }
+    [[nodiscard]] std::uint64_t memory_bytes() const { return scratch_.size() + tokens_.size() * sizeof(Token); }
+
+private:
+    [[nodiscard]] std::vector<Token> tokens_of(const std::string& text, const TokenizeOptions& options,
+                                               const char* param, bool cuts);
+    [[nodiscard]] std::vector<Token> checked(const std::vector<Token>& tokens, const char* param) const;
+    [[noreturn]] void refuse_length(const char* param, const std::string& got) const;
+
+    const ServedModel& served_;
+    const std::uint32_t context_, most_;
+    std::size_t most_bytes_ = 0;
+    std::optional<ModelChat> chat_;
+    std::string no_chat_;  // why there is none
+    Arena scratch_;
+    std::vector<Token> tokens_;
+};
+
+}  // namespace fovea::serve

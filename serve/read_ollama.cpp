@@ -1,0 +1,85 @@
+// Ollama's requests: /api/chat, /api/generate, /api/embed.
+#include <algorithm>
+
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+/// Ollama's own defaults, so that an answer does not change with the server.
+void read_options(const Fields& fields, Request& request) {
+    static const Json kNone = Json::object();
+    const Json* given = fields.find("options");
+    const Fields options(given ? *given : kNone, "options");
+    SamplerOptions& s = request.sampler;
+    s.temperature = static_cast<float>(options.real("temperature", 0.8, 0, 100));
+    s.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(options.whole("top_k", 40, -1, 1 << 30), 0));
+    s.top_p = static_cast<float>(options.real("top_p", 0.9, 0, 1));
+    s.min_p = static_cast<float>(options.real("min_p", 0, 0, 1));
+    s.repeat_penalty = static_cast<float>(options.real("repeat_penalty", 1.1, 0.01, 100));
+    const std::int64_t n_recent = options.whole("repeat_last_n", 64, -1, 1 << 30);
+    request.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
+    const std::int64_t seed = options.whole("seed", 0, INT64_MIN, INT64_MAX);
+    request.random_seed = seed == -1;
+    s.seed = static_cast<std::uint64_t>(seed);
+    const std::int64_t n_new = options.whole("num_predict", -1, -2, 1 << 30);
+    if (n_new >= 0) request.n_new = static_cast<std::uint32_t>(n_new);
+    request.stop = read_stops(options);
+    options.only("presence_penalty", 0);
+    options.only("frequency_penalty", 0);
+}
+
+void read_format(const Fields& fields, Request& request) {
+    const Json* format = fields.find("format");
+    if (!format || *format == "") return;
+    if (*format == "json") {
+        request.form = Form::json;
+    } else if (format->is_object()) {
+        request.form = Form::schema;
+        request.schema = *format;
+    } else {
+        fields.refuse("format", "\"json\" or a JSON schema", *format);
+    }
+}
+
+void read_generate(const Fields& fields, Request& request) {
+    const std::string prompt = fields.text("prompt"), system = fields.text("system");
+    request.raw = fields.flag("raw", false);
+    for (const char* name : {"suffix", "template"}) fields.only(name, "");
+    for (const char* name : {"images", "context"}) fields.only(name, Json::array());
+    if (request.raw) {
+        request.prompts.push_back({prompt, {}, false});
+        return;
+    }
+    if (!system.empty()) request.messages.push_back({{"role", "system"}, {"content", system}});
+    request.messages.push_back({{"role", "user"}, {"content", prompt}});
+}
+
+void read_embed(const Fields& fields, Request& request) {
+    const Json& input = fields.find("input") ? *fields.find("input") : fields.need("prompt", "a text");
+    const Json list = input.is_array() ? input : Json::array({input});
+    if (list.size() > kMostTexts) fields.refuse("input", "at most 2048 texts", input);
+    for (const Json& text : list) {
+        if (!text.is_string()) fields.refuse("input", "a text or an array of texts", text);
+        request.prompts.push_back({text.get<std::string>(), {}, false});
+    }
+    request.cuts = fields.flag("truncate", true);
+}
+
+}  // namespace
+
+void read_ollama(const Fields& fields, Request& request) {
+    if (request.api == Api::ollama_embed) return read_embed(fields, request);
+    read_options(fields, request);
+    read_format(fields, request);
+    request.stream = fields.flag("stream", true);
+    if (request.api == Api::ollama_generate) return read_generate(fields, request);
+    request.messages = read_messages(fields.need("messages", "an array of messages"));
+    const Json* tools = fields.find("tools");
+    if (tools && !tools->empty()) {
+        if (!tools->is_array()) fields.refuse("tools", "an array", *tools);
+        request.tools = *tools;
+    }
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,169 @@
+// OpenAI's requests: chat completions, completions, embeddings.
+#include <algorithm>
+
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::uint32_t kMostNew = 1u << 30;
+constexpr std::uint32_t kCompletionTokens = 16;  // new tokens of a completion that does not say how many
+
+std::vector<Token> read_tokens(const Json& list, const char* name) {
+    std::vector<Token> tokens;
+    for (const Json& id : list) {
+        if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0xffffffffu)
+            throw RequestError(400, std::string(name) + ": expected token ids, got another value", name);
+        tokens.push_back(id.get<Token>());
+    }
+    return tokens;
+}
+
+/// A text, an array of texts, an array of token ids, or an array of such arrays.
+std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
+    std::vector<Prompt> prompts;
+    const auto add = [&](const Json& one) {
+        if (one.is_string())
+            prompts.push_back({one.get<std::string>(), {}, false});
+        else if (one.is_array())
+            prompts.push_back({{}, read_tokens(one, name), true});
+        else
+            throw RequestError(400, std::string(name) + ": expected texts or arrays of token ids, got another value",
+                               name);
+    };
+    const bool is_many = value.is_array() && !value.empty() && !value[0].is_number();
+    if (value.is_array() && value.size() > most && is_many)
+        throw RequestError(
+            400,
+            std::string(name) + ": expected at most " + std::to_string(most) + ", got " + std::to_string(value.size()),
+            name);
+    if (is_many)
+        for (const Json& one : value) add(one);
+    else
+        add(value);
+    return prompts;
+}
+
+void read_response_format(const Fields& fields, Request& request) {
+    const Json* format = fields.find("response_format");
+    if (!format) return;
+    const Fields f(*format, "response_format");
+    const std::string type = f.text("type", "text");
+    if (type == "text") return;
+    if (type == "json_object") {
+        request.form = Form::json;
+    } else if (type == "json_schema") {
+        const Fields schema(f.need("json_schema", "an object with a schema"), "response_format.json_schema");
+        request.form = Form::schema;
+        request.schema = schema.need("schema", "a JSON schema");
+    } else {
+        throw RequestError(400,
+                           "response_format.type: expected text, json_object or json_schema, got " + type.substr(0, 40),
+                           "response_format.type");
+    }
+}
+
+void read_tools(const Fields& fields, Request& request) {
+    const Json* tools = fields.find("tools");
+    if (tools && !tools->empty()) {
+        if (!tools->is_array() || tools->size() > 128) fields.refuse("tools", "an array of at most 128", *tools);
+        for (std::size_t i = 0; i < tools->size(); ++i) {
+            const std::string place = "tools[" + std::to_string(i) + "]";
+            const Fields function(Fields((*tools)[i], place).need("function", "an object"), place + ".function");
+            if (function.text("name").empty()) (void)function.need("name", "a function's name");
+        }
+        request.tools = *tools;
+    }
+    const Json* choice = fields.find("tool_choice");
+    if (!choice || *choice == "auto") return;
+    if (*choice == "none") {
+        request.tools = nullptr;
+        return;
+    }
+    if (request.tools.is_null()) fields.refuse("tool_choice", "tools beside it", *choice);
+    request.form = Form::tool;
+    if (*choice == "required") return;
+    const Fields named(*choice, "tool_choice");
+    request.tool = Fields(named.need("function", "a function"), "tool_choice.function").text("name");
+    const bool known = std::any_of(request.tools.begin(), request.tools.end(),
+                                   [&](const Json& tool) { return tool["function"]["name"] == request.tool; });
+    if (!known)
+        throw RequestError(400, "tool_choice.function.name: expected one of tools, got " + request.tool.substr(0, 60),
+                           "tool_choice");
+}
+
+void read_sampling(const Fields& fields, Request& request) {
+    SamplerOptions& s = request.sampler;
+    s.temperature = static_cast<float>(fields.real("temperature", 1, 0, 100));
+    s.top_p = static_cast<float>(fields.real("top_p", 1, 0, 1));
+    s.min_p = static_cast<float>(fields.real("min_p", 0, 0, 1));
+    s.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(fields.whole("top_k", 0, -1, 1 << 30), 0));
+    s.repeat_penalty = static_cast<float>(fields.real("repetition_penalty", 1, 0.01, 100));
+    const std::int64_t seed = fields.whole("seed", 0, INT64_MIN, INT64_MAX);
+    request.random_seed = seed == -1;
+    s.seed = static_cast<std::uint64_t>(seed);
+    fields.only("frequency_penalty", 0);
+    fields.only("presence_penalty", 0);
+    fields.only("logit_bias", Json::object());
+}
+
+void read_common(const Fields& fields, Request& request) {
+    read_sampling(fields, request);
+    const bool is_chat = request.api == Api::chat;
+    const char* length = fields.find("max_completion_tokens") && is_chat ? "max_completion_tokens" : "max_tokens";
+    if (fields.find(length))
+        request.n_new = static_cast<std::uint32_t>(fields.whole(length, 0, is_chat ? 1 : 0, kMostNew));
+    else if (!is_chat)
+        request.n_new = kCompletionTokens;
+    request.stop = read_stops(fields);
+    request.n_each = static_cast<std::uint32_t>(fields.whole("n", 1, 1, kMostChoices));
+    request.stream = fields.flag("stream", false);
+    if (const Json* options = fields.find("stream_options"))
+        request.with_usage = Fields(*options, "stream_options").flag("include_usage", false);
+    read_response_format(fields, request);
+    if (const std::string grammar = fields.text("grammar"); !grammar.empty()) {
+        request.form = Form::grammar;
+        request.grammar = grammar;
+    }
+}
+
+void read_chat(const Fields& fields, Request& request) {
+    request.messages = read_messages(fields.need("messages", "an array of messages"));
+    read_common(fields, request);
+    read_tools(fields, request);
+    if (fields.flag("logprobs", false))
+        request.n_likeliest = static_cast<int>(fields.whole("top_logprobs", 0, 0, kMostLikeliest));
+    if (const Json* extra = fields.find("chat_template_kwargs")) {
+        (void)Fields(*extra, "chat_template_kwargs");
+        request.template_extra = *extra;
+    }
+}
+
+void read_completion(const Fields& fields, Request& request) {
+    request.prompts = read_prompts(fields.need("prompt", "a text"), "prompt", kMostChoices);
+    read_common(fields, request);
+    if (request.prompts.size() * request.n_each > kMostChoices)
+        throw RequestError(
+            400, "n: expected at most " + std::to_string(kMostChoices) + " answers of one request, got more", "n");
+    request.n_likeliest = static_cast<int>(fields.whole("logprobs", -1, 0, kMostLikeliest));
+    request.echo = fields.flag("echo", false);
+    if (request.echo && request.n_likeliest >= 0)
+        throw RequestError(400, "echo: expected no logprobs beside it, for those of a prompt are not computed", "echo");
+    fields.only("suffix", "");
+    if (fields.find("best_of")) fields.only("best_of", request.n_each);
+}
+
+}  // namespace
+
+void read_openai(const Fields& fields, Request& request) {
+    if (request.api == Api::chat) return read_chat(fields, request);
+    if (request.api == Api::completion) return read_completion(fields, request);
+    request.prompts = read_prompts(fields.need("input", "a text"), "input", kMostTexts);
+    const std::string format = fields.text("encoding_format", "float");
+    if (format != "float" && format != "base64")
+        throw RequestError(400, "encoding_format: expected float or base64, got " + format.substr(0, 40),
+                           "encoding_format");
+    request.in_base64 = format == "base64";
+}
+
+}  // namespace fovea::serve

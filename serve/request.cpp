@@ -1,0 +1,119 @@
+// What the two forms of requests have in common.
+#include "serve/request.h"
+
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr std::size_t kMostMessages = 4096;
+
+/// [{"type": "text", "text": ...}, ...] as one text.
+std::string join_parts(const Json& parts, const std::string& place) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Fields part(parts[i], place + "[" + std::to_string(i) + "]");
+        const std::string type = part.text("type", "text");
+        if (type != "text" && type != "input_text" && type != "refusal")
+            throw RequestError(
+                400,
+                part.path("type") + ": expected text, which is all that models here read, got " + type.substr(0, 40),
+                part.path("type"));
+        text += part.text(type == "refusal" ? "refusal" : "text");
+    }
+    return text;
+}
+
+/// OpenAI's arguments are JSON in a string; templates want the object.
+void read_tool_calls(Json& calls, const std::string& place) {
+    if (!calls.is_array()) throw RequestError(400, place + ": expected an array", place);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        const std::string at = place + "[" + std::to_string(i) + "]";
+        const Fields call(calls[i], at);
+        const Json& function = call.need("function", "an object");
+        (void)Fields(function, at + ".function").text("name");
+        const auto arguments = function.find("arguments");
+        if (arguments == function.end() || !arguments->is_string()) continue;
+        calls[i]["function"]["arguments"] = read_json(arguments->get<std::string>());
+    }
+}
+
+}  // namespace
+
+Json read_json(std::string_view body) {
+    const auto bounded = [](int depth, Json::parse_event_t, Json&) {
+        if (depth > kMostDepth)
+            throw RequestError(400, "body: expected at most " + std::to_string(kMostDepth) +
+                                        " arrays and objects in each other, got more");
+        return true;
+    };
+    try {
+        return Json::parse(body.begin(), body.end(), bounded);
+    } catch (const Json::exception& error) {
+        std::string words = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ...: ..."
+        words = words.substr(std::min(words.find("] ") + 2, words.size()));
+        for (char& c : words)
+            if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+        throw RequestError(400, "body: expected JSON, got a " + words.substr(0, 200));
+    }
+}
+
+Json read_messages(const Json& messages) {
+    if (!messages.is_array() || messages.empty() || messages.size() > kMostMessages)
+        throw RequestError(400, "messages: expected an array of 1 to " + std::to_string(kMostMessages), "messages");
+    Json read = messages;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        const std::string place = "messages[" + std::to_string(i) + "]";
+        const Fields fields(read[i], place);
+        if (fields.text("role").empty())
+            throw RequestError(400, place + ".role: expected a role such as user, got none", place + ".role");
+        if (const Json* calls = fields.find("tool_calls")) {
+            Json list = *calls;
+            read_tool_calls(list, place + ".tool_calls");
+            read[i]["tool_calls"] = std::move(list);
+        } else {
+            read[i].erase("tool_calls");
+        }
+        const Json* content = fields.find("content");
+        if (fields.find("images")) fields.only("images", Json::array());
+        if (!content)
+            read[i]["content"] = "";
+        else if (content->is_array())
+            read[i]["content"] = join_parts(*content, place + ".content");
+        else if (!content->is_string())
+            fields.refuse("content", "a string or an array of parts", *content);
+    }
+    return read;
+}
+
+std::vector<std::string> read_stops(const Fields& fields) {
+    const Json* stop = fields.find("stop");
+    std::vector<std::string> stops;
+    if (!stop) return stops;
+    const Json list = stop->is_array() ? *stop : Json::array({*stop});
+    std::size_t n_bytes = 0;
+    for (const Json& text : list) {
+        if (!text.is_string()) fields.refuse("stop", "a string or an array of strings", text);
+        if (text.get_ref<const std::string&>().empty()) continue;
+        stops.push_back(text.get<std::string>());
+        n_bytes += stops.back().size();
+    }
+    if (stops.size() > kMostStops || n_bytes > kMostStopBytes)
+        throw RequestError(400,
+                           fields.path("stop") + ": expected at most " + std::to_string(kMostStops) + " strings of " +
+                               std::to_string(kMostStopBytes) + " bytes together, got more",
+                           fields.path("stop"));
+    return stops;
+}
+
+Request read_request(Api api, std::string_view body) {
+    const Json json = read_json(body);
+    const Fields fields(json);
+    Request request;
+    request.api = api;
+    request.model = fields.text("model");
+    is_ollama(api) ? read_ollama(fields, request) : read_openai(fields, request);
+    return request;
+}
+
+}  // namespace fovea::serve

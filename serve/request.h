@@ -1,0 +1,78 @@
+// What a request's JSON asks for, read and checked: OpenAI's forms and Ollama's, in one shape.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/config.h"
+#include "fovea/sampler.h"
+
+namespace fovea::serve {
+
+using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
+
+enum class Api { chat, completion, embedding, ollama_chat, ollama_generate, ollama_embed };
+[[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
+[[nodiscard]] inline bool makes_vectors(Api api) { return api == Api::embedding || api == Api::ollama_embed; }
+
+/// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
+/// parameter and a code (both may be empty).
+struct RequestError : std::runtime_error {
+    RequestError(int status_, const std::string& message, std::string param_ = {}, std::string code_ = {})
+        : std::runtime_error(message), status(status_), param(std::move(param_)), code(std::move(code_)) {}
+    int status;
+    std::string param, code;
+};
+
+/// A text, or the tokens that a client has made of one.
+struct Prompt {
+    std::string text;
+    std::vector<Token> tokens;
+    bool is_tokens = false;
+};
+
+/// What an answer must be.
+enum class Form { any, json, schema, grammar, tool };
+
+struct Request {
+    Api api = Api::chat;
+    std::string model;
+    Json messages = Json::array();  ///< chats
+    Json tools;                     ///< null: none
+    Json template_extra = Json::object();
+    std::vector<Prompt> prompts;  ///< completions and embeddings
+    bool raw = false;             ///< the prompt as it is, without a template
+
+    std::optional<std::uint32_t> n_new;
+    SamplerOptions sampler;
+    std::uint32_t n_recent = 64;
+    bool random_seed = false;
+    std::vector<std::string> stop;
+    std::uint32_t n_each = 1;
+    int n_likeliest = -1;  ///< -1: no probabilities
+    bool echo = false, stream = false, with_usage = false, in_base64 = false, cuts = false;
+
+    Form form = Form::any;
+    Json schema;          ///< Form::schema
+    std::string grammar;  ///< Form::grammar
+    std::string tool;     ///< Form::tool: its name; empty: any of them
+};
+
+inline constexpr std::size_t kMostChoices = 32;      // of one request
+inline constexpr std::size_t kMostTexts = 2048;      // of an embeddings request
+inline constexpr std::size_t kMostStops = 16;        // stop strings,
+inline constexpr std::size_t kMostStopBytes = 1024;  // together
+inline constexpr int kMostLikeliest = 20;
+inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
+
+/// Reads a request's body. Any bytes give a Request whose fields are within the bounds above, or RequestError.
+[[nodiscard]] Request read_request(Api api, std::string_view body);
+
+/// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
+[[nodiscard]] Json read_json(std::string_view body);
+
+}  // namespace fovea::serve

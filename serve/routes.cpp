@@ -1,0 +1,219 @@
+// What may be asked, and by whom.
+#include <algorithm>
+
+#include "fovea/version.h"
+#include "serve/call.h"
+#include "serve/fields.h"
+
+namespace fovea::serve {
+namespace {
+
+/// Equal, in a time that does not tell how far: keys are compared so.
+bool same_secret(std::string_view a, std::string_view b) {
+    unsigned difference = a.size() == b.size() ? 0 : 1;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+    return difference == 0;
+}
+
+/// A host's name without its port: "[::1]:8080" gives "[::1]".
+std::string_view without_port(std::string_view host) {
+    if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+    return host.substr(0, host.find(':'));
+}
+
+bool is_address(std::string_view host) {
+    return host.starts_with('[') || host.find_first_not_of("0123456789.") == host.npos;
+}
+
+}  // namespace
+
+void Server::refuse(Call& call, int status, const std::string& message, const std::string& param,
+                    const std::string& code) {
+    call.exchange->answer(
+        {status, "application/json", error_body(call.ollama, status, message, param, code), std::move(call.headers)});
+}
+
+void Server::answer(Call& call, Json body) {
+    call.exchange->answer({200, "application/json", written(body), std::move(call.headers)});
+}
+
+/// Whether this client may ask at all. Sets whose request it is, and what browsers want to hear.
+bool Server::allowed(Call& call) {
+    // A page of another site whose name now means this machine (DNS rebinding) gives itself away by that name.
+    const bool local = options_.host == "localhost" || options_.host == "::1" || options_.host.starts_with("127.");
+    const std::string_view host = call.request.header("host"), name = without_port(host);
+    if (local && !name.empty() && name != "localhost" && !is_address(name)) {
+        refuse(call, 403, "Host: expected localhost or an address, got another name");
+        return false;
+    }
+    const std::string_view origin = call.request.header("origin");
+    const bool own =
+        !host.empty() && (origin == "http://" + std::string(host) || origin == "https://" + std::string(host));
+    const auto known = [&](const std::string& allowed) { return allowed == "*" || allowed == origin; };
+    if (!origin.empty() && !own) {
+        if (std::none_of(options_.origins.begin(), options_.origins.end(), known)) {
+            refuse(call, 403, "Origin: expected one that --cors names, got another");
+            return false;
+        }
+        const bool all = std::find(options_.origins.begin(), options_.origins.end(), "*") != options_.origins.end();
+        call.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
+        call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, X-Fovea-Logits-Hash, X-Fovea-Seed");
+        call.headers.emplace_back("Vary", "Origin");
+    }
+    call.user = call.request.peer;
+    const std::string& path = call.request.path;
+    if (options_.api_keys.empty() || call.request.method == "OPTIONS" || path == "/health" || path == "/") return true;
+    std::string_view given = call.request.header("authorization");
+    given = given.size() > 7 ? given.substr(7) : std::string_view{};  // "Bearer "
+    bool right = false;
+    for (std::size_t i = 0; i < options_.api_keys.size(); ++i) {
+        if (!same_secret(given, options_.api_keys[i])) continue;
+        right = true;
+        call.user = "key " + std::to_string(i);
+    }
+    if (!right)
+        refuse(call, 401, "Authorization: expected Bearer and an API key, got none that is known", {},
+               "invalid_api_key");
+    return right;
+}
+
+void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refused) {
+    Call call{.request = std::move(request), .exchange = exchange};
+    call.ollama = call.request.path.starts_with("/api/");
+    call.id = "fovea-" + std::to_string(started_) + "-" + std::to_string(++n_requests_);
+    try {
+        if (refused) {
+            if (refused == 429) call.headers.emplace_back("Retry-After", "1");
+            const HttpLimits& limits = options_.http;
+            const std::string why =
+                refused == 413 ? "body: expected at most " + std::to_string(limits.body_bytes) + " bytes, got more"
+                : refused == 431
+                    ? "headers: expected at most " + std::to_string(limits.header_bytes) + " bytes, got more"
+                : refused == 429 ? "bodies: expected fewer bytes of other requests, got " +
+                                       std::to_string(limits.all_body_bytes) + "; try again later"
+                                 : "request: expected HTTP/1.1, got something else";
+            return refuse(call, refused, why);
+        }
+        if (!allowed(call)) return;
+        route(call);
+    } catch (const RequestError& error) {
+        refuse(call, error.status, error.what(), error.param, error.code);
+    } catch (const std::bad_alloc&) {
+        refuse(call, 503, "server: out of memory");
+    } catch (const std::exception& error) {
+        refuse(call, 500, error.what());
+    }
+}
+
+void Server::route(Call& call) {
+    struct Post {
+        const char* path;
+        Api api;
+    };
+    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},     {"/v1/completions", Api::completion},
+                                      {"/v1/embeddings", Api::embedding},      {"/api/chat", Api::ollama_chat},
+                                      {"/api/generate", Api::ollama_generate}, {"/api/embed", Api::ollama_embed}};
+    const HttpRequest& request = call.request;
+    if (request.method == "OPTIONS") {
+        call.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+        call.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Fovea-Logits-Hash");
+        call.headers.emplace_back("Access-Control-Max-Age", "86400");
+        return call.exchange->answer({204, "", "", std::move(call.headers)});
+    }
+    for (const Post& post : kPosts) {
+        if (request.path != post.path) continue;
+        if (request.method == "POST") return generate(call, post.api);
+        call.headers.emplace_back("Allow", "POST");
+        return refuse(call, 405, "method: expected POST, got " + request.method);
+    }
+    if (request.path == "/api/show" && request.method == "POST") {
+        const Json body = read_json(request.body);
+        const Fields fields(body);
+        const std::size_t model = find_model(fields.text("model", fields.text("name")), std::nullopt);
+        return answer(
+            call, {{"details", {{"format", "fovea"}, {"family", models_[model].model.info().architecture}}},
+                   {"template", models_[model].model.info().chat_template},
+                   {"model_info", {{"general.architecture", models_[model].model.info().architecture}}},
+                   {"capabilities", engine_.worker(model).makes_vectors() ? Json{"embedding"} : Json{"completion"}}});
+    }
+    route_get(call);
+}
+
+void Server::route_get(Call& call) {
+    const std::string& path = call.request.path;
+    const bool known = path == "/" || path == "/health" || path == "/metrics" || path == "/v1/models" ||
+                       path == "/api/tags" || path == "/api/version" || path.starts_with("/v1/models/");
+    if (!known) return refuse(call, 404, "path: expected one that docs/server.md lists, got " + path.substr(0, 100));
+    if (call.request.method != "GET" && call.request.method != "HEAD") {
+        call.headers.emplace_back("Allow", "GET, HEAD");
+        return refuse(call, 405, "method: expected GET, got " + call.request.method);
+    }
+    if (path == "/") {
+        call.headers.emplace_back("Content-Security-Policy",
+                                  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                                  "connect-src 'self'; img-src data:; frame-ancestors 'none'");
+        return call.exchange->answer({200, "text/html; charset=utf-8", std::string(page()), std::move(call.headers)});
+    }
+    if (path == "/health") {
+        const bool draining = http_.draining();
+        return call.exchange->answer({draining ? 503 : 200, "application/json",
+                                      written({{"status", draining ? "stopping" : "ok"}}), std::move(call.headers)});
+    }
+    if (path == "/metrics")
+        return call.exchange->answer({200, "text/plain; version=0.0.4", metrics_.text(), std::move(call.headers)});
+    if (path == "/api/version") return answer(call, {{"version", FOVEA_VERSION}});
+    if (path == "/api/tags") return answer(call, tag_list());
+    const Json models = model_list();
+    if (path == "/v1/models") return answer(call, models);
+    for (const Json& model : models["data"])
+        if ("/v1/models/" + model["id"].get<std::string>() == path) return answer(call, model);
+    refuse(call, 404, "model: expected one that /v1/models lists, got another", "model", "model_not_found");
+}
+
+/// The model of this name, or where none is named the only one of its kind. No api: of any kind.
+std::size_t Server::find_model(const std::string& name, std::optional<Api> api) const {
+    std::string names;
+    std::size_t n_kind = 0, of_kind = 0;
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+        const bool vectors = models_[i].model.config().encoder.n_layers != 0;
+        const bool is_named = models_[i].name == name || models_[i].name + ":latest" == name;
+        const bool fits = !api || vectors == makes_vectors(*api);
+        if (is_named && !fits)
+            throw RequestError(
+                400, "model: expected one for " + std::string(vectors ? "text" : "vectors") + ", got " + name, "model");
+        if (is_named) return i;
+        names += (names.empty() ? "" : ", ") + models_[i].name;
+        if (!fits) continue;
+        ++n_kind;
+        of_kind = i;
+    }
+    if (name.empty() && n_kind == 1) return of_kind;
+    throw RequestError(404,
+                       "model: expected one of " + names + ", got " + (name.empty() ? "none" : name.substr(0, 100)),
+                       "model", "model_not_found");
+}
+
+Json Server::model_list() const {
+    Json list = Json::array();
+    for (const ServedModel& served : models_)
+        list.push_back({{"id", served.name}, {"object", "model"}, {"created", started_}, {"owned_by", "fovea"}});
+    return {{"object", "list"}, {"data", std::move(list)}};
+}
+
+Json Server::tag_list() const {
+    Json list = Json::array();
+    for (const ServedModel& served : models_) {
+        char digest[65];
+        std::snprintf(digest, sizeof digest, "%064x", served.model.fingerprint());
+        list.push_back({{"name", served.name},
+                        {"model", served.name},
+                        {"modified_at", utc_time(started_)},
+                        {"size", served.model.bytes().size()},
+                        {"digest", digest},
+                        {"details", {{"format", "fovea"}, {"family", served.model.info().architecture}}}});
+    }
+    return {{"models", std::move(list)}};
+}
+
+}  // namespace fovea::serve

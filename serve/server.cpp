@@ -1,0 +1,197 @@
+// From a request of HTTP to a job, and from its events to the answer. What may be asked: routes.cpp.
+#include "serve/server.h"
+
+#include <algorithm>
+#include <random>
+
+#include "convert/refusal.h"
+#include "serve/call.h"
+
+namespace fovea::serve {
+namespace {
+
+std::int64_t seconds_now() {
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+/// An answer under way: the job's events come to it on the HTTP thread.
+struct Pending {
+    Answer answer;
+    std::weak_ptr<Exchange> exchange;  // gone where the client is
+    HttpAnswer head;
+    bool stream = false, ollama = false, with_hash = false;
+
+    void take(const std::vector<Event>& events) {
+        const ExchangePtr client = exchange.lock();
+        if (!client) return;
+        const std::string bytes = answer.add(events);
+        if (stream) {
+            client->write(bytes);
+            if (!answer.ended()) return;
+            client->write(answer.closing());
+            return client->end();
+        }
+        if (!answer.ended()) return;
+        if (const Failure& failure = answer.failure(); failure.status) {
+            head.status = failure.status;
+            head.body = error_body(ollama, failure.status, failure.message);
+        } else {
+            head.body = answer.whole();
+            if (with_hash) head.headers.emplace_back("X-Fovea-Logits-Hash", answer.hashes());
+        }
+        client->answer(std::move(head));
+    }
+};
+
+}  // namespace
+
+Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
+    : models_(models),
+      options_(std::move(options)),
+      engine_(models, options_.worker, metrics_),
+      http_(options_.http, metrics_,
+            [this](HttpRequest request, ExchangePtr exchange, int refused) {
+                handle(std::move(request), exchange, refused);
+            }),
+      started_(seconds_now()) {
+    for (std::size_t i = 0; i < models.size(); ++i) {
+        Worker& worker = engine_.worker(i);
+        readers_.push_back(std::make_unique<PromptReader>(models[i], worker.context(), !worker.makes_vectors()));
+        forms_.push_back(std::make_unique<Forms>(models[i]));
+    }
+}
+
+Server::~Server() { engine_.stop(); }
+
+std::uint64_t Server::memory_bytes() const {
+    std::uint64_t bytes = engine_.memory_bytes();
+    for (const auto& reader : readers_) bytes += reader->memory_bytes();
+    return bytes;
+}
+
+std::uint64_t Server::http_bytes() const {
+    constexpr std::uint64_t kUnsent = 128 << 10;  // of a connection: what a sequence may be ahead of it, twice
+    constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
+    const HttpLimits& limits = options_.http;
+    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.all_body_bytes +
+           kJson * limits.body_bytes;
+}
+
+void Server::run(const std::function<void(std::uint16_t port)>& ready) {
+    engine_.start();
+    const std::uint16_t port = http_.listen(options_.host, options_.port);
+    ready(port);
+    http_.run(options_.drain_time);
+    engine_.stop();
+    for (std::size_t i = 0; i < models_.size(); ++i)
+        if (const std::uint32_t n = engine_.worker(i).n_lost_pages())
+            throw Refusal(models_[i].name + ": pages: expected all back at the end, got " + std::to_string(n) +
+                          " fewer");
+}
+
+void Server::generate(Call& call, Api api) {
+    const Request request = read_request(api, call.request.body);
+    const std::size_t model = find_model(request.model, api);
+    submit(call, request, model);
+}
+
+JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {
+    auto job = std::make_shared<Job>();
+    job->user = call.user;
+    job->prompts = readers_[model]->read(request);
+    job->arrived = call.arrived;
+    job->deadline = call.arrived + options_.time;
+    if (engine_.worker(model).makes_vectors()) return job;
+    job->n_each = request.n_each;
+    job->n_new = request.n_new.value_or(0xffffffffu);
+    job->sampler = request.sampler;
+    job->n_recent = request.n_recent;
+    job->stop = request.stop;
+    job->n_likeliest = request.n_likeliest;
+    if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
+        job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
+        job->ends_turn = [chat](Token token) { return chat->ends_turn(token); };
+    }
+    job->hash_logits = call.wants_hash();
+    job->constrain = forms_[model]->find(request);
+    if (request.random_seed) {
+        std::random_device device;
+        job->sampler.seed = device();
+    }
+    return job;
+}
+
+AnswerOptions Server::answer_options(const Call& call, const Request& request, std::size_t model, const Job& job) {
+    AnswerOptions options{.api = request.api,
+                          .id = call.id,
+                          .model = models_[model].name,
+                          .created = seconds_now(),
+                          .n_choices = job.n_choices(),
+                          .n_each = job.n_each,
+                          .stream = request.stream,
+                          .with_usage = request.with_usage,
+                          .with_hash = job.hash_logits,
+                          .with_chances = request.n_likeliest >= 0,
+                          .in_base64 = request.in_base64,
+                          .may_call = !request.tools.is_null(),
+                          .must_call = request.form == Form::tool,
+                          .echo = {},
+                          .arrived = call.arrived};
+    for (std::uint32_t i = 0; request.echo && i < options.n_choices; ++i) {
+        const Prompt& prompt = request.prompts[i / job.n_each];
+        if (!prompt.is_tokens) {
+            options.echo.push_back(prompt.text);
+            continue;
+        }
+        std::string text;
+        Decoder decoder;
+        std::vector<char> piece(max_piece_bytes(models_[model].tokenizer));
+        for (const Token token : prompt.tokens) text += decode(models_[model].tokenizer, decoder, token, false, piece);
+        options.echo.push_back(text);
+    }
+    return options;
+}
+
+void Server::submit(Call& call, const Request& request, std::size_t model) {
+    const JobPtr job = make_job(call, request, model);
+    if (http_.draining()) return refuse(call, 503, "server: it is stopping");
+    if (request.random_seed) call.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
+    call.headers.emplace_back("X-Request-Id", call.id);
+    AnswerOptions options = answer_options(call, request, model, *job);
+    const auto pending = std::make_shared<Pending>(
+        Pending{Answer(options), call.exchange, {}, request.stream, is_ollama(request.api), job->hash_logits});
+    pending->head.headers = call.headers;
+    job->deliver = [this, pending](std::vector<Event> events) {
+        http_.post([pending, events = std::move(events)] { pending->take(events); });
+    };
+    if (!engine_.submit(model, job)) {
+        job->deliver = nullptr;
+        call.headers.emplace_back("Retry-After", retry_after(model));
+        return refuse(call, 429,
+                      "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
+                          " waiting requests, got as many; try again later",
+                      {}, "queue_full");
+    }
+    call.exchange->on_gone([this, job] {
+        job->cancelled = true;
+        ++metrics_.n_cancelled;
+        engine_.ring();
+    });
+    if (!request.stream) return;
+    call.exchange->count_unsent(job->unsent, [this] { engine_.ring(); });
+    HttpAnswer head = pending->head;
+    head.content_type = is_ollama(request.api) ? "application/x-ndjson" : "text/event-stream";
+    head.headers.emplace_back("Cache-Control", "no-cache");
+    call.exchange->begin(head);
+    call.exchange->write(pending->answer.opening());
+}
+
+std::string Server::retry_after(std::size_t model) {
+    const ModelMetrics& metrics = metrics_.models[models_[model].name];
+    const double seconds =
+        metrics.request.mean() * static_cast<double>(engine_.worker(model).queue.size()) / options_.worker.n_sequences;
+    return std::to_string(std::clamp(static_cast<int>(seconds + 1), 1, 60));
+}
+
+}  // namespace fovea::serve

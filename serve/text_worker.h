@@ -1,0 +1,97 @@
+// Texts of one model, many at a time: each turn is one pass over the rows of all sequences. Sequences join and leave
+// between passes, long prompts go in pieces beside others' tokens, and what prompts have in common is computed once.
+//
+// Nothing of this changes a text: logits do not depend on what else is in a pass, on pages, forks or pieces.
+// Source: Yu et al. 2022 (batching by iterations); Kwon et al. 2023 (pages); Agrawal et al. 2024 (prompts in pieces).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "fovea/arena.h"
+#include "fovea/workspace.h"
+#include "serve/kept_prefixes.h"
+#include "serve/worker.h"
+
+namespace fovea::serve {
+
+/// One choice of a job while it is computed.
+struct Sequence {
+    JobPtr job;  ///< null: the place is free
+    std::uint32_t choice = 0, n_shared = 0;
+    std::uint64_t order = 0;  ///< when it came: the youngest gives its pages up first
+    Cache cache{};
+    Generator generator{};
+    bool writes = false;   ///< its generator has started
+    bool resting = false;  ///< its pages went to others; it is computed again when there are some
+    std::unique_ptr<Constrained> constraint{};
+    std::uint64_t logits_hash = 0;
+    std::uint32_t n_rows = 0;  ///< of this pass
+    bool takes = false;        ///< whether its step gives logits
+
+    [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[choice / job->n_each]; }
+    /// What its cache must hold before the generator goes on, or starts.
+    [[nodiscard]] std::span<const Token> history() const {
+        const std::span<const Token> all = writes ? generator.tokens() : prompt();
+        return all.first(all.size() - 1);
+    }
+};
+
+class TextWorker final : public Worker {
+public:
+    TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics);
+    ~TextWorker() override;
+
+    [[nodiscard]] bool turn() override;
+    void fail_all(const Failure& failure) override;
+    void begin() override;
+    [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint64_t memory_bytes() const override;
+    [[nodiscard]] bool makes_vectors() const override { return false; }
+    [[nodiscard]] std::uint32_t n_lost_pages() const override { return n_pages_ - pool_.n_free_pages(); }
+
+private:
+    void give_up(Clock::time_point now);
+    void admit();
+    [[nodiscard]] bool start_choice(const JobPtr& job);
+    void end(Sequence& sequence, bool keep);
+    void fail(JobPtr job, const Failure& failure);
+
+    [[nodiscard]] bool waits_to_share(Sequence& sequence);
+    void share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens);
+    [[nodiscard]] std::vector<Sequence*> that_fill();
+    void plan_pass();
+    void fill(Sequence& sequence, std::uint32_t n_rows);
+    [[nodiscard]] Status start_generator(Sequence& sequence);
+    void add_generator_step(Sequence& sequence);
+    [[nodiscard]] Status compute();
+    [[nodiscard]] bool take_pages_back();
+    void hand_out(Sequence& sequence);
+    void count(const Sequence& sequence, const Event& event, std::size_t n_new);
+    void set_gauges();
+
+    [[nodiscard]] std::uint32_t pages_of(std::size_t n_tokens) const {
+        return static_cast<std::uint32_t>((n_tokens + page_len_ - 1) / page_len_);
+    }
+
+    const ServedModel& served_;
+    const WorkerOptions options_;
+    ModelMetrics& metrics_;
+    std::uint32_t context_ = 0, page_len_ = 0, n_pages_ = 0;
+    Plan plan_;
+    PoolPlan pool_plan_;
+    GeneratorPlan generator_plan_;
+    Arena arena_, pool_arena_, generator_arena_;
+    Workspace workspace_;
+    CachePool pool_;
+    KeptPrefixes kept_;
+    std::vector<Sequence> sequences_;
+    std::uint64_t n_started_ = 0;
+    std::vector<Step> steps_;          // of this pass,
+    std::vector<Sequence*> stepping_;  // and whose they are
+};
+
+/// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
+[[nodiscard]] ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,
+                                  std::uint32_t n_likeliest);
+
+}  // namespace fovea::serve

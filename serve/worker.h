@@ -1,0 +1,63 @@
+// One model's part of the engine: jobs go into its queue, and each turn computes one pass for those that run.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+#include "serve/fair_queue.h"
+#include "serve/metrics.h"
+
+namespace fovea::serve {
+
+/// A model that is served. Its file's bytes must outlive the server.
+struct ServedModel {
+    std::string name;
+    Model model;
+    Tokenizer tokenizer;
+};
+
+struct WorkerOptions {
+    std::uint32_t n_threads = 1;
+    const char* isa = nullptr;      ///< nullptr: the best
+    std::uint32_t context = 0;      ///< positions of a sequence; 0: the model's, at most 4,096
+    std::uint32_t n_sequences = 8;  ///< that are computed at the same time
+    std::uint32_t n_positions = 0;  ///< of all caches together; 0: n_sequences * context
+    std::uint32_t max_batch = 192;  ///< rows of a pass
+    std::size_t queue_capacity = 256;
+    Type kv_type = Type::f32;
+};
+
+class Worker {
+public:
+    explicit Worker(std::size_t queue_capacity) : queue(queue_capacity) {}
+    virtual ~Worker() = default;
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    /// One pass, by the engine's thread, always the same one. False: nothing was there to do.
+    [[nodiscard]] virtual bool turn() = 0;
+    /// Ends everything that runs and waits with this failure. By the engine's thread.
+    virtual void fail_all(const Failure& failure) = 0;
+    /// Called by the engine's thread before its first turn: what must be made by the thread that computes.
+    virtual void begin() = 0;
+
+    [[nodiscard]] virtual std::uint32_t context() const = 0;       ///< tokens of a prompt and its answer, or of a text
+    [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< taken at the start; nothing is later
+    [[nodiscard]] virtual bool makes_vectors() const = 0;
+    /// Pages that nobody gave back, once all has ended: 0, or something is wrong here.
+    [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
+
+    FairQueue queue;
+};
+
+/// A model for logits: texts. A model that pools: vectors. Throws Refusal where it is neither, or memory lacks.
+[[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
+                                                       ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+                                                         ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options,
+                                                  ModelMetrics& metrics);
+
+}  // namespace fovea::serve

@@ -1,0 +1,49 @@
+"""What the server's tests share: the arguments of server_test.py, requests, and a server for a class of tests."""
+import re
+import struct
+import subprocess
+import sys
+import unittest
+
+from client import Server
+
+FOVEA, GOLDEN, DOCUMENT = sys.argv[1:4]
+CHAT, COMPLETE, EMBED = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
+COMMANDS = ["turn on the reading lamp", "play jazz in the kitchen", "is the front door locked",
+            "set a timer for twenty five minutes", "add olive oil to the shopping list", "wake me up at 7 am",
+            "close the blinds in the office", "remind me to water the plants at 6 pm"]
+
+
+def chat(text, **fields):
+    return {"model": "demo", "messages": [{"role": "user", "content": text}], **fields}
+
+
+def complete(text, **fields):
+    return {"model": "demo", "prompt": text + "\n", "max_tokens": 60, **fields}
+
+
+def read_npy(path):
+    """Rows of a float32 array of two dimensions."""
+    with open(path, "rb") as file:
+        data = file.read()
+    n_head = struct.unpack("<H", data[8:10])[0]
+    n_rows, n_columns = (int(n) for n in re.search(rb"\((\d+), (\d+)\)", data[10:10 + n_head]).groups())
+    values = struct.unpack(f"<{n_rows * n_columns}f", data[10 + n_head:])
+    return [values[i * n_columns:(i + 1) * n_columns] for i in range(n_rows)]
+
+
+def run_fovea(*arguments):
+    return subprocess.run([FOVEA, *arguments], capture_output=True, check=True, text=True).stdout
+
+
+class WithServer(unittest.TestCase):
+    arguments = ["--context", "256"]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(FOVEA, *cls.arguments)
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.server.stop()
+        assert status == 0, f"exit status: expected 0, got {status}: {cls.server.errors()}"

@@ -1,0 +1,148 @@
+"""Other people's clients against `fovea serve`: openai, ollama, LangChain's and LlamaIndex's, as their users call them.
+
+    clients_test.py FOVEA GOLDEN_DIR       status 77 where none of them is installed
+"""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from client import Server
+
+FOVEA, GOLDEN = sys.argv[1:3]
+COMMAND = "turn on the reading lamp"
+ANSWER = '{"do":"on","device":"reading lamp"}'
+SCHEMA = {"type": "object", "properties": {"what": {"enum": ["jazz", "rock"]}}, "required": ["what"],
+          "additionalProperties": False}
+TOOL = {"type": "function", "function": {"name": "play", "description": "Plays music.", "parameters": SCHEMA}}
+
+
+def has(*modules):
+    """A decorator: without these modules the class is skipped."""
+    missing = [name for name in modules if importlib.util.find_spec(name.split(".")[0]) is None]
+    return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
+
+
+@has("openai")
+class OpenAI(unittest.TestCase):
+    def setUp(self):
+        import openai
+        self.client = openai.OpenAI(base_url=SERVER.url + "/v1", api_key="none")
+
+    def chat(self, **fields):
+        return self.client.chat.completions.create(model="demo", messages=[{"role": "user", "content": COMMAND}],
+                                                   temperature=0, **fields)
+
+    def test_chat(self):
+        answer = self.chat()
+        self.assertEqual(answer.choices[0].message.content, ANSWER)
+        self.assertEqual(answer.choices[0].finish_reason, "stop")
+        self.assertGreater(answer.usage.prompt_tokens, 3)
+
+    def test_stream(self):
+        chunks = list(self.chat(stream=True, stream_options={"include_usage": True}))
+        self.assertEqual("".join(c.choices[0].delta.content or "" for c in chunks if c.choices), ANSWER)
+        self.assertGreater(chunks[-1].usage.completion_tokens, 3)
+
+    def test_logprobs_seed_n_stop(self):
+        choice = self.chat(logprobs=True, top_logprobs=2).choices[0]
+        self.assertEqual("".join(token.token for token in choice.logprobs.content), ANSWER)
+        self.assertEqual(len(self.chat(n=3, seed=1).choices), 3)
+        self.assertEqual(self.chat(stop=["device"]).choices[0].message.content, '{"do":"on","')
+
+    def test_schema(self):
+        form = {"type": "json_schema", "json_schema": {"name": "music", "schema": SCHEMA, "strict": True}}
+        self.assertIn(json.loads(self.chat(response_format=form).choices[0].message.content)["what"], ["jazz", "rock"])
+
+    def test_tools(self):
+        for stream in (False, True):
+            answer = self.chat(tools=[TOOL], tool_choice="required", stream=stream)
+            calls = ([call for chunk in answer for call in chunk.choices[0].delta.tool_calls or []] if stream
+                     else answer.choices[0].message.tool_calls)
+            self.assertEqual(calls[0].function.name, "play")
+            self.assertIn(json.loads(calls[0].function.arguments)["what"], ["jazz", "rock"])
+
+    def test_embeddings_and_models(self):
+        vectors = self.client.embeddings.create(model="bert", input=["one text", "another"]).data  # base64 inside
+        self.assertEqual(len(vectors), 2)
+        self.assertAlmostEqual(sum(x * x for x in vectors[0].embedding), 1, places=4)
+        self.assertEqual([model.id for model in self.client.models.list()], ["demo", "bert"])
+
+    def test_errors(self):
+        import openai
+        with self.assertRaises(openai.NotFoundError):
+            self.client.chat.completions.create(model="none", messages=[{"role": "user", "content": "x"}])
+        with self.assertRaises(openai.BadRequestError):
+            self.chat(frequency_penalty=1)
+
+
+@has("ollama")
+class Ollama(unittest.TestCase):
+    def setUp(self):
+        import ollama
+        self.client = ollama.Client(host=SERVER.url)
+        self.options = {"temperature": 0, "repeat_penalty": 1.0}
+
+    def test_all(self):
+        messages = [{"role": "user", "content": COMMAND}]
+        self.assertEqual(self.client.chat("demo", messages, options=self.options).message.content, ANSWER)
+        parts = list(self.client.chat("demo", messages, options=self.options, stream=True))
+        self.assertEqual("".join(part.message.content for part in parts), ANSWER)
+        self.assertTrue(parts[-1].done)
+        self.assertEqual(self.client.generate("demo", COMMAND, options=self.options).response, ANSWER)
+        formed = self.client.chat("demo", messages, format=SCHEMA, options=self.options).message.content
+        self.assertIn(json.loads(formed)["what"], ["jazz", "rock"])
+        self.assertEqual(len(self.client.embed("bert", ["a", "b"]).embeddings), 2)
+        self.assertEqual([model.model for model in self.client.list().models], ["demo", "bert"])
+        self.assertEqual(self.client.show("demo").details.family, "llama")
+
+
+@has("langchain_openai")
+class LangChain(unittest.TestCase):
+    def test_all(self):
+        from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+        chat = ChatOpenAI(model="demo", base_url=SERVER.url + "/v1", api_key="none", temperature=0)
+        self.assertEqual(chat.invoke(COMMAND).content, ANSWER)
+        self.assertEqual("".join(part.content for part in chat.stream(COMMAND)), ANSWER)
+        self.assertEqual([one.content for one in chat.batch([COMMAND] * 3)], [ANSWER] * 3)
+        calls = chat.bind_tools([TOOL], tool_choice="play").invoke(COMMAND).tool_calls
+        self.assertEqual(calls[0]["name"], "play")
+        formed = chat.with_structured_output({"title": "music", **SCHEMA}, method="json_schema").invoke(COMMAND)
+        self.assertIn(formed["what"], ["jazz", "rock"])
+        embeddings = OpenAIEmbeddings(model="bert", base_url=SERVER.url + "/v1", api_key="none",
+                                      check_embedding_ctx_length=False)
+        self.assertEqual(len(embeddings.embed_documents(["a", "b"])), 2)
+
+
+@has("llama_index.llms.openai_like")
+class LlamaIndex(unittest.TestCase):
+    def test_all(self):
+        try:
+            from llama_index.core.llms import ChatMessage
+            from llama_index.embeddings.openai_like import OpenAILikeEmbedding
+            from llama_index.llms.openai_like import OpenAILike
+        except ImportError as error:
+            self.skipTest(str(error))
+        llm = OpenAILike(model="demo", api_base=SERVER.url + "/v1", api_key="none", is_chat_model=True, temperature=0,
+                         context_window=256)
+        self.assertEqual(llm.chat([ChatMessage(role="user", content=COMMAND)]).message.content, ANSWER)
+        self.assertEqual("".join(part.delta or "" for part in llm.stream_chat(
+            [ChatMessage(role="user", content=COMMAND)])), ANSWER)
+        self.assertEqual(llm.complete(COMMAND).text, ANSWER)
+        embedding = OpenAILikeEmbedding(model_name="bert", api_base=SERVER.url + "/v1", api_key="none")
+        self.assertEqual(len(embedding.get_text_embedding_batch(["a", "b"])), 2)
+
+
+if __name__ == "__main__":
+    if not any(importlib.util.find_spec(name) for name in ("openai", "ollama", "langchain_openai", "llama_index")):
+        print("skipped: none of openai, ollama, langchain-openai, llama-index is installed")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as scratch:
+        encoder = os.path.join(scratch, "bert.fovea")
+        subprocess.run([FOVEA, "convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", encoder], check=True,
+                       capture_output=True)
+        with Server(FOVEA, "demo=", encoder, "--context", "256") as SERVER:
+            unittest.main(argv=sys.argv[:1], verbosity=2, warnings="ignore")

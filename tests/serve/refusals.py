@@ -1,0 +1,183 @@
+"""What the server refuses, and where its limits are; run by server_test.py."""
+import json
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cases import CHAT, COMPLETE, FOVEA, WithServer, chat, complete
+from client import Server, at_once, http_bytes, read_all, wait_until
+
+
+class Refusals(WithServer):
+    arguments = ["--context", "128", "--body", "64K"]
+
+    def test_requests_that_say_the_wrong_thing(self):
+        wrong = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "an object"), (b"\xff", "JSON"), (b"[" * 5000, "100"),
+                 (chat("x", temperature=-1), "temperature"), (chat("x", temperature="hot"), "temperature"),
+                 (chat("x", n=0), "n: expected 1 to 32"), (chat("x", top_p=2), "top_p"), (chat("x", seed=1.5), "seed"),
+                 (chat("x", max_tokens=0), "max_tokens"), (chat("x", stop=["a"] * 20), "stop"),
+                 (chat("x", stop=[1]), "stop"), (chat("x", logit_bias={"1": 5}), "logit_bias"),
+                 (chat("x", presence_penalty=1), "presence_penalty"), ({"model": "demo"}, "messages"),
+                 ({"model": "demo", "messages": []}, "messages"), ({"model": "demo", "messages": [3]}, "messages[0]"),
+                 ({"model": "demo", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "text"),
+                 (chat("word " * 500), "tokens"), (chat("x", tools=[{}]), "tools[0]"),
+                 (chat("x", tool_choice="required"), "tool_choice"), (chat("x", response_format={"type": "x"}), "type")]
+        for body, words in wrong:
+            error = self.server.post(CHAT, body, want=400)["error"]
+            self.assertIn(words, error["message"])
+            self.assertEqual(error["type"], "invalid_request_error")
+            self.assertNotIn("\n", error["message"])
+        for body, words in ((complete("x", prompt=[[99999]]), "ids below"), (complete("x", prompt=[]), "prompt"),
+                            (complete("x", echo=True, logprobs=1), "echo"),
+                            (complete("x", n=20, prompt=["a", "b"]), "32"), (complete("x", prompt={"a": 1}), "prompt")):
+            self.assertIn(words, self.server.post(COMPLETE, body, want=400)["error"]["message"])
+        self.assertIn("demo", self.server.post(CHAT, {**chat("x"), "model": "gpt-9"}, want=404)["error"]["message"])
+        self.server.post("/v1/nothing", {}, want=404)
+        self.assertEqual(self.server.request("GET", CHAT)[0], 405)
+        self.assertEqual(self.server.request("DELETE", "/v1/models")[0], 405)
+
+    def test_http_that_is_none(self):
+        for data, want in ((b"hello\r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"),
+                           (b"GET / HTTP/1.1\r\nX: " + b"y" * 40000 + b"\r\n\r\n", b"431"),
+                           (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n", b"413"),
+                           (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
+                            b"x" * 0x20000, b"413"),
+                           (b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400")):
+            connection = self.server.raw()
+            try:
+                connection.sendall(data)
+            except OSError:
+                pass
+            self.assertTrue(read_all(connection).startswith(b"HTTP/1.1 " + want), data[:60])
+        status, _, _ = self.server.request("POST", COMPLETE, b"{" + b" " * 70000 + b"}")
+        self.assertEqual(status, 413)
+
+    def test_keeps_connections_and_waits_for_100(self):
+        body = complete("play jazz", temperature=0)
+        expected = self.server.post(COMPLETE, body)["choices"][0]["text"]
+        connection = self.server.raw(http_bytes(COMPLETE, body) * 3 + http_bytes(COMPLETE, body, "Connection: close\r\n"))
+        answers = read_all(connection)
+        self.assertEqual(answers.count(b"HTTP/1.1 200"), 4)
+        self.assertEqual(answers.count(json.dumps(expected)[1:-1].encode()), 4)
+        data = http_bytes(COMPLETE, body, "Expect: 100-continue\r\nConnection: close\r\n")
+        at = data.index(b"\r\n\r\n") + 4
+        connection = self.server.raw(data[:at])
+        self.assertTrue(connection.recv(100).startswith(b"HTTP/1.1 100"))
+        connection.sendall(data[at:])
+        self.assertIn(b"HTTP/1.1 200", read_all(connection))
+        old = http_bytes(COMPLETE, {**body, "stream": True}).replace(b"HTTP/1.1", b"HTTP/1.0")
+        answer = read_all(self.server.raw(old))
+        self.assertNotIn(b"chunked", answer)
+        self.assertTrue(answer.endswith(b"data: [DONE]\n\n"))
+
+    def test_other_sites_pages_are_refused(self):
+        for header, value in (("Origin", "https://evil.example"), ("Host", "evil.example")):
+            self.assertEqual(self.server.request("POST", CHAT, chat("x"), {header: value})[0], 403)
+        own = {"Origin": f"http://127.0.0.1:{self.server.port}", "Host": f"127.0.0.1:{self.server.port}"}
+        self.assertEqual(self.server.request("POST", CHAT, chat("x"), own)[0], 200)
+
+    def test_the_page(self):
+        page = self.server.get("/").decode()
+        self.assertIn("text/html", self.server.headers["Content-Type"])
+        self.assertIn("default-src 'none'", self.server.headers["Content-Security-Policy"])
+        self.assertNotRegex(page, r"(src|href)=(?!\"data:)")  # nothing comes from elsewhere
+        self.assertEqual(self.server.request("HEAD", "/")[2], b"")
+
+
+class Limits(unittest.TestCase):
+    def test_a_full_queue(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "1", "--queue", "2") as server:
+            body = complete("sing", temperature=50.0, max_tokens=200)
+            answers = at_once([lambda i=i: server.request("POST", COMPLETE, {**body, "seed": i}) for i in range(16)])
+            refused = [answer for answer in answers if answer[0] != 200]
+            self.assertGreater(len(refused), 0)
+            for status, headers, answer in refused:
+                self.assertEqual(status, 429)
+                self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+                self.assertEqual(json.loads(answer)["error"]["type"], "rate_limit_error")
+
+    def test_keys_and_origins(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as keys:
+            keys.write("third\n")
+            keys.flush()
+            with Server(FOVEA, "--context", "256", "--api-key", "first", "--api-key", "second", "--api-key-file",
+                        keys.name, "--cors", "https://a.example") as server:
+                for key, want in (("first", 200), ("second", 200), ("third", 200), ("fourth", 401), ("", 401)):
+                    headers = {"Authorization": "Bearer " + key, "Origin": "https://a.example"}
+                    status, headers, _ = server.request("POST", CHAT, chat("x"), headers)
+                    self.assertEqual(status, want)
+                    self.assertEqual(headers["Access-Control-Allow-Origin"], "https://a.example")
+                server.get("/health")
+                server.get("/v1/models", want=401)
+                status, headers, _ = server.request("OPTIONS", CHAT, None, {"Origin": "https://a.example"})
+                self.assertEqual((status, "POST" in headers["Access-Control-Allow-Methods"]), (204, True))
+                self.assertEqual(server.request("OPTIONS", CHAT, None, {"Origin": "https://b.example"})[0], 403)
+
+    def test_more_connections_than_there_may_be(self):
+        with Server(FOVEA, "--context", "256", "--connections", "8") as server:
+            idle = [server.raw() for _ in range(40)]
+            started = time.monotonic()
+            self.assertEqual(server.post(CHAT, chat("play jazz"))["object"], "chat.completion")
+            self.assertLess(time.monotonic() - started, 5)
+            for connection in idle:
+                connection.close()
+
+    def test_headers_that_come_by_drops_end(self):
+        with Server(FOVEA, "--context", "256", "--connections", "4") as server:
+            drops = [server.raw(b"POST /v1/completions HTTP/1.1\r\n") for _ in range(4)]
+            started = time.monotonic()
+            while drops and time.monotonic() - started < 25:  # a byte a second keeps no connection
+                time.sleep(1)
+                drops = [connection for connection in drops if self.sends(connection)]
+            self.assertEqual(drops, [])
+            server.post(CHAT, chat("play jazz"))
+
+    @staticmethod
+    def sends(connection):
+        try:
+            connection.sendall(b"X")
+            return True
+        except OSError:
+            return False
+
+    def test_a_deadline(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "1", "--time", "1", "--threads", "1", "--queue",
+                    "2000") as server:
+            statuses, requests = set(), 50
+            while 504 not in statuses and requests < 2000:  # as many as keep any machine busy for over a second
+                requests *= 2
+                bodies = [complete("sing", temperature=50.0, max_tokens=240, seed=i) for i in range(requests)]
+                answers = at_once([lambda body=body: server.request("POST", COMPLETE, body) for body in bodies])
+                statuses = {status for status, _, _ in answers}
+                self.assertLessEqual(statuses, {200, 504})
+            self.assertIn(504, statuses)
+            self.assertTrue(wait_until(lambda: server.metric("sequences_running") == 0))
+
+    def test_a_signal_drains(self):
+        with Server(FOVEA, "--context", "256") as server:
+            body = complete("sing", temperature=50.0, max_tokens=240, seed=4)
+            whole = server.post(COMPLETE, body)["choices"][0]["text"]
+            stream = server.stream(COMPLETE, body)
+            pieces = [next(stream)["choices"][0]["text"]]
+            server.process.send_signal(signal.SIGTERM)
+            pieces += [event["choices"][0]["text"] for event in stream]
+            self.assertEqual("".join(pieces), whole)
+            self.assertEqual(server.process.wait(20), 0)
+            with self.assertRaises(OSError):
+                server.raw()
+
+    def test_it_refuses_to_start_in_one_line(self):
+        for arguments, status, words in ((["--port", "70000"], 2, "--port"), (["nothere.fovea"], 1, "no such file"),
+                                         (["--host", "nowhere"], 2, "--host"), (["--context", "100000"], 1, "--context"),
+                                         (["demo=", "demo="], 2, "different names"), (["--api-key", ""], 2, "--api-key"),
+                                         (["--sequences", "0"], 2, "--sequences")):
+            ran = subprocess.run([FOVEA, "serve", *arguments], capture_output=True, text=True, timeout=30)
+            self.assertEqual((ran.returncode, ran.stdout), (status, ""), arguments)
+            self.assertRegex(ran.stderr, r"\Afovea: [^\n]*" + re.escape(words) + r"[^\n]*\n\Z")
+        with Server(FOVEA) as server:
+            ran = subprocess.run([FOVEA, "serve", "--port", str(server.port)], capture_output=True, text=True, timeout=30)
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn("address already in use", ran.stderr)

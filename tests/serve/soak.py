@@ -1,0 +1,178 @@
+"""Many clients at once, some of them bad, against one server on 127.0.0.1: each completed text must be the one that the same
+request has alone, memory must stay, no page may be lost, and no answer may be other than 200, 4xx or 503 while it drains.
+
+    soak.py FOVEA [--seconds S] [--clients N] [--idle N] [--sanitized]   default: 8 seconds, 60 clients, 500 idle connections
+"""
+import argparse
+import http.client
+import json
+import random
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+
+from client import Server, http_bytes, read_all, wait_until
+
+PATH = "/v1/completions"
+WORDS = "turn on off the light lamp kitchen play jazz rock lock door set timer wake me up at seven blinds office".split()
+
+
+def bodies(n):
+    """Requests of random lengths and settings; many begin alike."""
+    draw = random.Random(1)
+    prefixes = [" ".join(draw.choices(WORDS, k=k)) for k in (0, 12, 30, 45)]
+    made = []
+    for i in range(n):
+        text = draw.choice(prefixes) + " " + " ".join(draw.choices(WORDS, k=draw.randint(1, 12)))
+        made.append({"model": "demo", "prompt": text + "\n", "max_tokens": draw.choice([1, 8, 30, 100]), "seed": i,
+                     "temperature": draw.choice([0, 0.7, 3.0]), "stop": draw.choice([None, "}", ["lamp", "zz"]])})
+    return made
+
+
+class Soak:
+    def __init__(self, server, requests, expected):
+        self.server, self.requests, self.expected = server, requests, expected
+        self.counts, self.wrong, self.lock = {}, [], threading.Lock()
+        self.over = threading.Event()
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def fail(self, what):
+        with self.lock:
+            self.wrong.append(what)
+
+    def client(self, number):
+        draw = random.Random(number)
+        kinds = [self.whole] * 6 + [self.stream] * 4 + [self.hang_up] * 2 + [self.malformed, self.slow]
+        while not self.over.is_set():
+            try:
+                draw.choice(kinds)(draw)
+            except (TimeoutError, http.client.HTTPException, OSError, ValueError) as error:
+                self.fail(f"{type(error).__name__}: {error}")
+
+    def judge(self, i, text):
+        self.count("equal")
+        if text != self.expected[i]:
+            self.fail(f"request {i}: expected {self.expected[i]!r}, got {text!r}")
+
+    def whole(self, draw):
+        i = draw.randrange(len(self.requests))
+        status, headers, answer = self.server.request("POST", PATH, self.requests[i])
+        self.count(status)
+        if status == 200:
+            return self.judge(i, json.loads(answer)["choices"][0]["text"])
+        if status != 429:
+            return self.fail(f"status {status}: {answer[:200]!r}")
+        time.sleep(min(int(headers["Retry-After"]), 2) * draw.random())
+
+    def stream(self, draw):
+        i = draw.randrange(len(self.requests))
+        connection = self.server.raw(http_bytes(PATH, {**self.requests[i], "stream": True}, "Connection: close\r\n"), 120)
+        with connection:
+            answer = read_all(connection).decode()
+        status = int(answer.split()[1])
+        self.count(status)
+        if status == 200:
+            events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
+            self.judge(i, "".join(event["choices"][0]["text"] for event in events))
+        elif status != 429:
+            self.fail(f"status {status}")
+
+    def hang_up(self, draw):
+        i = draw.randrange(len(self.requests))
+        with self.server.raw(http_bytes(PATH, {**self.requests[i], "stream": draw.random() < 0.5})) as connection:
+            if draw.random() < 0.5:
+                connection.recv(draw.randint(1, 300))
+        self.count("hung up")
+
+    def malformed(self, draw):
+        data = bytearray(http_bytes(PATH, self.requests[0], "Connection: close\r\n"))
+        for _ in range(draw.randint(1, 20)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        with self.server.raw(bytes(data)) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            answer = read_all(connection)
+        self.count("malformed")
+        if answer and int(answer.split()[1]) >= 500:
+            self.fail(f"malformed: {answer[:100]!r}")
+
+    def slow(self, draw):
+        i = draw.randrange(len(self.requests))
+        body = {**self.requests[i], "stream": True, "logprobs": 5}
+        with self.server.raw(http_bytes(PATH, body, "Connection: close\r\n"), 120) as connection:
+            for _ in range(10):
+                connection.recv(64)
+                time.sleep(0.02)
+        self.count("slow")
+
+
+def idle_connections(server, n):
+    """Connections that say nothing, and some that say a little now and then: others are served meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, n + 200), hard))
+    n = min(n, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200)
+    connections = []
+    for i in range(n):
+        try:
+            connections.append(server.raw(b"" if i % 2 else b"POST /v1/completions HTTP/1.1\r\nX"))
+        except OSError:
+            break
+    started = time.monotonic()
+    server.post(PATH, {"model": "demo", "prompt": "play jazz\n"})
+    took = time.monotonic() - started
+    for connection in connections:
+        connection.close()
+    print(f"{len(connections)} idle and dripping connections: answered after {took:.2f} s")
+    assert took < 5, f"an answer beside idle connections: expected within 5 s, got {took:.1f}"
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("fovea")
+    options.add_argument("--seconds", type=float, default=8)
+    options.add_argument("--clients", type=int, default=60)
+    options.add_argument("--idle", type=int, default=500)
+    options.add_argument("--sanitized", action="store_true", help="a build whose allocator keeps freed memory")
+    options = options.parse_args()
+    requests = bodies(120)
+    arguments = ["--context", "256", "--sequences", "12", "--positions", "1024", "--queue", "64"]
+    with Server(options.fovea, *arguments) as server:
+        expected = [server.post(PATH, body)["choices"][0]["text"] for body in requests]
+        soak = Soak(server, requests, expected)
+        threads = [threading.Thread(target=soak.client, args=(i,)) for i in range(options.clients)]
+        for thread in threads:
+            thread.start()
+        time.sleep(options.seconds / 3)
+        before = server.rss()
+        time.sleep(options.seconds * 2 / 3)
+        soak.over.set()
+        for thread in threads:
+            thread.join()
+        after = server.rss()
+        print(f"{options.clients} clients, {options.seconds:.0f} s:", dict(sorted(soak.counts.items(), key=str)),
+              f"resident {before >> 20} then {after >> 20} MB, {server.metric('shared_prompt_tokens_total'):.0f} of",
+              f"{server.metric('prompt_tokens_total'):.0f} prompt tokens shared")
+        assert not soak.wrong, f"{len(soak.wrong)} wrong, such as {soak.wrong[0]}"
+        assert soak.counts.get("equal", 0) > 50, "expected more than 50 completed texts"
+        assert options.sanitized or after - before < 24 << 20, f"resident bytes: expected {before}, got {after}"
+        idle = lambda: server.metric("sequences_running") + server.metric("requests_waiting") == 0
+        assert wait_until(idle), "expected nothing to run any more"
+        idle_connections(server, options.idle)
+        port = server.port
+        server.stop(signal.SIGKILL)
+    with Server(options.fovea, *arguments, port=port) as server:  # the same port, at once
+        for i in range(0, len(requests), 7):
+            text = server.post(PATH, requests[i])["choices"][0]["text"]
+            assert text == expected[i], f"after a restart: expected {expected[i]!r}, got {text!r}"
+        status = server.stop()
+        assert status == 0, f"exit status: expected 0, got {status}: {server.errors()}"
+    print("killed and started again: the same texts; all pages came back")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
