@@ -1,5 +1,6 @@
 #include "generate.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "report.h"
@@ -37,25 +38,38 @@ void Writer::resume(std::span<const Token> tokens) { require(fovea::resume(gener
 
 Generated Writer::generate(std::span<const Token> prompt, const GenerateOptions& options,
                            const std::function<void(std::string_view)>& on_text) {
+    return generate_until(prompt, options, [&](const Piece& piece) {
+        on_text(piece.text);
+        return true;
+    });
+}
+
+Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOptions& options,
+                                 const std::function<bool(const Piece&)>& on_piece, const std::atomic<bool>* cancel) {
     GenerateOptions timed = options;
     timed.speculation.clock = ticks_now;
     require(start(generator_, prompt, timed), opened_.name);
     Generated made;
     Workspace workspace = session_.workspace();
+    set_cancel(workspace, cancel);
     double started = seconds_now();
     for (Piece piece; piece.finish == FinishReason::none;) {
         const bool first = made.prefill_seconds == 0;
-        require(fovea::generate(generator_, workspace, piece), opened_.name);
+        const Status status = fovea::generate(generator_, workspace, piece);
+        if (cancel && status.code == Code::cancelled) break;
+        require(status, opened_.name);
         if (first) {
             made.prefill_seconds = seconds_now() - started;
             started = seconds_now();
         }
-        on_text(piece.text);
+        if (!on_piece(piece)) break;
     }
+    set_cancel(workspace, nullptr);
     made.decode_seconds = seconds_now() - started;
     made.figures = generator_.figures();
     made.finish = generator_.finish();
-    made.n_decoded = session_.kv_len() - made.figures.n_prompt;
+    made.n_decoded =
+        session_.kv_len() - std::min(session_.kv_len(), made.figures.n_prompt);  // fewer where it was cancelled
     return made;
 }
 

@@ -1,5 +1,6 @@
 // Text from a session, with the time it takes: what `run` and the tests of the demo model share.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,7 +40,14 @@ public:
     [[nodiscard]] Generated generate(std::span<const Token> prompt, const GenerateOptions& options,
                                      const std::function<void(std::string_view)>& on_text);
 
+    /// The same piece by piece, tokens and all, until `on_piece` says false or `*cancel` becomes true: finish is then none,
+    /// and the session holds what was computed.
+    [[nodiscard]] Generated generate_until(std::span<const Token> prompt, const GenerateOptions& options,
+                                           const std::function<bool(const Piece&)>& on_piece,
+                                           const std::atomic<bool>* cancel = nullptr);
+
     /// What the session holds: the prompt and the new tokens but the last.
+    [[nodiscard]] std::span<const Token> all_tokens() const { return generator_.tokens(); }  ///< and the last
     [[nodiscard]] std::span<const Token> tokens() const { return generator_.tokens().first(session_.kv_len()); }
 
 private:

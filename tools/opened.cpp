@@ -1,6 +1,8 @@
 #include "opened.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -9,7 +11,9 @@
 #include <sys/mman.h>
 #endif
 
+#include "convert/cached.h"
 #include "convert/refusal.h"
+#include "progress.h"
 #include "report.h"
 
 extern "C" {
@@ -21,9 +25,18 @@ extern const std::byte fovea_demo_model_end[];
 namespace fovea {
 namespace {
 
-/// A model that somebody has in another form can be converted: that much is said where one is given instead.
-[[noreturn]] void refuse_source(const std::string& path, const char* kind) {
-    throw Refusal(path + ": expected a Fovea file, got a " + kind + "; fovea convert makes one of it");
+/// Where the Fovea file of `path` is, which may be a source: then it is converted once, into the user's cache folder.
+std::string fovea_file(const std::string& path) {
+    if (!is_source(path)) return path;
+    ConvertOptions options;
+    options.source = path;
+    options.n_threads = default_threads();
+    options.progress = progress_line("converting " + path);
+    const auto say = [&](const std::filesystem::path& made) {
+        std::fprintf(stderr, "note: %s\n",
+                     one_line(path + " was converted into " + made.string() + ", which is used from now on").c_str());
+    };
+    return cached_file(std::move(options), say).string();
 }
 
 void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
@@ -39,12 +52,8 @@ std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_mode
 OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     OpenedModel opened;
     opened.name = path;
-    const Status status = map_file(path.c_str(), opened.mapping);
-    if (status.code == Code::io_error && status.had == EISDIR) refuse_source(path, "folder");
-    require(status, path);
-    const std::span<const std::byte> bytes = opened.mapping.bytes();
-    if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) refuse_source(path, "GGUF file");
-    finish_opening(opened, bytes, options);
+    require(map_file(fovea_file(path).c_str(), opened.mapping), path);
+    finish_opening(opened, opened.mapping.bytes(), options);
     return opened;
 }
 
@@ -84,17 +93,54 @@ std::string read_text_file(const std::string& path) {
     return text;
 }
 
-std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special) {
-    const Tokenizer& tokenizer = need_tokenizer(opened);
-    const std::uint64_t scratch_bytes = tokenize_scratch_bytes(tokenizer, text.size());
-    std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
-    // operator new aligns to 16 bytes, as encode wants it.
-    std::vector<std::byte> scratch(scratch_bytes);
+namespace {
+
+/// Room for ids as most texts need it and, where that was too little, as this one does: the bound is for texts that grow.
+/// `call` fills it, says how many there are, and returns its status.
+template<class Call>
+std::vector<Token> tokens_of(const OpenedModel& opened, std::size_t n_bytes, std::uint64_t n_most, Call call) {
+    constexpr std::size_t kMore = 64;
+    const std::uint64_t scratch_bytes = tokenize_scratch_bytes(opened.tokenizer, n_bytes);
+    // Not cleared, as most of it is never touched; operator new aligns to 16 bytes, as tokenize wants it.
+    const auto memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes);
+    const std::span<std::byte> scratch(memory.get(), scratch_bytes);
+    std::vector<Token> tokens(std::min<std::uint64_t>(n_most, n_bytes + kMore));
     std::size_t n_tokens = 0;
-    const TokenizeOptions options{.add_special = true, .parse_special = parse_special};
-    require(tokenize(tokenizer, text, options, scratch, tokens, n_tokens), opened.name);
+    Status status = call(scratch, tokens, n_tokens);
+    if (status.code == Code::buffer_too_small && status.wanted > tokens.size() && status.wanted <= n_most) {
+        tokens.resize(status.wanted);
+        status = call(scratch, tokens, n_tokens);
+    }
+    require(status, opened.name);
     tokens.resize(n_tokens);
     return tokens;
+}
+
+}  // namespace
+
+std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special,
+                                 bool add_special) {
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    const TokenizeOptions options{.add_special = add_special, .parse_special = parse_special};
+    return tokens_of(opened, text.size(), max_tokens(tokenizer, text.size()),
+                     [&](std::span<std::byte> scratch, std::vector<Token>& tokens, std::size_t& n_tokens) {
+                         return tokenize(tokenizer, text, options, scratch, tokens, n_tokens);
+                     });
+}
+
+TokenizedPair tokenize_pair_of(const OpenedModel& opened, const std::string& first, const std::string& second,
+                               bool parse_special) {
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    const TokenizeOptions options{.add_special = true, .parse_special = parse_special};
+    TokenizedPair result;
+    result.tokens =
+        tokens_of(opened, std::max(first.size(), second.size()), max_tokens(tokenizer, first.size() + second.size()),
+                  [&](std::span<std::byte> scratch, std::vector<Token>& tokens, std::size_t& n_tokens) {
+                      result.types.resize(tokens.size());
+                      return tokenize_pair(tokenizer, first, second, options, scratch, tokens, result.types, n_tokens);
+                  });
+    result.types.resize(result.tokens.size());
+    return result;
 }
 
 // An arena of a tiny model has its pages before the first token: a page's first touch takes longer than a layer there.

@@ -22,6 +22,7 @@ struct OpenedModel {
     Tokenizer tokenizer;  ///< not valid() where the file has none
 };
 
+/// Opens a Fovea file, or a source (convert/cached.h): that is converted the first time, with a line on standard error.
 [[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
 /// The model built into the command line where `path` is empty.
 [[nodiscard]] OpenedModel open_path_or_demo(const std::string& path);
@@ -34,7 +35,17 @@ void need_logits(const OpenedModel& opened);
 [[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
 /// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.
 [[nodiscard]] std::string read_text_file(const std::string& path);
-[[nodiscard]] std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special);
+/// A text's ids, with the model's template around them where `add_special`.
+[[nodiscard]] std::vector<Token> tokenize_text(const OpenedModel& opened, const std::string& text, bool parse_special,
+                                               bool add_special = true);
+
+struct TokenizedPair {
+    std::vector<Token> tokens;
+    std::vector<std::uint32_t> types;  ///< each token's
+};
+/// Two texts by the model's template of two.
+[[nodiscard]] TokenizedPair tokenize_pair_of(const OpenedModel& opened, const std::string& first,
+                                             const std::string& second, bool parse_special);
 
 struct ArenaDelete {
     std::align_val_t alignment{kArenaAlignment};

@@ -7,6 +7,7 @@
 #include <sched.h>
 #endif
 
+#include "answer_form.h"
 #include "convert/refusal.h"
 #include "convert/writer.h"
 #include "fovea/session.h"
@@ -123,6 +124,22 @@ CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& hel
 
 void need_model(const std::string& path) {
     if (path.empty()) throw bad_value("MODEL", "a Fovea file", "none");
+}
+
+void add_form(CLI::App& verb, FormOptions& form) {
+    add_text(verb, "--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates")
+        ->type_name("FILE");
+    add_text(verb, "--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)")->type_name("FILE");
+    verb.add_option_function<std::string>(
+            "--regex",
+            [&form](const std::string& text) {
+                form.regex = text;
+                form.has_regex = true;
+            },
+            "the answer matches this regular expression")
+        ->type_name("TEXT")
+        ->take_last();
+    verb.add_flag("--compact", form.compact, "with --json-schema: no space between the answer's parts");
 }
 
 void add_common(CLI::App& verb, CommonOptions& common) {

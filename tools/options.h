@@ -26,7 +26,9 @@ CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, con
 /// --kv, how keys and values are cached.
 void add_kv(CLI::App& verb, Type& value);
 /// The positional MODEL. A verb that can't do without one asks need_model for it.
-CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help = "a Fovea file");
+CLI::Option* add_model(
+    CLI::App& verb, std::string& path,
+    const std::string& help = "a Fovea file, or a Hugging Face folder or GGUF file, which is converted once");
 void need_model(const std::string& path);
 
 /// A whole number in decimal within [least, most], or Refusal that names `what`.
@@ -35,6 +37,10 @@ void need_model(const std::string& path);
 /// "0,2-3" becomes {0, 2, 3}; commas or spaces part the numbers.
 [[nodiscard]] std::vector<std::uint32_t> read_list(const std::string& what, const std::string& text,
                                                    std::uint32_t most);
+
+struct FormOptions;
+/// --json-schema, --grammar, --regex and --compact: a form of answers.
+void add_form(CLI::App& verb, FormOptions& form);
 
 /// What every verb takes.
 struct CommonOptions {

@@ -26,6 +26,7 @@ const char* word(NormPlace place) {
         case NormPlace::pre: return "before";
         case NormPlace::post: return "after";
         case NormPlace::both: return "before and after";
+        case NormPlace::output: return "of the output of";
     }
     return "unknown";
 }
@@ -37,6 +38,7 @@ const char* word(Position position) {
         case Position::sinusoidal: return "sinusoidal positions";
         case Position::rope: return "rotary positions";
         case Position::relative: return "relative positions";
+        case Position::alibi: return "ALiBi";
     }
     return "unknown positions";
 }
@@ -48,6 +50,7 @@ const char* word(Activation activation) {
         case Activation::gelu: return "GELU";
         case Activation::gelu_tanh: return "GELU (tanh)";
         case Activation::silu: return "SiLU";
+        case Activation::tanh: return "tanh";
     }
     return "unknown activation";
 }
@@ -67,6 +70,10 @@ void describe_block(std::ostream& out, const Block& b) {
         if (b.position == Position::rope && b.rotary_dim != b.head_dim) out << " on " << b.rotary_dim << " dims";
         if (b.query_bias || b.key_bias || b.value_bias) out << ", biases";
         if (b.query_key_norm != Norm::none) out << ", " << word(b.query_key_norm) << " of queries and keys";
+        if (b.head_norm == HeadNorm::each) out << " each";
+        if (b.head_norm == HeadNorm::together) out << " together";
+        if (b.projection_clip != 0.0f) out << ", projections clipped at " << b.projection_clip;
+        if (b.attention_sinks) out << ", sinks";
         if (b.score_softcap != 0.0f) out << ", scores capped at " << b.score_softcap;
         if (b.cross_attention) out << ", cross-attention";
         out << "\n";
@@ -76,6 +83,8 @@ void describe_block(std::ostream& out, const Block& b) {
             << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
     out << "    norm          " << word(b.norm);
     if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
+    if (b.parallel) out << ", parts in parallel" << (b.shared_norm ? " with one norm" : "");
+    if (b.residual_scale != 0.0f) out << ", parts times " << b.residual_scale;
     out << "\n";
 }
 
@@ -92,12 +101,25 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
     if (s.embedding_scale != 1.0f) out << " times " << s.embedding_scale;
     if (s.position != Position::none) out << ", " << word(s.position);
     if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);
+    if (s.embedding_width) out << ", a map from " << with_separators(s.embedding_width);
     out << "\n    output        " << word(s.final_norm);
+    static constexpr const char* kPooled[] = {"",
+                                              ", the mean of all rows",
+                                              ", the first row",
+                                              ", the last row",
+                                              ", each element's largest",
+                                              ", a mean that weighs later rows more",
+                                              ", the sum over the square root of the length"};
+    out << kPooled[static_cast<std::size_t>(s.pooling)];
+    for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
+        out << ", a map to " << with_separators(s.head[i].width);
+        if (s.head[i].activation != Activation::none) out << " with " << word(s.head[i].activation);
+        if (s.head[i].norm != Norm::none) out << " and " << word(s.head[i].norm);
+    }
     if (s.has_output_head) out << (s.tied_output ? ", head tied to the embedding" : ", head of its own");
+    if (s.logit_scale != 1.0f) out << ", logits times " << s.logit_scale;
     if (s.logit_softcap != 0.0f) out << ", logits capped at " << s.logit_softcap;
-    static constexpr const char* kPooled[] = {"", ", the mean of all rows", ", the first row", ", the last row"};
-    out << kPooled[static_cast<std::size_t>(s.pooling)] << (s.normalize_pooled ? ", normalized" : "");
-    out << "\n";
+    out << (s.normalize_pooled ? ", normalized" : "") << "\n";
 }
 
 void row(std::ostream& out, const char* name, std::uint64_t n, const char* note = "") {

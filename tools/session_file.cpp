@@ -35,18 +35,23 @@ void restore(const SessionFile& file, Session& session, const std::string& path)
                       std::to_string(file.tokens.size()));
 }
 
-void write_session_file(const std::string& path, const Session& session, std::span<const Token> tokens) {
+std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
+                                          std::span<const Token> tokens) {
     std::vector<std::byte> bytes(session_bytes(session));
     std::size_t written = 0;
-    require(save_session(session, bytes, written), path);
+    require(save_session(session, bytes, written), name);
     const auto n = static_cast<std::uint32_t>(tokens.size());
-    const auto n_bytes = std::as_bytes(std::span(&n, 1));
-    const std::uint32_t crc = crc32c(n_bytes, crc32c(std::as_bytes(tokens)));
-    OutputFile file(path);
+    const std::uint32_t crc = crc32c(std::as_bytes(std::span(&n, 1)), crc32c(std::as_bytes(tokens)));
     const std::uint32_t end[] = {n, crc};
-    const std::span<const std::byte> parts[] = {bytes, std::as_bytes(tokens), std::as_bytes(std::span(end))};
-    for (const std::span<const std::byte> part : parts)
-        file.stream().write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
+    const std::span<const std::byte> parts[] = {std::as_bytes(tokens), std::as_bytes(std::span(end))};
+    for (const std::span<const std::byte> part : parts) bytes.insert(bytes.end(), part.begin(), part.end());
+    return bytes;
+}
+
+void write_session_file(const std::string& path, const Session& session, std::span<const Token> tokens) {
+    const std::vector<std::byte> bytes = session_file_bytes(path, session, tokens);
+    OutputFile file(path);
+    file.stream().write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     file.close();
 }
 

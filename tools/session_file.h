@@ -26,6 +26,9 @@ struct SessionFile {
 /// restore_session, and that the file has a token for every position. Throws Refusal.
 void restore(const SessionFile& file, Session& session, const std::string& path);
 
+/// What such a file holds.
+[[nodiscard]] std::vector<std::byte> session_file_bytes(const std::string& name, const Session& session,
+                                                        std::span<const Token> tokens);
 /// Replaces the file at `path` by the session, whose cache holds `tokens`, or leaves it as it is and throws Refusal.
 void write_session_file(const std::string& path, const Session& session, std::span<const Token> tokens);
 

@@ -7,6 +7,7 @@
 
 #include "convert/convert.h"
 #include "convert/refusal.h"
+#include "opened.h"
 #include "options.h"
 #include "progress.h"
 #include "report.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct Arguments {
     CommonOptions common;
-    std::string source, output, tokenizer, config;
+    std::string source, output, tokenizer, config, calibrate;
     Type type = Type::f32;
     bool has_type = false;
 };
@@ -55,6 +56,12 @@ void convert_as_asked(Arguments& arguments) {
     options.config = arguments.config;
     if (arguments.has_type) options.type = arguments.type;
     options.n_threads = arguments.common.n_threads;
+    if (!arguments.calibrate.empty()) {
+        if (!arguments.has_type || !is_quantized(arguments.type))
+            throw Refusal("--calibrate: expected a quantized --type beside it", 2);
+        options.calibration_text = read_text_file(arguments.calibrate);
+        options.calibrating = progress_line("reading " + arguments.calibrate);
+    }
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
     options.progress = progress_line("writing " + arguments.output);
@@ -87,6 +94,9 @@ void add_convert(CLI::App& app) {
              "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
+    add_text(verb, "--calibrate", arguments->calibrate,
+             "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
+        ->type_name("FILE");
     add_common(verb, arguments->common);
     verb.callback([arguments, type] {
         arguments->has_type = type->count() > 0;

@@ -1,7 +1,6 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include <algorithm>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "arrays.h"
@@ -10,6 +9,7 @@
 #include "options.h"
 #include "report.h"
 #include "show/view.h"
+#include "texts.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
@@ -22,7 +22,7 @@ struct VectorOptions {
     ViewOptions view;
     std::string model, text, texts, source, target, memory, output;
     std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
-    bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false;
+    bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
     std::uint32_t repeat = 1;
     Type kv_type = Type::f32;
 };
@@ -30,7 +30,7 @@ struct VectorOptions {
 /// Rows of one side, packed sequence by sequence.
 struct Side {
     FloatArray array;
-    std::vector<Token> ids;
+    std::vector<Token> ids, types;
     std::vector<std::uint32_t> lengths;
     bool batched = true;
 
@@ -58,34 +58,26 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     return side;
 }
 
-/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
-void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
-    if (ids.size() <= most) return;
-    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
-    const auto n_last = static_cast<std::size_t>(differs - of_no_text.rbegin());
-    ids.resize(most);
-    if (n_last <= most)
-        std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
-                  ids.end() - static_cast<std::ptrdiff_t>(n_last));
+/// -p's text, or the lines of --texts, cut to what the model takes.
+std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedModel& opened) {
+    std::vector<Text> texts;
+    if (options.has_text) texts.push_back({options.text, {}});
+    if (!options.texts.empty()) texts = read_text_lines(options.texts);
+    std::vector<TextTokens> tokens;
+    for (const Text& text : texts) tokens.push_back(tokens_of(opened, text));
+    note_cut(opened, tokens);
+    return tokens;
 }
 
-/// -p's text, or each line of --texts, as ids, at most as many as the model has positions.
-Side read_texts(const VectorOptions& options, const OpenedModel& opened, std::uint32_t max_positions) {
+/// Texts as one call's rows.
+Side packed(const VectorOptions& options, const std::vector<TextTokens>& texts) {
     Side side;
-    std::vector<std::string> texts;
-    if (options.has_text) texts.push_back(options.text);
-    if (!options.texts.empty()) {
-        std::istringstream file(read_text_file(options.texts));
-        for (std::string line; std::getline(file, line);) texts.push_back(line);
-        if (texts.empty()) throw Refusal(options.texts + ": lines: expected 1 or more, got none");
-    }
-    const std::vector<Token> of_no_text = tokenize_text(opened, "", false);
-    for (const std::string& text : texts) {
-        std::vector<Token> ids = tokenize_text(opened, text, false);
-        cut(of_no_text, max_positions, ids);
-        if (ids.empty()) throw Refusal("text: expected 1 token or more, got none");
-        side.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
-        side.ids.insert(side.ids.end(), ids.begin(), ids.end());
+    const bool typed = std::any_of(texts.begin(), texts.end(), [](const TextTokens& t) { return !t.types.empty(); });
+    for (const TextTokens& text : texts) {
+        side.lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+        side.ids.insert(side.ids.end(), text.ids.begin(), text.ids.end());
+        if (typed) side.types.insert(side.types.end(), text.types.begin(), text.types.end());
+        if (typed) side.types.resize(side.ids.size());
     }
     side.batched = !options.has_text;
     return side;
@@ -121,6 +113,17 @@ std::uint32_t heads_of_all(const Stack& stack) {
     return std::max(n_heads, 1u);
 }
 
+void need_text(const VectorOptions& options) {
+    if (options.has_text == !options.texts.empty())
+        throw Refusal("-p or --texts: expected one of them, got " + std::string(options.has_text ? "both" : "neither"),
+                      2);
+}
+
+/// What predicts from an encoder is fovea classify's: vectors are those before it, unless --head asks for what it makes.
+bool before_head(const VectorOptions& options, const OpenedModel& opened) {
+    return !options.head && !find_info(opened.model, "task").empty();
+}
+
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     job.encodes = config.encoder.n_layers != 0;
@@ -128,13 +131,11 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     job.last = job.decodes ? &config.decoder : &config.encoder;
     for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
         job.reads_memory |= job.decodes && block.cross_attention;
-    if (job.last->has_output_head)
+    if (job.last->has_output_head && job.decodes)
         throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one for logits");
     const Stack& first = job.encodes ? config.encoder : config.decoder;
     const bool reads_ids = first.vocab_size != 0;
-    if (reads_ids && options.has_text == !options.texts.empty())
-        throw Refusal("-p or --texts: expected one of them, got " + std::string(options.has_text ? "both" : "neither"),
-                      2);
+    if (reads_ids) need_text(options);
     if (!reads_ids && (options.has_text || !options.texts.empty()))
         throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
     if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
@@ -143,7 +144,7 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
         return read_side(path, stack.d_model, options.seq_first);
     };
     if (job.encodes)
-        job.source = reads_ids ? read_texts(options, opened, first.max_positions)
+        job.source = reads_ids ? packed(options, read_texts(options, opened))
                                : vectors("--source", options.source, config.encoder);
     else
         refuse_given("--source", options.source, "a decoder alone");
@@ -172,12 +173,13 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
         return AttentionSize{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
     };
     EncodeInput& in = job.input;
+    in.before_head = before_head(options, opened);
     if (job.encodes) {
         job.source_masks =
             read_masks(options.source_mask, options.source_padding, size(job.source, job.source, config.encoder));
         in.source = {job.source.ids,
                      job.source.array.data,
-                     {},
+                     job.source.types,
                      job.source.lengths,
                      {job.source_masks.attention.mask, job.source_masks.padding.mask, options.causal && !job.decodes}};
     }
@@ -251,6 +253,43 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
     return all;
 }
 
+/// Whether texts go through batches: no array or picture of their attention is wanted, and nothing hides a part of it.
+bool are_plain_texts(const VectorOptions& options, const Config& config) {
+    const std::string* arrays[] = {&options.source,         &options.target,         &options.memory,
+                                   &options.source_mask,    &options.target_mask,    &options.memory_mask,
+                                   &options.source_padding, &options.target_padding, &options.memory_padding};
+    const bool given =
+        std::any_of(std::begin(arrays), std::end(arrays), [](const std::string* a) { return !a->empty(); });
+    return config.encoder.n_layers && !config.decoder.n_layers && config.encoder.vocab_size && !given &&
+           !options.view.wanted() && !options.causal && !options.seq_first;
+}
+
+/// Texts in batches: the memory is one batch's and the result's, however many there are.
+void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
+    need_text(options);
+    const std::vector<TextTokens> texts = read_texts(options, opened);
+    const Stack& stack = opened.model.config().encoder;
+    const bool bare = before_head(options, opened), pooled = stack.pooling != Pooling::none;
+    TextBatches batches(opened, texts, {options.common.n_threads, options.common.isa_or_best(), options.kv_type, bare});
+    const std::uint64_t width = bare ? stack.d_model : stack.result_width(), n = texts.size();
+    const std::uint64_t rows = pooled ? 1 : texts.front().ids.size();
+    for (const TextTokens& text : texts)
+        if (!pooled && text.ids.size() != rows)
+            throw Refusal(
+                "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several "
+                "lengths");
+    Shape shape = pooled ? Shape{n, width} : Shape{n, rows, width};
+    if (options.has_text) shape.erase(shape.begin());
+    FloatArray result{options.output, shape, std::vector<float>(n * rows * width)};
+    const double seconds = timed(options.repeat, [&] {
+        batches.run([&](std::size_t i, std::span<const float> vectors) {
+            std::copy(vectors.begin(), vectors.end(),
+                      result.data.begin() + static_cast<std::ptrdiff_t>(i * rows * width));
+        });
+    });
+    finish_arrays(options.output, std::move(result), false, options.common.json, {}, batches.running, seconds);
+}
+
 void encode_arrays(VectorOptions& options) {
     need_model(options.model);
     if (options.output.empty() && !options.view.wanted())
@@ -260,19 +299,21 @@ void encode_arrays(VectorOptions& options) {
         throw Refusal("--cross and --encoder: expected --weights or --picture with them, got none", 2);
     settle(options.common);
     const OpenedModel opened = open_path(options.model);
+    if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
     Job job;
     read_job(options, opened, job);
     Running running = start_session(opened, limits_for(options, job), options.common.isa_or_best());
 
     const Side& rows = job.decodes ? job.target : job.source;
     const bool pooled = job.last->pooling != Pooling::none;
-    const std::uint64_t n = rows.lengths.size(), d_model = job.last->d_model;
+    const std::uint64_t n = rows.lengths.size();
+    const std::uint64_t width = job.input.before_head ? job.last->d_model : job.last->result_width();
     if (!pooled && rows.batched && rows.n_rows() != n * rows.longest())
         throw Refusal(
             "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several lengths");
-    Shape shape = pooled ? Shape{n, d_model} : Shape{n, rows.longest(), d_model};
+    Shape shape = pooled ? Shape{n, width} : Shape{n, rows.longest(), width};
     if (!rows.batched) shape.erase(shape.begin());
-    FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * d_model)};
+    FloatArray result{options.output, shape, std::vector<float>((pooled ? n : rows.n_rows()) * width)};
     double seconds = 0;
     const auto pass = [&](const AttentionWeights& asked) {
         require(capture_attention(running.session, asked), "--layer");
@@ -298,11 +339,12 @@ void add_encode(CLI::App& app) {
     auto options = std::make_shared<VectorOptions>();
     CLI::App& verb = *app.add_subcommand("encode", "Vectors of a text, or of what an encoder or decoder is given");
     add_model(verb, options->model);
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "a text, cut where the model's positions end");
+    CLI::Option* text =
+        add_text(verb, "-p,--prompt", options->text, "a text, cut, with a note, where the model takes no more");
     const auto file = [&](const char* name, std::string& path, const char* help) {
         add_text(verb, name, path, help)->type_name("FILE");
     };
-    file("--texts", options->texts, "a file of texts, a line each");
+    file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
     file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
     file("--target", options->target, "what the decoder reads");
     file("--memory", options->memory, "what a decoder without an encoder attends to");
@@ -313,6 +355,8 @@ void add_encode(CLI::App& app) {
     file("--target-padding-mask", options->target_padding, "of the target");
     file("--memory-padding-mask", options->memory_padding, "of the memory");
     verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
+    verb.add_flag("--head", options->head,
+                  "the logits of a model for classes, words, answers or masks, not its vectors");
     verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
     file("-o,--output", options->output, "an .npy file for the vectors, float32");
     add_view(verb, options->view, true);

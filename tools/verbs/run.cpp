@@ -1,4 +1,5 @@
 // fovea run: a prompt in, its continuation out.
+#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
@@ -11,11 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "answer_form.h"
 #include "convert/refusal.h"
 #include "generate.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"
+#include "sampling.h"
 #include "session_file.h"
 #include "show/view.h"
 #include "verbs/verbs.h"
@@ -25,26 +28,22 @@ namespace {
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu, kMostNew = kUnlimited - 1;
 constexpr std::uint32_t kDrafted = 8;  // tokens that --draft proposes in each pass
+constexpr std::uint32_t kForced = 8;   // tokens of a form that go through one pass at most, beside the one before them
 
 struct RunOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, prompt, session, draft;
+    FormOptions form;
+    SamplingOptions sampling;
+    std::string model, prompt, prompt_file, session, draft;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
-    bool has_prompt = false, echo = false, special = false;
-    std::uint32_t n_new = 128, context = 0, top_k = 0, n_proposed = 0;
-    float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
-    std::uint64_t seed = 0;
+    bool has_prompt = false, echo = false, special = false, quiet = false;
+    std::uint32_t n_new = 128, context = 0, n_proposed = 0;
     Type kv_type = Type::f32;
 
     [[nodiscard]] GenerateOptions generate() const {
-        return {.sampler = {.temperature = temperature,
-                            .top_k = top_k,
-                            .top_p = top_p,
-                            .min_p = min_p,
-                            .repeat_penalty = repeat_penalty,
-                            .seed = seed},
+        return {.sampler = sampling.settled(),
                 .n_new = n_new,
                 .stop = stop_views,
                 .show_special = special,
@@ -54,7 +53,7 @@ struct RunOptions {
         std::size_t n_stop_bytes = 0;
         for (const std::string& text : stop) n_stop_bytes += text.size();
         return {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited)),
-                .max_proposed = n_proposed};
+                .max_proposed = form.wanted() ? std::max(n_proposed, kForced) : n_proposed};
     }
 };
 
@@ -142,10 +141,15 @@ void print_figures(std::FILE* out, const Generated& made, const Running& running
     std::fprintf(out, "\n");
 }
 
-void print_json(const std::string& text, const Generated& made, const Running& running, const OpenedModel& opened) {
+void print_json(const std::string& text, const Generated& made, const Running& running, const OpenedModel& opened,
+                const AnswerForm& form) {
     nlohmann::ordered_json object;
     object["text"] = text;
     object["finish"] = name(made.finish);
+    if (form.wanted()) {
+        object["complete"] = form.complete();
+        object["n_forced_tokens"] = made.figures.n_forced;
+    }
     object["n_tokens"] = made.figures.n_tokens;
     object["n_prompt_tokens"] = made.figures.n_prompt;
     object["n_kept_tokens"] = made.figures.n_kept;
@@ -185,8 +189,10 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     if (before) restore(*before, running.session, options.session);
     Draft draft;
     open_draft(options, opened, static_cast<std::uint32_t>(n_positions), draft);
+    AnswerForm form(options.form, opened);
     GenerateOptions generate = options.generate();
     generate.speculation.draft = draft.model();
+    generate.filter = form.start();
     Writer writer(opened, running.session, options.limits());
     if (before) writer.resume(before->tokens);
     // Before the figures, so that where this fails its refusal is all there is on standard error.
@@ -199,15 +205,41 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
         std::string text;
         const Generated made = writer.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
         write_files();
-        print_json(text, made, running, opened);
+        print_json(text, made, running, opened, form);
     } else {
         if (options.echo) write_piece(prompt);
         const Generated made = writer.generate(tokens, generate, write_piece);
         write_piece("\n");
         write_files();
         flush_output();
-        print_figures(stderr, made, running, opened);
+        if (form.wanted() && !form.complete())
+            std::fprintf(stderr, "note: the answer ends before it fits the form, for -n or the context is too small\n");
+        if (!options.quiet) print_figures(stderr, made, running, opened);
     }
+}
+
+/// Whether standard input has begun, or ended, within two seconds: who leaves a pipe open and says nothing is not waited for.
+bool input_speaks() {
+    constexpr int kMilliseconds = 2000;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    return poll(&input, 1, kMilliseconds) != 0;
+}
+
+/// All that standard input says.
+std::string read_input() {
+    std::string text = read_text_file("/dev/stdin");
+    if (text.ends_with('\n')) text.pop_back();
+    return text;
+}
+
+/// The prompt, from wherever it is given: "-" is standard input, "@FILE" a file; the last line's break is not part of it.
+std::string given_prompt(const RunOptions& options) {
+    const std::string& text = options.prompt;
+    if (options.prompt_file.empty() && text == "-") return read_input();
+    if (options.prompt_file.empty() && !text.starts_with('@')) return text;
+    std::string read = read_text_file(options.prompt_file.empty() ? text.substr(1) : options.prompt_file);
+    if (read.ends_with('\n')) read.pop_back();
+    return read;
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
@@ -216,12 +248,14 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
     Running running = start(options, opened, context);
     Draft draft;
     open_draft(options, opened, context, draft);
+    AnswerForm form(options.form, opened);
     Writer writer(opened, running.session, options.limits());
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
         const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, line), options.special);
         GenerateOptions generate = options.generate();
         generate.speculation.draft = draft.model();
+        generate.filter = form.start();
         try {
             generate.n_new = new_tokens(options, tokens.size(), context);
         } catch (const Refusal& refusal) {  // this line was too long; the next may not be
@@ -248,6 +282,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
     Running running = start(options, opened, context_of(options, opened));
     Draft draft;
     open_draft(options, opened, running.plan.limits.max_kv_len, draft);
+    AnswerForm form(options.form, opened);
     Writer writer(opened, running.session, options.limits());
     Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
@@ -256,6 +291,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
         GenerateOptions generate = options.generate();
         generate.n_new = new_tokens(options, tokens.size(), running.plan.limits.max_kv_len);
         generate.speculation.draft = draft.model();
+        generate.filter = form.start();
         std::printf("  %s\n    ", command);
         const Generated made = writer.generate(tokens, generate, write_piece);
         std::printf("\n");
@@ -279,11 +315,18 @@ void run(RunOptions& options) {
     const OpenedModel opened = open_path_or_demo(options.model);
     need_logits(opened);
     (void)need_tokenizer(opened);
-    if (options.has_prompt) return run_once(options, opened);
+    if (options.has_prompt) {
+        options.prompt = given_prompt(options);
+        return run_once(options, opened);
+    }
+    if (!options.model.empty() && !isatty(STDIN_FILENO) && input_speaks()) {
+        options.prompt = read_input();
+        if (!options.prompt.empty()) return run_once(options, opened);
+    }
     if (options.common.json) throw Refusal("prompt: expected -p TEXT with --json, got none", 2);
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
-    throw Refusal("prompt: expected -p TEXT where standard input is no terminal, got none", 2);
+    throw Refusal("prompt: expected -p TEXT, or one on standard input, got none", 2);
 }
 
 }  // namespace
@@ -292,7 +335,11 @@ void add_run(CLI::App& app) {
     auto options = std::make_shared<RunOptions>();
     CLI::App& verb = *app.add_subcommand("run", "Continue a prompt, or show the built-in model");
     add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
-    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "the text to continue");
+    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt,
+                                   "the text to continue; - for standard input, @FILE for a file's");
+    CLI::Option* second = verb.add_option("PROMPT", options->prompt, "the same, without -p")->type_name("");
+    CLI::Option* from_file =
+        add_text(verb, "-f,--file", options->prompt_file, "a file with the text to continue")->type_name("FILE");
     verb.add_option_function<std::string>(
             "-n",
             [options](const std::string& text) {
@@ -303,17 +350,8 @@ void add_run(CLI::App& app) {
         ->type_name("N")
         ->take_last();
     verb.add_flag("--echo", options->echo, "print the prompt first");
-    add_real(verb, "--temp", options->temperature, 0, 1e30f, "temperature; 0, the default, takes the likeliest");
-    add_count(verb, "--top-k", options->top_k, 0, kUnlimited, "sample among the K likeliest (0: all)");
-    add_real(verb, "--top-p", options->top_p, 0, 1, "sample among the fewest that reach this probability");
-    add_real(verb, "--min-p", options->min_p, 0, 1, "leave out what is less than this times as likely as the first");
-    add_real(verb, "--repeat-penalty", options->repeat_penalty, 0.01f, 100,
-             "above 1: recent tokens become less likely");
-    verb.add_option_function<std::string>(
-            "--seed", [options](const std::string& text) { options->seed = read_count("--seed", text, 0, ~0ull); },
-            "of the random numbers (default 0); the same seed gives the same text")
-        ->type_name("N")
-        ->take_last();
+    add_sampling(verb, options->sampling);
+    add_form(verb, options->form);
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: what the prompt and -n need)");
     verb.add_option("--stop", options->stop, "a text that ends the answer, which has all before it; may be repeated")
@@ -331,18 +369,23 @@ void add_run(CLI::App& app) {
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
+    verb.add_flag("--quiet", options->quiet, "no figures on standard error");
     add_common(verb, options->common);
-    verb.callback([options, prompt, speculate] {
+    verb.callback([options, prompt, second, from_file, speculate] {
+        options->form.check();
+        const std::size_t n_given = prompt->count() + second->count() + from_file->count();
+        if (n_given > 1 && (prompt->count() == 0 || prompt->count() != n_given))
+            throw Refusal("prompt: expected one of PROMPT, -p and -f, got several", 2);
         if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
         for (const std::string& text : options->stop)
             if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
         options->stop_views.assign(options->stop.begin(), options->stop.end());
         check_view(options->view, options->common);
-        if (options->view.wanted() && prompt->count() == 0)
+        if (options->view.wanted() && n_given == 0)
             throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
-        if (!options->session.empty() && prompt->count() == 0)
+        if (!options->session.empty() && n_given == 0)
             throw Refusal("--session: expected -p TEXT with it, got none", 2);
-        options->has_prompt = prompt->count() > 0;
+        options->has_prompt = n_given > 0;
         run(*options);
     });
 }

@@ -1,10 +1,13 @@
-// fovea tokenize: a text's ids.
+// fovea tokenize: a text's ids, and the text of ids.
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/refusal.h"
+#include "convert/tokenizer_file.h"
 #include "opened.h"
 #include "options.h"
 #include "verbs/verbs.h"
@@ -12,37 +15,182 @@
 namespace fovea {
 namespace {
 
+using nlohmann::ordered_json;
+
 struct IdsOptions {
     CommonOptions common;
-    std::string model, text;
-    bool special = false;
+    std::string model, text, pair, file, lines, ids;
+    bool special = false, pieces = false;
 };
 
-void print_ids(IdsOptions& options) {
-    need_model(options.model);
-    settle(options.common);
-    const OpenedModel opened = open_path(options.model);
-    const std::vector<Token> tokens = tokenize_text(opened, options.text, options.special);
+/// A tokenizer and where it lies: a model's, or one made of a tokenizer's own file.
+struct TokenizerInUse {
+    OpenedModel opened;
+    std::vector<std::uint64_t> section;  // empty where the model's own is used
+};
+
+TokenizerInUse open_any_tokenizer(const std::string& path) {
+    constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
+    TokenizerInUse result;
+    OpenedModel& opened = result.opened;
+    opened.name = path;
+    require(map_file(path.c_str(), opened.mapping), path);
+    const auto bytes = opened.mapping.bytes();
+    if (bytes.size() >= 5 && std::memcmp(bytes.data(), "Fovea", 5) == 0) {
+        opened = open_path(path);
+        return result;
+    }
+    std::vector<std::string> notes;
+    const std::vector<std::byte> section =
+        tokenizer_section_from_file(path, {.vocab_size = kMostTokens, .bos = {}, .eos = {}}, notes);
+    for (const std::string& note : notes) std::fprintf(stderr, "fovea: %s\n", note.c_str());
+    result.section.resize((section.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+    std::memcpy(result.section.data(), section.data(), section.size());
+    require(
+        open_tokenizer({reinterpret_cast<const std::byte*>(result.section.data()), section.size()}, opened.tokenizer),
+        path);
+    return result;
+}
+
+/// What each id adds to the text, and in the end what was held back.
+std::vector<std::string> texts_of(const Tokenizer& tokenizer, const std::vector<Token>& ids, bool special) {
+    std::vector<char> room(max_piece_bytes(tokenizer));
+    Decoder decoder;
+    std::vector<std::string> texts;
+    for (const Token id : ids) {
+        if (id >= tokenizer.vocab_size())
+            throw Refusal("--decode: expected ids below " + with_separators(tokenizer.vocab_size()) + ", got " +
+                          with_separators(id));
+        texts.emplace_back(decode(tokenizer, decoder, id, special, room));
+    }
+    texts.emplace_back(finish(decoder, room));
+    return texts;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+    std::string all;
+    for (const std::string& text : texts) all += text;
+    return all;
+}
+
+/// An id's bytes, as they stand in a text; what is no UTF-8 as "<0xE2>".
+std::string piece_of(const Tokenizer& tokenizer, Token id) {
+    const std::string bytes(token_bytes(tokenizer, id));
+    try {
+        static_cast<void>(nlohmann::json(bytes).dump());
+        return bytes;
+    } catch (const nlohmann::json::exception&) {
+        std::string spelled;
+        char hexadecimal[8];
+        for (const char byte : bytes) {
+            std::snprintf(hexadecimal, sizeof hexadecimal, "<0x%02X>", static_cast<unsigned char>(byte));
+            spelled += hexadecimal;
+        }
+        return spelled;
+    }
+}
+
+void print_ids(const IdsOptions& options, const Tokenizer& tokenizer, const TokenizedPair& pair) {
+    const std::vector<Token>& ids = pair.tokens;
     if (options.common.json) {
-        std::printf("%s\n", nlohmann::ordered_json{{"n_tokens", tokens.size()}, {"tokens", tokens}}.dump().c_str());
+        ordered_json object = {{"n_tokens", ids.size()}, {"tokens", ids}};
+        if (!pair.types.empty()) object["token_types"] = pair.types;
+        for (std::size_t i = 0; options.pieces && i < ids.size(); ++i)
+            object["pieces"].push_back(piece_of(tokenizer, ids[i]));
+        std::printf("%s\n", object.dump().c_str());
         return;
     }
-    for (std::size_t i = 0; i < tokens.size(); ++i) std::printf("%s%u", i ? " " : "", tokens[i]);
-    std::printf("\n");
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (options.pieces)
+            std::printf("%u\t%s\n", ids[i], nlohmann::json(piece_of(tokenizer, ids[i])).dump().c_str());
+        else
+            std::printf("%s%u", i ? " " : "", ids[i]);
+    }
+    if (!options.pieces) std::printf("\n");
+}
+
+void print_text(const IdsOptions& options, const Tokenizer& tokenizer, const std::string& list) {
+    std::vector<Token> ids;
+    for (std::size_t at = 0; (at = list.find_first_not_of(" ,\t\r\n", at)) != std::string::npos;) {
+        const std::size_t end = std::min(list.find_first_of(" ,\t\r\n", at), list.size());
+        std::uint64_t id = 0;
+        for (; at < end; ++at) {
+            if (list[at] < '0' || list[at] > '9' || id > 0xffffffffu)
+                throw Refusal("--decode: expected ids, got " + list.substr(at, 40), 2);
+            id = id * 10 + static_cast<std::uint64_t>(list[at] - '0');
+        }
+        ids.push_back(static_cast<Token>(std::min<std::uint64_t>(id, 0xffffffffu)));
+    }
+    const std::string text = joined(texts_of(tokenizer, ids, options.special));
+    if (options.common.json)
+        std::printf("%s\n", ordered_json{{"n_tokens", ids.size()}, {"text", text}}.dump().c_str());
+    else
+        std::printf("%s\n", text.c_str());
+}
+
+/// A line of JSON each, a string; a line of answer each.
+void print_each_line(const IdsOptions& options, const OpenedModel& opened) {
+    const std::string lines = read_text_file(options.lines == "-" ? "/dev/stdin" : options.lines);
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < lines.size();) {
+        const std::size_t end = std::min(lines.find('\n', at), lines.size());
+        const auto line = nlohmann::json::parse(lines.begin() + at, lines.begin() + end, nullptr, false);
+        ++number;
+        if (!line.is_string())
+            throw Refusal(options.lines + ": line " + std::to_string(number) + ": expected a JSON string, got " +
+                          lines.substr(at, std::min<std::size_t>(end - at, 40)));
+        print_ids(options, opened.tokenizer, {tokenize_text(opened, line.get<std::string>(), options.special), {}});
+        at = end + 1;
+    }
+}
+
+void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pair) {
+    need_model(options.model);
+    settle(options.common);
+    const TokenizerInUse in_use = open_any_tokenizer(options.model);
+    const OpenedModel& opened = in_use.opened;
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    if (has_ids && options.ids == "-") {
+        for (std::string line; std::getline(std::cin, line);) print_text(options, tokenizer, line);
+    } else if (has_ids) {
+        print_text(options, tokenizer, options.ids);
+    } else if (!options.lines.empty()) {
+        print_each_line(options, opened);
+    } else {
+        if (!has_text) options.text = read_text_file(options.file == "-" ? "/dev/stdin" : options.file);
+        if (has_pair)
+            print_ids(options, tokenizer, tokenize_pair_of(opened, options.text, options.pair, options.special));
+        else
+            print_ids(options, tokenizer, {tokenize_text(opened, options.text, options.special), {}});
+    }
 }
 
 }  // namespace
 
 void add_tokenize(CLI::App& app) {
     auto options = std::make_shared<IdsOptions>();
-    CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line");
+    CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line, or the text of ids");
     add_model(verb, options->model);
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text");
-    verb.add_flag("--special", options->special, "read <|name|> in the text as that special token");
+    CLI::Option* pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
+    add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)")->type_name("FILE");
+    add_text(verb, "--jsonl", options->lines, "a text on each line, a JSON string; an answer on each")
+        ->type_name("FILE");
+    CLI::Option* ids =
+        add_text(verb, "--decode", options->ids, "the text of these ids (- reads a list from each line)");
+    ids->type_name("IDS");
+    verb.add_flag("--special", options->special,
+                  "read <|name|> in the text as that special token, and show it with --decode");
+    verb.add_flag("--pieces", options->pieces, "the bytes that each id stands for, beside it");
     add_common(verb, options->common);
-    verb.callback([options, text] {
-        if (text->count() == 0) throw Refusal("-p: expected a text, got none", 2);
-        print_ids(*options);
+    verb.callback([options, text, ids, pair] {
+        const bool has_text = text->count() != 0, has_ids = ids->count() != 0;
+        const int n_given = has_text + has_ids + !options->file.empty() + !options->lines.empty();
+        if (n_given == 0) throw Refusal("-p: expected a text, got none", 2);
+        if (n_given > 1) throw Refusal("-p, -f, --jsonl, --decode: expected one of them, got several", 2);
+        if (pair->count() && !has_text && options->file.empty())
+            throw Refusal("--pair: expected with -p or -f, got neither", 2);
+        run_tokenize(*options, has_text, has_ids, pair->count() != 0);
     });
 }
 

@@ -1,0 +1,240 @@
+// `fovea chat`: piped messages, what stays in the cache, sessions, commands and Ctrl-C on a terminal; how `run` is given prompts.
+#include <doctest/doctest.h>
+#include <poll.h>
+
+#include <cstdlib>
+
+#if __has_include(<pty.h>)
+#include <pty.h>
+#endif
+
+#include "command_line.h"
+#include "conversation.h"
+#include "convert/tokenizer_json.h"
+#include "small_models.h"
+
+namespace fovea::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kTemplate[] =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/// A small model with random weights that has ChatML's tokens and the template above.
+struct ChatModel {
+    TemporaryFolder folder;
+    std::string path = (folder / "chat.fovea").string();
+
+    explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true) {
+        const std::string name = FOVEA_GOLDEN_DIR "/tokenizer_smollm.json";
+        std::string given = read_text(name);
+        for (std::size_t at = 0; !has_ends && (at = given.find("<|end|>", at)) != std::string::npos;)
+            given.replace(at, 7, "<|fin|>");  // which ends no turn
+        json tokenizer = json::parse(given);
+        const std::size_t n_vocab = tokenizer["model"]["vocab"].size();
+        Config config = llama_config(1, 32, 2, 1, 16, 64, max_positions);
+        config.decoder.vocab_size = static_cast<std::uint32_t>(n_vocab);
+        for (const char* special : {"<|im_start|>", has_ends ? "<|im_end|>" : "<|im_fin|>"}) {
+            json token = tokenizer["added_tokens"][0];
+            token["id"] = config.decoder.vocab_size++;
+            token["content"] = special;
+            tokenizer["added_tokens"].push_back(token);
+        }
+        const std::string text = tokenizer.dump();
+        ModelSource source = random_model(config, 3);
+        source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}});
+        if (*chat_template) source.info.emplace_back("chat_template", chat_template);
+        write_file(source, path, {});
+    }
+};
+
+/// What it prints where `input` is piped into it.
+Ran piped(const std::string& input, std::vector<std::string> arguments) {
+    const TemporaryFolder folder;
+    write_text(folder / "input", input);
+    std::string command = "exec '" FOVEA_CLI "'";
+    for (const std::string& argument : arguments) command += " '" + argument + "'";
+    command += " < '" + (folder / "input").string() + "' > '" + (folder / "out").string() + "' 2> '" +
+               (folder / "err").string() + "'";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
+}
+
+std::vector<json> answers(const Ran& ran) {
+    CAPTURE(ran.err);
+    CHECK(ran.status == 0);
+    std::vector<json> all;
+    for (std::size_t at = 0, end; (end = ran.out.find('\n', at)) != std::string::npos; at = end + 1)
+        all.push_back(json::parse(ran.out.substr(at, end - at)));
+    return all;
+}
+
+TEST_CASE("cli: chat computes only what is new, and answers as without a cache") {
+    const ChatModel model;
+    const std::vector<std::string> options{"chat", model.path, "--json", "-n", "9", "--system", "Be brief."};
+    const std::vector<json> all = answers(piped("Hello\nAnd then?\nWhy?\n", options));
+    REQUIRE(all.size() == 3);
+    CHECK(all[0]["n_kept_tokens"] == 0);
+    for (std::size_t i = 1; i < 3; ++i) {
+        const int before = all[i - 1]["n_prompt_tokens"].get<int>() + all[i - 1]["n_tokens"].get<int>();
+        CHECK(all[i]["n_kept_tokens"].get<int>() >= before - 1);  // the last token has not been computed
+        CHECK(all[i]["n_prompt_tokens"].get<int>() > before);
+    }
+    CHECK(answers(piped("Hello\nAnd then?\nWhy?\n", options))[2]["text"] == all[2]["text"]);
+    CHECK(answers(piped("Hello\n/undo\nHello\n", options))[1]["text"] == all[0]["text"]);
+    CHECK(answers(piped("Hello\n/retry\n", options))[1]["text"] == all[0]["text"]);
+    const json anew = answers(piped("Hello\n/reset\nHello\n", options))[1];
+    CHECK(anew["text"] == all[0]["text"]);
+    CHECK(anew["n_prompt_tokens"] == all[0]["n_prompt_tokens"]);
+}
+
+TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
+    const ChatModel model;
+    const std::string session = (model.folder / "session").string();
+    const std::vector<json> whole = answers(piped("Hello\nWhy?\n", {"chat", model.path, "--json", "-n", "9"}));
+    REQUIRE(whole.size() == 2);
+    const auto part = [&](const char* text) {
+        return json::parse(output_of({"chat", model.path, "--json", "-n", "9", "-p", text, "--session", session}));
+    };
+    CHECK(part("Hello")["text"] == whole[0]["text"]);
+    const json second = part("Why?");
+    CHECK(second["n_kept_tokens"].get<int>() >= whole[0]["n_prompt_tokens"].get<int>());
+    CHECK(second["n_prompt_tokens"].get<int>() > whole[0]["n_prompt_tokens"].get<int>());
+    check_refused({"chat", model.path, "--session", model.path, "-p", "a"}, 1,
+                  "expected a saved conversation, got another file");
+    const std::string saved = read_text(session);
+    for (std::size_t n : {std::size_t{5}, std::size_t{15}, std::size_t{60}, saved.size() / 2, saved.size() - 1}) {
+        write_text(model.folder / "cut", saved.substr(0, n));
+        check_refused({"chat", model.path, "--session", (model.folder / "cut").string(), "-p", "a"}, 1, "cut: ");
+    }
+}
+
+TEST_CASE("cli: chat leaves out the oldest turns where the context is full, and says what it cannot do") {
+    const ChatModel model;
+    std::string lines;
+    for (int i = 0; i < 6; ++i) lines += "one two three four five six seven eight\n";
+    const std::vector<json> all = answers(piped(lines, {"chat", model.path, "--json", "-n", "10", "--context", "150"}));
+    CHECK(all.size() == 6);
+    int n_forgotten = 0;
+    for (const json& one : all) n_forgotten += one["n_forgotten_messages"].get<int>();
+    CHECK(n_forgotten > 0);
+    const Ran refused = piped(std::string(4000, 'x') + "\n", {"chat", model.path, "--context", "40"});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, "message: expected one that a context of 40 tokens has room for"));
+    CHECK(contains(piped("/nothing\n", {"chat", model.path}).err,
+                   "command: expected one that /help lists, got /nothing"));
+    check_refused({"chat"}, 2, "MODEL");
+    check_refused({"chat", model.path, "--context", "9999", "-p", "a"}, 1, "--context: expected at most");
+    const ChatModel damaged("{% if %}"), refusing("{{ raise_exception('not so') }}"), without("");
+    check_refused({"chat", damaged.path, "-p", "a"}, 1, "chat template: line 1: expected an expression");
+    check_refused({"chat", refusing.path, "-p", "a"}, 1, "chat template: line 1: not so");
+    const Ran noted = run_fovea({"chat", without.path, "-p", "a", "-n", "2"});
+    CHECK(contains(noted.err, "no chat template: ChatML, for which it has tokens"));
+    CHECK(run_fovea({"chat", without.path, "-p", "a", "-n", "2", "--quiet"}).err == "");
+}
+
+TEST_CASE("chat: what is thought is parted from what is said, wherever pieces end") {
+    const std::string text = "<think>\nwhy < not\n</think>\n\nBecause <thin ice> is </thin>.";
+    for (std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}, text.size()}) {
+        for (const bool begun : {false, true}) {
+            std::string said, thought;
+            const auto on_text = [&](std::string_view part, bool is_thought) { (is_thought ? thought : said) += part; };
+            ThinkingFilter filter(begun);
+            const std::string input = begun ? text.substr(7) : text;
+            for (std::size_t at = 0; at < input.size(); at += n)
+                filter.add(std::string_view(input).substr(at, n), on_text);
+            filter.finish(on_text);
+            CHECK(thought == "\nwhy < not\n");
+            CHECK(said == "Because <thin ice> is </thin>.");
+        }
+    }
+}
+
+#if __has_include(<pty.h>)
+/// What a terminal shows until it has `words`, at most for a minute.
+bool shows(int terminal, std::string& shown, const std::string& words) {
+    for (int i = 0; i < 600 && shown.find(words) == std::string::npos; ++i) {
+        pollfd ready{terminal, POLLIN, 0};
+        char part[4096];
+        if (poll(&ready, 1, 100) <= 0) continue;
+        const ssize_t n = read(terminal, part, sizeof part);
+        if (n <= 0) break;
+        shown.append(part, static_cast<std::size_t>(n));
+    }
+    const bool has = shown.find(words) != std::string::npos;
+    shown.clear();
+    return has;
+}
+
+TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, and at the prompt the program") {
+    const ChatModel model(kTemplate, 200'000, false);
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child < 0) {
+        MESSAGE("skipped: no terminals here");
+        return;
+    }
+    if (child == 0) {
+        setenv("TERM", "xterm", 1);
+        execl(FOVEA_CLI, FOVEA_CLI, "chat", model.path.c_str(), "--context", "200000", nullptr);
+        _exit(127);
+    }
+    const auto type = [&](const std::string& text) {
+        CHECK(write(terminal, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    };
+    std::string shown;
+    CHECK(shows(terminal, shown, "> "));
+    type("Hello\n");
+    usleep(500'000);
+    type("\x03");
+    CHECK(shows(terminal, shown, "ended by Ctrl-C"));
+    type("/help\n");
+    CHECK(shows(terminal, shown, "/retry"));
+    type("/nothing\n");
+    CHECK(shows(terminal, shown, "expected one that /help lists"));
+    usleep(500'000);
+    type("\x03");
+    int status = -1;
+    char part[4096];
+    while (read(terminal, part, sizeof part) > 0) {
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    close(terminal);
+}
+#endif
+
+TEST_CASE("cli: run takes its prompt as a second argument, from a file, and from standard input") {
+    const DemoFile demo;
+    const std::string want = output_of({"run", demo.path, "-p", "lock the front door"});
+    write_text(demo.folder / "prompt", "lock the front door\n");
+    const std::string file = (demo.folder / "prompt").string();
+    CHECK(output_of({"run", demo.path, "lock the front door"}) == want);
+    CHECK(output_of({"run", demo.path, "-f", file}) == want);
+    CHECK(output_of({"run", demo.path, "-p", "@" + file}) == want);
+    CHECK(piped("lock the front door\n", {"run", demo.path}).out == want);
+    CHECK(piped("lock the front door\n", {"run", demo.path, "-p", "-"}).out == want);
+    CHECK(json::parse(piped("lock the front door\n", {"run", demo.path, "--json"}).out)["text"].get<std::string>() +
+              "\n" ==
+          want);
+    CHECK(run_fovea({"run", demo.path, "lock the front door", "--quiet"}).err == "");
+    check_refused({"run", demo.path, "a", "-f", file}, 2, "prompt: expected one of PROMPT, -p and -f, got several");
+    check_refused({"run", demo.path, "-f", "/none/such"}, 1, "/none/such: ");
+    check_refused({"run", demo.path}, 2, "prompt: expected -p TEXT, or one on standard input, got none");
+}
+
+TEST_CASE("cli: a sampling option without --temp means a temperature of 1") {
+    const auto ran = [](std::vector<std::string> more) {
+        std::vector<std::string> arguments{"run", "-p", "turn", "-n", "20"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return output_of(arguments);
+    };
+    CHECK(ran({"--top-p", "0.9", "--seed", "7"}) == ran({"--top-p", "0.9", "--seed", "7", "--temp", "1"}));
+    CHECK(ran({"--top-k", "3", "--temp", "0"}) == ran({}));
+}
+
+}  // namespace
+}  // namespace fovea::testing

@@ -1,0 +1,147 @@
+#include "head_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+
+#include "convert/refusal.h"
+
+namespace fovea {
+namespace {
+
+/// exp(x − largest) over their sum, in double.
+std::vector<double> softmax(std::span<const float> logits) {
+    const double most = logits.empty() ? 0.0 : *std::max_element(logits.begin(), logits.end());
+    std::vector<double> scores(logits.size());
+    double total = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+        total += scores[i] = std::exp(static_cast<double>(logits[i]) - most);
+    for (double& score : scores) score /= total;
+    return scores;
+}
+
+std::string decoded(const OpenedModel& opened, std::span<const Token> ids) {
+    std::vector<char> piece(max_piece_bytes(opened.tokenizer));
+    Decoder decoder;
+    std::string text;
+    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, false, piece);
+    text += finish(decoder, piece);
+    return text.starts_with(' ') ? text.substr(1) : text;
+}
+
+bool starts_word(const OpenedModel& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
+
+}  // namespace
+
+Head head_of(const OpenedModel& opened) {
+    const std::string task(find_info(opened.model, "task")), scores(find_info(opened.model, "scores"));
+    const Stack& stack = opened.model.config().encoder;
+    struct Name {
+        const char* name;
+        Task task;
+    };
+    static constexpr Name kTasks[] = {{"text-classification", Task::classes},
+                                      {"token-classification", Task::words},
+                                      {"question-answering", Task::answer},
+                                      {"fill-mask", Task::masked}};
+    const auto known =
+        std::find_if(std::begin(kTasks), std::end(kTasks), [&](const Name& n) { return task == n.name; });
+    const bool has_head = stack.n_head_maps() || stack.has_output_head;
+    if (known == std::end(kTasks) || !has_head || opened.model.config().decoder.n_layers)
+        throw Refusal(opened.name +
+                      ": model: expected an encoder with a head for classes, words, answers or masks, got " +
+                      (task.empty() ? "one without" : task));
+    static_cast<void>(need_tokenizer(opened));
+    Head head;
+    head.task = known->task;
+    head.scores = scores == "sigmoid" ? Scores::sigmoid : scores == "none" ? Scores::as_they_are : Scores::softmax;
+    std::istringstream labels{std::string(find_info(opened.model, "labels"))};
+    for (std::string label; std::getline(labels, label);) head.labels.push_back(label);
+    const bool pooled = stack.pooling != Pooling::none;
+    const std::size_t wanted = head.task == Task::answer ? 2 : stack.result_width();
+    if (head.task == Task::answer || head.task == Task::masked)
+        head.labels.clear();
+    else if (head.labels.size() != wanted)
+        throw Refusal(opened.name + ": labels: expected " + std::to_string(wanted) + ", got " +
+                      std::to_string(head.labels.size()));
+    if (stack.result_width() != wanted || pooled != (head.task == Task::classes))
+        throw Refusal(opened.name + ": model: expected a head for " + task + ", got one of another shape");
+    return head;
+}
+
+std::vector<LabelScore> label_scores(const Head& head, std::span<const float> logits) {
+    std::vector<double> scores(logits.begin(), logits.end());
+    if (head.scores == Scores::softmax) scores = softmax(logits);
+    if (head.scores == Scores::sigmoid)
+        for (double& score : scores) score = 1.0 / (1.0 + std::exp(-score));
+    std::vector<LabelScore> result;
+    for (std::size_t i = 0; i < logits.size(); ++i) result.push_back({head.labels.at(i), scores[i], logits[i]});
+    std::stable_sort(result.begin(), result.end(),
+                     [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+    return result;
+}
+
+std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& head, const TextTokens& text,
+                                         std::span<const float> logits) {
+    const std::size_t width = head.labels.size();
+    std::vector<LabelledWord> words;
+    for (std::size_t i = 0, end; i < text.ids.size(); i = end) {
+        end = i + 1;
+        if (opened.tokenizer.is_special(text.ids[i])) continue;
+        while (end < text.ids.size() && !opened.tokenizer.is_special(text.ids[end]) &&
+               !starts_word(opened, text.ids[end]))
+            ++end;
+        words.push_back({decoded(opened, std::span(text.ids).subspan(i, end - i)),
+                         label_scores(head, logits.subspan(i * width, width)).front()});
+    }
+    return words;
+}
+
+Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::span<const float> logits,
+                   std::size_t most_tokens) {
+    const std::size_t n = text.second_end - text.second_begin;
+    std::vector<float> starts, ends;
+    for (std::size_t i = 0; i < n; ++i) {
+        starts.push_back(logits[2 * (text.second_begin + i)]);
+        ends.push_back(logits[2 * (text.second_begin + i) + 1]);
+    }
+    const std::vector<double> start = softmax(starts), end = softmax(ends);
+    Answer best;
+    best.score = -1;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = i; j < n && j - i < most_tokens; ++j)
+            if (start[i] * end[j] > best.score) best.score = start[i] * end[j], best.begin = i, best.end = j + 1;
+    if (best.end == 0) throw Refusal("--pair: expected a text to find the answer in, got one without tokens");
+    best.text = decoded(opened, std::span(text.ids).subspan(text.second_begin + best.begin, best.end - best.begin));
+    return best;
+}
+
+std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text) {
+    std::vector<std::uint32_t> rows;
+    for (std::size_t i = 0; i < text.ids.size(); ++i) {
+        std::string_view spelled = token_bytes(opened.tokenizer, text.ids[i]);
+        if (spelled.starts_with(' ')) spelled.remove_prefix(1);
+        if (spelled == "[MASK]" || spelled == "<mask>") rows.push_back(static_cast<std::uint32_t>(i));
+    }
+    if (rows.empty()) throw Refusal("text: expected [MASK] or <mask>, as the model spells it, in it, got none");
+    return rows;
+}
+
+std::vector<LabelScore> likeliest_tokens(const OpenedModel& opened, std::span<const float> logits, std::size_t n) {
+    const std::vector<double> scores = softmax(logits);
+    std::vector<Token> ids(logits.size());
+    std::iota(ids.begin(), ids.end(), Token{0});
+    n = std::min(n, ids.size());
+    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(),
+                      [&](Token a, Token b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+    std::vector<LabelScore> result;
+    for (std::size_t i = 0; i < n; ++i) {
+        std::string_view bytes = token_bytes(opened.tokenizer, ids[i]);
+        if (bytes.starts_with(' ')) bytes.remove_prefix(1);
+        result.push_back({std::string(bytes), scores[ids[i]], logits[ids[i]]});
+    }
+    return result;
+}
+
+}  // namespace fovea

@@ -1,0 +1,26 @@
+// A line from the user: with libedit's keys and history where it is built in and this is a terminal, else as it comes.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace fovea {
+
+class LineEditor {
+public:
+    /// Only where `interactive` there is a prompt, on standard error.
+    explicit LineEditor(bool interactive);
+    ~LineEditor();
+    LineEditor(const LineEditor&) = delete;
+    LineEditor& operator=(const LineEditor&) = delete;
+
+    /// Without its line break; nothing at the end of the input, and where a signal came.
+    std::optional<std::string> read(const char* prompt);
+
+private:
+    struct Library;
+    std::unique_ptr<Library> library_;
+    bool interactive_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,186 @@
+#include "texts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "convert/refusal.h"
+#include "fovea/encode.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kBatchRows =
+    1024;  // enough for the matrices to be read seldom; a text that is longer is one batch
+constexpr std::uint32_t kBatchTexts = 256;
+
+std::string read_standard_input() {
+    constexpr std::size_t kMostBytes = 64u << 20;
+    std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    if (text.size() > kMostBytes)
+        throw Refusal("standard input: expected at most " + with_separators(kMostBytes) + " bytes, got more");
+    return text;
+}
+
+Text text_of(const std::string& line) {
+    if (line.empty() || line.front() != '{') return {line, {}};
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    const auto has = [&](const char* key) {
+        return object.is_object() && object.contains(key) && object[key].is_string();
+    };
+    if (!has("text")) return {line, {}};
+    Text text{object["text"].get<std::string>(), {}};
+    if (has("pair")) text.pair = object["pair"].get<std::string>();
+    return text;
+}
+
+const Stack& encoder_of(const OpenedModel& opened) { return opened.model.config().encoder; }
+
+std::vector<Token> bare_tokens(const OpenedModel& opened, const std::string& text, bool parse_special) {
+    return tokenize_text(opened, text, parse_special, false);
+}
+
+/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
+void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
+    if (ids.size() <= most) return;
+    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
+    const auto n_last = static_cast<std::size_t>(differs - of_no_text.rbegin());
+    ids.resize(most);
+    if (n_last <= most)
+        std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
+                  ids.end() - static_cast<std::ptrdiff_t>(n_last));
+}
+
+TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
+    const Tokenizer& tokenizer = need_tokenizer(opened);
+    std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
+    TextTokens result;
+    const std::size_t n_around = pair_tokens(tokenizer, 0, 0);
+    result.n_whole = pair_tokens(tokenizer, first.size(), second.size());
+    if (n_around >= most || (cut_of == CutOf::second && n_around + first.size() >= most))
+        throw Refusal("text: expected one that leaves room for its pair in " + std::to_string(most) + " tokens, got " +
+                      std::to_string(first.size() + n_around));
+    while (first.size() + second.size() + n_around > most)
+        (cut_of == CutOf::second || second.size() >= first.size() ? second : first).pop_back();
+    result.ids.resize(pair_tokens(tokenizer, first.size(), second.size()));
+    result.types.resize(result.ids.size());
+    std::uint64_t second_start = 0;
+    require(join_pair(tokenizer, first, second, result.ids, result.types, second_start), opened.name);
+    result.second_begin = second_start;
+    result.second_end = second_start + second.size();
+    // A model may know fewer types than the template, RoBERTa's one: then all texts are of the first.
+    const Token most_type = *std::max_element(result.types.begin(), result.types.end());
+    if (most_type == 0 || most_type >= encoder_of(opened).n_token_types) result.types.clear();
+    return result;
+}
+
+}  // namespace
+
+std::vector<Text> read_text_lines(const std::string& path) {
+    std::istringstream file(path == "-" ? read_standard_input() : read_text_file(path));
+    std::vector<Text> texts;
+    for (std::string line; std::getline(file, line);) texts.push_back(text_of(line));
+    if (texts.empty()) throw Refusal(path + ": lines: expected 1 or more, got none");
+    return texts;
+}
+
+std::uint32_t most_tokens(const OpenedModel& opened) {
+    const std::uint32_t positions = encoder_of(opened).max_positions;
+    const std::string said(find_info(opened.model, "max_seq_length"));
+    const unsigned long n = std::strtoul(said.c_str(), nullptr, 10);
+    return n && n < positions ? static_cast<std::uint32_t>(n) : positions;
+}
+
+TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special, CutOf cut_of) {
+    const std::size_t most = most_tokens(opened);
+    if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
+    TextTokens result;
+    result.ids = tokenize_text(opened, text.text, parse_special);
+    result.n_whole = result.ids.size();
+    if (result.n_whole > most) cut(tokenize_text(opened, "", false), most, result.ids);
+    if (result.ids.empty()) throw Refusal("text: expected 1 token or more, got none");
+    return result;
+}
+
+void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts) {
+    const auto is_cut = [](const TextTokens& text) { return text.is_cut(); };
+    const auto first = std::find_if(texts.begin(), texts.end(), is_cut);
+    if (first == texts.end()) return;
+    const auto n = static_cast<std::uint64_t>(std::count_if(texts.begin(), texts.end(), is_cut));
+    const std::string most = with_separators(most_tokens(opened));
+    if (texts.size() == 1)
+        std::fprintf(stderr, "note: the text has %s tokens and is cut to %s\n", with_separators(first->n_whole).c_str(),
+                     most.c_str());
+    else
+        std::fprintf(stderr, "note: %s of %s texts have more than %s tokens and are cut, the first on line %s\n",
+                     with_separators(n).c_str(), with_separators(texts.size()).c_str(), most.c_str(),
+                     with_separators(static_cast<std::uint64_t>(first - texts.begin()) + 1).c_str());
+}
+
+TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options)
+    : opened_(opened), before_head_(options.before_head), texts_(texts), order_(texts.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return texts[a].ids.size() > texts[b].ids.size(); });
+    std::uint64_t n_rows = 0;
+    for (const TextTokens& text : texts) n_rows += text.ids.size();
+    Limits limits;
+    limits.n_threads = options.n_threads;
+    limits.kv_type = options.kv_type;
+    const std::uint64_t longest = texts.empty() ? 1 : texts[order_.front()].ids.size();
+    limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
+    limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
+    running = start_session(opened, limits, options.isa);
+}
+
+std::size_t TextBatches::n_results(const TextTokens& text) const {
+    if (encoder_of(opened_).pooling != Pooling::none) return 1;
+    return text.rows.empty() ? text.ids.size() : text.rows.size();
+}
+
+void TextBatches::run(const std::function<void(std::size_t, std::span<const float>)>& take) {
+    const std::size_t most_rows = running.plan.limits.max_batch, most_texts = running.plan.limits.max_sequences;
+    for (std::size_t begin = 0, end; begin < order_.size(); begin = end) {
+        std::size_t n_rows = 0;
+        for (end = begin; end < order_.size() && end - begin < most_texts; ++end) {
+            n_rows += texts_[order_[end]].ids.size();
+            if (n_rows > most_rows) break;
+        }
+        run_batch(std::span(order_).subspan(begin, end - begin), take);
+    }
+}
+
+void TextBatches::run_batch(std::span<const std::size_t> batch,
+                            const std::function<void(std::size_t, std::span<const float>)>& take) {
+    std::vector<Token> ids, types;
+    std::vector<std::uint32_t> lengths, rows;
+    const bool typed = std::any_of(batch.begin(), batch.end(), [&](std::size_t i) { return !texts_[i].types.empty(); });
+    std::size_t n_all = 0;
+    for (const std::size_t i : batch) {
+        const TextTokens& text = texts_[i];
+        for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(ids.size()) + row);
+        ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+        if (typed) types.insert(types.end(), text.types.begin(), text.types.end());
+        if (typed) types.resize(ids.size());
+        lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+        n_all += n_results(text);
+    }
+    const Stack& stack = encoder_of(opened_);
+    const std::size_t width = before_head_ ? stack.d_model : stack.result_width();
+    std::vector<float> results(n_all * width);
+    const EncodeInput input{
+        .source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head_};
+    require(encode(running.session, input, results), opened_.name);
+    std::size_t at = 0;
+    for (const std::size_t i : batch) {
+        const std::size_t n = n_results(texts_[i]) * width;
+        take(i, std::span(results).subspan(at, n));
+        at += n;
+    }
+}
+
+}  // namespace fovea

@@ -1,0 +1,74 @@
+// Texts and pairs of texts on their way through an encoder: read, cut to what the model takes, computed in batches.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "opened.h"
+
+namespace fovea {
+
+/// What an encoder is asked about: a text, or two.
+struct Text {
+    std::string text;
+    std::optional<std::string> pair;
+};
+
+/// A file's lines, of "-" standard input's. A line that is a JSON object with a "text", and maybe a "pair", gives those.
+/// Throws Refusal where there are none.
+[[nodiscard]] std::vector<Text> read_text_lines(const std::string& path);
+
+/// A text's tokens.
+struct TextTokens {
+    std::vector<Token> ids, types;                 ///< types may be empty: all are 0
+    std::size_t second_begin = 0, second_end = 0;  ///< of a pair: where its second text's tokens are
+    std::size_t n_whole = 0;                       ///< how many there were before the text was cut
+    std::vector<std::uint32_t> rows;               ///< whose results are wanted; empty: all
+    [[nodiscard]] bool is_cut() const { return n_whole > ids.size(); }
+};
+
+/// Of a pair that is too long: whether the longer text is cut, token by token, or the second alone.
+enum class CutOf { longer, second };
+
+/// The most tokens that a text may have: what its sentence-transformers folder says, else the model's positions.
+[[nodiscard]] std::uint32_t most_tokens(const OpenedModel& opened);
+
+/// Tokens with the model's template around them, cut where they are more than most_tokens: the template's own stay.
+/// Throws Refusal where nothing is left, or where the model has no types for a pair's.
+[[nodiscard]] TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special = false,
+                                   CutOf cut = CutOf::longer);
+
+/// Says on standard error how many texts were cut, if any was.
+void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts);
+
+struct BatchOptions {
+    std::uint32_t n_threads = 1;
+    const char* isa = nullptr;
+    Type kv_type = Type::f32;
+    bool before_head = false;  ///< as EncodeInput has it
+};
+
+/// Runs an encoder over any number of texts with the memory of one batch: the longest first, as many together as fill it.
+class TextBatches {
+public:
+    TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options);
+
+    /// Calls take(i, results) once for every text i, in any order. results: [rows or 1][result width].
+    void run(const std::function<void(std::size_t, std::span<const float>)>& take);
+
+    Running running;
+
+private:
+    void run_batch(std::span<const std::size_t> batch,
+                   const std::function<void(std::size_t, std::span<const float>)>& take);
+    [[nodiscard]] std::size_t n_results(const TextTokens& text) const;
+
+    const OpenedModel& opened_;
+    const bool before_head_;
+    std::span<const TextTokens> texts_;
+    std::vector<std::size_t> order_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,312 @@
+// fovea chat: a conversation by the model's own template.
+#include <signal.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conversation.h"
+#include "line_editor.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "sampling.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kUnlimited = 0xffffffffu, kDefaultContext = 4096;
+
+struct ChatOptions {
+    CommonOptions common;
+    SamplingOptions sampling;
+    std::string model, system, session, prompt, template_path;
+    std::vector<std::string> stop;
+    bool has_prompt = false, show_thinking = false, no_thinking = false, quiet = false;
+    std::uint32_t n_new = kUnlimited, context = 0;
+    Type kv_type = Type::f32;
+};
+
+// Set by Ctrl-C: ends an answer, and while a line is read the program.
+std::atomic<bool> interrupted{false};
+
+/// Ctrl-C as long as this exists. What is being written goes on; waiting for a line ends, for poll does not go on.
+class CatchInterrupt {
+public:
+    CatchInterrupt() {
+        struct sigaction action {};
+        action.sa_handler = [](int) { interrupted.store(true); };
+        action.sa_flags = SA_RESTART;
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGINT, nullptr, &before_);
+        if (before_.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
+    }
+    ~CatchInterrupt() { sigaction(SIGINT, &before_, nullptr); }
+    CatchInterrupt(const CatchInterrupt&) = delete;
+    CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+
+private:
+    struct sigaction before_ {};
+};
+
+constexpr char kHelp[] =
+    "/help             this list\n"
+    "/reset            begin anew, with the same system text\n"
+    "/undo             forget the last message and its answer\n"
+    "/retry            answer the last message again\n"
+    "/system [TEXT]    another system text, or none\n"
+    "/save FILE        keep the conversation and its cache\n"
+    "/load FILE        go on with one that was kept\n"
+    "/history          show the messages\n"
+    "/quit             end; so do Ctrl-D, and Ctrl-C at the prompt. Ctrl-C within an answer ends the answer\n"
+    "A line that ends with \\ goes on in the next.\n";
+
+class Chat {
+public:
+    Chat(const ChatOptions& options, const OpenedModel& opened, Conversation& conversation, bool interactive)
+        : options_(options), opened_(opened), conversation_(conversation), interactive_(interactive) {}
+
+    void run() {
+        LineEditor editor(interactive_);
+        while (!done_) {
+            interrupted = false;
+            std::optional<std::string> line = editor.read("> ");
+            while (line && line->ends_with('\\')) {
+                line->back() = '\n';
+                const std::optional<std::string> more = editor.read(". ");
+                if (!more) break;
+                *line += *more;
+            }
+            if (!line || interrupted) break;
+            if (line->find_first_not_of(" \t\r\n") != line->npos) take(*line);
+        }
+        if (interactive_) std::fputs("\n", stderr);
+    }
+
+    void answer(const std::string& text) {
+        const bool dim = options_.show_thinking && isatty(STDOUT_FILENO);
+        std::optional<ThinkingFilter> filter;
+        std::size_t thought_bytes = 0, said_bytes = 0;
+        std::string said, thought;
+        const auto on_part = [&](std::string_view part, bool is_thought) {
+            (is_thought ? thought_bytes : said_bytes) += part.size();
+            (is_thought ? thought : said) += part;
+            if (options_.common.json || (is_thought && !options_.show_thinking)) return;
+            if (is_thought && dim) std::fputs("\x1b[2m", stdout);
+            std::fwrite(part.data(), 1, part.size(), stdout);
+            if (is_thought && dim) std::fputs("\x1b[0m", stdout);
+            std::fflush(stdout);
+        };
+        const Answer made = conversation_.say(
+            text,
+            [&](std::string_view piece, bool begins_in_thought) {
+                if (!filter) filter.emplace(begins_in_thought);
+                filter->add(piece, on_part);
+            },
+            &interrupted);
+        if (filter) filter->finish(on_part);
+        const bool stopped = interrupted.exchange(false);
+        if (options_.common.json) return print_json(made, said, thought);
+        std::fputs("\n", stdout);
+        flush_output();
+        report(made, thought_bytes, stopped);
+    }
+
+private:
+    /// A line: a command, or a message.
+    void take(const std::string& line) {
+        try {
+            if (line.starts_with('/') && !line.starts_with("//")) return command(line);
+            answer(line.starts_with("//") ? line.substr(1) : line);
+        } catch (const Refusal& refusal) {
+            if (!interactive_) throw;
+            std::fprintf(stderr, "%s\n", refusal.what());
+        }
+    }
+
+    void command(const std::string& line) {
+        const std::size_t space = line.find(' ');
+        const std::string name = line.substr(0, space);
+        const std::string rest = space == line.npos ? ""
+                                                    : line.substr(line.find_first_not_of(' ', space) == line.npos
+                                                                      ? line.size()
+                                                                      : line.find_first_not_of(' ', space));
+        const auto need_file = [&] {
+            if (rest.empty()) throw Refusal(name + ": expected a file after it, got none");
+        };
+        if (name == "/help") {
+            std::fputs(kHelp, stderr);
+        } else if (name == "/quit" || name == "/exit" || name == "/bye") {
+            done_ = true;
+        } else if (name == "/reset") {
+            conversation_.reset();
+        } else if (name == "/undo") {
+            (void)last_message(name);
+        } else if (name == "/retry") {
+            answer(last_message(name));
+        } else if (name == "/system") {
+            conversation_.set_system(rest);
+        } else if (name == "/save") {
+            need_file();
+            conversation_.save(rest);
+        } else if (name == "/load") {
+            need_file();
+            conversation_.load(rest);
+        } else if (name == "/history") {
+            for (const auto& message : conversation_.messages())
+                std::fprintf(stderr, "%s: %s\n", message["role"].get<std::string>().c_str(),
+                             message["content"].get<std::string>().c_str());
+        } else {
+            throw Refusal("command: expected one that /help lists, got " + name);
+        }
+    }
+
+    std::string last_message(const std::string& name) {
+        std::string text = conversation_.undo();
+        if (text.empty()) throw Refusal(name + ": expected a message before it, got none");
+        return text;
+    }
+
+    void report(const Answer& answer, std::size_t thought_bytes, bool stopped) const {
+        if (options_.quiet) return;
+        std::string notes;
+        if (thought_bytes && !options_.show_thinking)
+            notes += "thought for " + with_separators(thought_bytes) + " bytes (--show-thinking shows them); ";
+        if (answer.n_forgotten)
+            notes +=
+                "the context is full: the oldest " + std::to_string(answer.n_forgotten) + " messages were left out; ";
+        if (stopped) notes += "ended by Ctrl-C; ";
+        if (!answer.ended && answer.made.finish == FinishReason::context) notes += "ended where the context does; ";
+        if (!interactive_ && notes.empty()) return;
+        const GenerateFigures& f = answer.made.figures;
+        std::fprintf(stderr, "(%s%u tokens, %.0f per second; prompt %u, of which %u were kept)\n", notes.c_str(),
+                     f.n_tokens, answer.made.tokens_per_second(), f.n_prompt, f.n_kept);
+    }
+
+    void print_json(const Answer& answer, const std::string& said, const std::string& thought) const {
+        nlohmann::ordered_json object;
+        object["text"] = said;
+        if (!thought.empty()) object["thinking"] = thought;
+        object["finish"] = answer.ended ? "end" : name(answer.made.finish);
+        object["n_tokens"] = answer.made.figures.n_tokens;
+        object["n_prompt_tokens"] = answer.made.figures.n_prompt;
+        object["n_kept_tokens"] = answer.made.figures.n_kept;
+        object["n_forgotten_messages"] = answer.n_forgotten;
+        object["tokens_per_second"] = answer.made.tokens_per_second();
+        const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+        std::printf("%s\n", object.dump(-1, ' ', false, replace).c_str());
+        flush_output();
+    }
+
+    const ChatOptions& options_;
+    const OpenedModel& opened_;
+    Conversation& conversation_;
+    bool interactive_, done_ = false;
+};
+
+ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
+    try {
+        if (options.template_path.empty()) return ModelChat::of(opened.model, opened.tokenizer);
+        return ModelChat::with(opened.tokenizer, read_text_file(options.template_path));
+    } catch (const ChatTemplateError& error) {
+        throw Refusal((options.template_path.empty() ? opened.name : options.template_path) +
+                      ": chat template: " + error.what());
+    }
+}
+
+std::uint32_t context_of(const ChatOptions& options, const OpenedModel& opened) {
+    const std::uint32_t most = opened.model.config().decoder.max_positions;
+    if (options.context > most)
+        throw Refusal("--context: expected at most " + opened.name + "'s " + std::to_string(most) + " positions, got " +
+                      std::to_string(options.context));
+    return options.context ? options.context : std::min(most, kDefaultContext);
+}
+
+void run(ChatOptions& options) {
+    settle(options.common);
+    need_model(options.model);
+    const OpenedModel opened = open_path(options.model);
+    need_logits(opened);
+    (void)need_tokenizer(opened);
+    const ModelChat chat = open_chat(options, opened);
+    Limits limits;
+    limits.max_kv_len = context_of(options, opened);
+    limits.n_threads = options.common.n_threads;
+    limits.kv_type = options.kv_type;
+    Running running = start_session(opened, limits, options.common.isa_or_best());
+    std::vector<std::string> stops = options.stop;
+    stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
+    std::size_t n_stop_bytes = 1;
+    for (const std::string& text : stops) n_stop_bytes += text.size();
+    Writer writer(opened, running.session,
+                  {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
+    const std::vector<std::string_view> stop_views(stops.begin(), stops.end());
+    Conversation conversation(opened, chat, running, writer,
+                              {.sampler = options.sampling.settled(), .n_new = options.n_new, .stop = stop_views});
+    if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
+    std::error_code ignored;
+    if (!options.session.empty() && std::filesystem::exists(options.session, ignored))
+        conversation.load(options.session);
+    if (!options.system.empty()) conversation.set_system(options.system);
+    const bool interactive = !options.has_prompt && isatty(STDIN_FILENO) && !options.common.json;
+    if (!options.quiet && !chat.note().empty())
+        std::fprintf(stderr, "%s: %s\n", one_line(opened.name).c_str(), chat.note().c_str());
+    if (interactive && !options.quiet)
+        std::fprintf(stderr, "%s: a message per line; /help lists commands.\n", one_line(opened.name).c_str());
+    const CatchInterrupt catches;
+    Chat talk(options, opened, conversation, interactive);
+    if (options.has_prompt) {
+        talk.answer(options.prompt);
+    } else {
+        talk.run();
+    }
+    if (!options.session.empty()) conversation.save(options.session);
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app) {
+    auto options = std::make_shared<ChatOptions>();
+    CLI::App& verb = *app.add_subcommand("chat", "Talk with a model: a message per line");
+    add_model(verb, options->model);
+    add_text(verb, "--system", options->system, "the text that tells the model how to answer");
+    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "one message; its answer, and the end");
+    add_text(verb, "--session", options->session, "a file that keeps the conversation and its cache between runs");
+    add_text(verb, "--template", options->template_path, "a file with a chat template (default: the model's own)");
+    verb.add_option_function<std::string>(
+            "-n",
+            [options](const std::string& text) {
+                options->n_new =
+                    text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 1, kUnlimited - 1));
+            },
+            "tokens of an answer at most (default: until it ends)")
+        ->type_name("N")
+        ->take_last();
+    add_sampling(verb, options->sampling);
+    verb.add_option("--stop", options->stop, "a text that ends an answer; may be repeated")
+        ->type_name("TEXT")
+        ->take_all()
+        ->allow_extra_args(false);
+    add_count(verb, "--context", options->context, 1, kUnlimited,
+              "positions to hold (default: the model's, at most 4096)");
+    add_kv(verb, options->kv_type);
+    verb.add_flag("--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
+    verb.add_flag("--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
+    verb.add_flag("--quiet", options->quiet, "answers alone: no notes and no figures");
+    add_common(verb, options->common);
+    verb.callback([options, prompt] {
+        for (const std::string& text : options->stop)
+            if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
+        options->has_prompt = prompt->count() > 0;
+        run(*options);
+    });
+}
+
+}  // namespace fovea

@@ -1,0 +1,179 @@
+// fovea classify: what an encoder's head says of a text or a pair of texts.
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "convert/refusal.h"
+#include "head_results.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "texts.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ClassifyOptions {
+    CommonOptions common;
+    std::string model, text, pair, texts;
+    bool has_text = false, has_pair = false;
+    std::uint32_t top = 5, answer_tokens = 30;
+    Type kv_type = Type::f32;
+};
+
+std::string dumped(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json to_json(const std::vector<LabelScore>& scores) {
+    Json list = Json::array();
+    for (const LabelScore& s : scores) list.push_back({{"label", s.label}, {"score", s.score}, {"logit", s.logit}});
+    return list;
+}
+
+/// One text's result, as one JSON object or as lines.
+class Printer {
+public:
+    Printer(const ClassifyOptions& options, const OpenedModel& opened, const Head& head, bool many)
+        : options_(options), opened_(opened), head_(head), many_(many) {}
+
+    void print(const Text& text, const TextTokens& tokens, std::span<const float> results) const {
+        Json object;
+        if (many_) {
+            object["text"] = text.text;
+            if (text.pair) object["pair"] = *text.pair;
+        }
+        std::string lines;
+        switch (head_.task) {
+            case Task::classes: add_classes(results, object, lines); break;
+            case Task::words: add_words(tokens, results, object, lines); break;
+            case Task::answer: add_answer(tokens, results, object, lines); break;
+            case Task::masked: add_masked(tokens, results, object, lines); break;
+        }
+        object["n_tokens"] = tokens.ids.size();
+        if (tokens.is_cut()) object["n_tokens_whole"] = tokens.n_whole;
+        std::fputs(options_.common.json ? (dumped(object) + "\n").c_str() : lines.c_str(), stdout);
+    }
+
+private:
+    static void add_line(std::string& lines, double score, const std::string& words) {
+        char number[48];
+        std::snprintf(number, sizeof number, "%.6f", score);
+        lines += number + (words.empty() ? "" : "  " + one_line(words)) + "\n";
+    }
+
+    /// Of many texts the likeliest label alone, a line each; of a model with one label, its score.
+    void add_classes(std::span<const float> results, Json& object, std::string& lines) const {
+        const std::vector<LabelScore> scores = label_scores(head_, results);
+        object["labels"] = to_json(scores);
+        if (scores.size() == 1) {
+            object["score"] = scores[0].score;
+            return add_line(lines, scores[0].score, "");
+        }
+        for (const LabelScore& s : scores) {
+            add_line(lines, s.score, s.label);
+            if (many_) break;
+        }
+    }
+    void add_words(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
+        object["words"] = Json::array();
+        for (const LabelledWord& w : labelled_words(opened_, head_, tokens, results)) {
+            object["words"].push_back({{"word", w.word}, {"label", w.best.label}, {"score", w.best.score}});
+            add_line(lines, w.best.score, w.best.label + "  " + w.word);
+        }
+        if (many_) lines += "\n";
+    }
+    void add_answer(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
+        const Answer answer = best_answer(opened_, tokens, results, options_.answer_tokens);
+        object["answer"] = answer.text;
+        object["score"] = answer.score;
+        object["tokens"] = {answer.begin, answer.end};
+        add_line(lines, answer.score, answer.text);
+    }
+    void add_masked(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
+        const std::size_t width = results.size() / tokens.rows.size();
+        object["masks"] = Json::array();
+        for (std::size_t i = 0; i < tokens.rows.size(); ++i) {
+            const auto likeliest = likeliest_tokens(opened_, results.subspan(i * width, width), options_.top);
+            object["masks"].push_back(to_json(likeliest));
+            for (const LabelScore& s : likeliest) add_line(lines, s.score, s.label);
+            if (i + 1 < tokens.rows.size() || many_) lines += "\n";
+        }
+    }
+
+    const ClassifyOptions& options_;
+    const OpenedModel& opened_;
+    const Head& head_;
+    bool many_;
+};
+
+/// -p's text, with --pair; or the lines of --texts, beside -p each the pair of -p's text, beside --pair each with that.
+std::vector<Text> read_texts(const ClassifyOptions& options) {
+    if (options.texts.empty()) {
+        if (!options.has_text) throw Refusal("-p or --texts: expected one of them, got neither", 2);
+        Text text{options.text, {}};
+        if (options.has_pair) text.pair = options.pair;
+        return {text};
+    }
+    if (options.has_text && options.has_pair) throw Refusal("--texts: expected -p or --pair beside it, got both", 2);
+    std::vector<Text> texts = read_text_lines(options.texts);
+    for (Text& text : texts) {
+        if ((options.has_text || options.has_pair) && text.pair)
+            throw Refusal(options.texts + ": expected lines without a pair beside -p or --pair, got one with");
+        if (options.has_text) text = {options.text, text.text};
+        if (options.has_pair) text.pair = options.pair;
+    }
+    return texts;
+}
+
+void classify(ClassifyOptions& options) {
+    need_model(options.model);
+    settle(options.common);
+    const std::vector<Text> texts = read_texts(options);
+    const OpenedModel opened = open_path(options.model);
+    const Head head = head_of(opened);
+    std::vector<TextTokens> tokens;
+    for (const Text& text : texts) {
+        if (head.task == Task::answer && !text.pair)
+            throw Refusal("--pair: expected the text to find the answer in, got none", 2);
+        const bool masked = head.task == Task::masked;
+        tokens.push_back(tokens_of(opened, text, masked, head.task == Task::answer ? CutOf::second : CutOf::longer));
+        if (masked) tokens.back().rows = mask_rows(opened, tokens.back());
+    }
+    note_cut(opened, tokens);
+    TextBatches batches(opened, tokens, {options.common.n_threads, options.common.isa_or_best(), options.kv_type});
+    std::vector<std::vector<float>> results(texts.size());
+    batches.run([&](std::size_t i, std::span<const float> result) { results[i].assign(result.begin(), result.end()); });
+    const Printer printer(options, opened, head, !options.texts.empty());
+    for (std::size_t i = 0; i < texts.size(); ++i) printer.print(texts[i], tokens[i], results[i]);
+}
+
+}  // namespace
+
+void add_classify(CLI::App& app) {
+    auto options = std::make_shared<ClassifyOptions>();
+    CLI::App& verb =
+        *app.add_subcommand("classify", "Labels of a text or a pair, labelled words, answers, masked words");
+    add_model(verb, options->model);
+    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text; of an answer, the question");
+    CLI::Option* pair = add_text(verb, "--pair", options->pair, "the second text; of an answer, where to find it");
+    add_text(
+        verb, "--texts", options->texts,
+        "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. Beside -p "
+        "each is the pair of that text")
+        ->type_name("FILE");
+    add_count(verb, "--top", options->top, 1, 1000000, "words to show for each mask (default: 5)");
+    add_count(verb, "--answer-tokens", options->answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
+    add_kv(verb, options->kv_type);
+    add_common(verb, options->common);
+    verb.callback([options, text, pair] {
+        options->has_text = text->count() > 0;
+        options->has_pair = pair->count() > 0;
+        classify(*options);
+    });
+}
+
+}  // namespace fovea

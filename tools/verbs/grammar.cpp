@@ -1,0 +1,65 @@
+// fovea grammar: a form of answers as a file, for programs that have no compiler of forms with them.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "answer_form.h"
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "output_file.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+struct GrammarOptions {
+    CommonOptions common;
+    FormOptions form;
+    std::string model, output;
+    bool small = false;
+};
+
+void write_form(GrammarOptions& options) {
+    if (options.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
+    if (!options.form.wanted()) throw Refusal("form: expected --json-schema, --grammar or --regex, got none", 2);
+    settle(options.common);
+    const OpenedModel opened = open_path_or_demo(options.model);
+    (void)need_tokenizer(opened);
+    const CompiledForm compiled =
+        compile_form(options.form, opened, {.own_index = true, .known_masks = !options.small});
+    Constraint constraint;
+    require(open_constraint(opened.tokenizer, compiled.form, {}, constraint), "the form of answers");
+    OutputFile file(options.output);
+    file.stream().write(reinterpret_cast<const char*>(compiled.form.data()),
+                        static_cast<std::streamsize>(compiled.form.size()));
+    file.close();
+    const std::uint64_t state_bytes = constraint_state_bytes(constraint);
+    if (!options.common.json) {
+        std::fprintf(stderr, "%s bytes, of which %s are the vocabulary's; %s bytes for each text\n",
+                     with_separators(compiled.form.size()).c_str(), with_separators(compiled.index.size()).c_str(),
+                     with_separators(state_bytes).c_str());
+        return;
+    }
+    const nlohmann::ordered_json object{{"file", options.output},
+                                        {"bytes", compiled.form.size()},
+                                        {"index_bytes", compiled.index.size()},
+                                        {"state_bytes", state_bytes}};
+    std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+void add_grammar(CLI::App& app) {
+    auto options = std::make_shared<GrammarOptions>();
+    CLI::App& verb = *app.add_subcommand("grammar", "Compile a form of answers to a file, for fovea_open_constraint");
+    add_model(verb, options->model, "a Fovea file, whose vocabulary it is for (default: the built-in model)");
+    add_form(verb, options->form);
+    add_text(verb, "-o,--output", options->output, "the file to write")->type_name("FILE");
+    verb.add_flag("--small", options->small, "leave out masks: fewer bytes, slower on large vocabularies");
+    add_common(verb, options->common);
+    verb.callback([options] { write_form(*options); });
+}
+
+}  // namespace fovea

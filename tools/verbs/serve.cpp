@@ -1,0 +1,153 @@
+// fovea serve: models behind HTTP, for programs that speak OpenAI's or Ollama's forms, and a page that chats.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "verbs/verbs.h"
+#ifdef FOVEA_SERVE
+#include "serve/server.h"
+#endif
+
+namespace fovea {
+namespace {
+
+struct ServeOptions {
+    CommonOptions common;
+    std::vector<std::string> models, keys, origins;
+    std::string host = "127.0.0.1", key_file;
+    std::uint32_t port = 8080, context = 0, n_sequences = 8, n_positions = 0, queue = 256, n_connections = 2048;
+    std::uint32_t seconds = 600, drain_seconds = 30;
+    std::uint64_t body_bytes = 1 << 20;
+    Type kv_type = Type::f32;
+};
+
+#ifdef FOVEA_SERVE
+
+/// NAME=FILE gives a model its name; else it is the file's, without folder and ending.
+serve::ServedModel open_served(const std::string& argument, OpenedModel& opened) {
+    const std::size_t equals = argument.find('=');
+    std::error_code ignored;
+    const bool named = equals != argument.npos && equals > 0 && !std::filesystem::exists(argument, ignored);
+    const std::string path = named ? argument.substr(equals + 1) : argument;
+    opened = open_path_or_demo(path);
+    const std::string name = named ? argument.substr(0, equals) : std::filesystem::path(opened.name).stem().string();
+    return {name, opened.model, opened.tokenizer};
+}
+
+/// A key per line, so that no list of processes shows it.
+std::vector<std::string> read_keys(const ServeOptions& options) {
+    std::vector<std::string> keys = options.keys;
+    if (!options.key_file.empty()) {
+        std::istringstream file(read_text_file(options.key_file));
+        for (std::string line; std::getline(file, line);)
+            if (!line.empty()) keys.push_back(line);
+        if (keys.size() == options.keys.size())
+            throw Refusal(options.key_file + ": keys: expected one a line, got none");
+    }
+    for (const std::string& key : keys)
+        if (key.empty()) throw Refusal("--api-key: expected a text, got an empty one", 2);
+    return keys;
+}
+
+void say_ready(const ServeOptions& options, const serve::Server& server, std::uint16_t port, std::size_t n_models) {
+    const std::string host = options.host.find(':') == std::string::npos ? options.host : '[' + options.host + ']';
+    const std::string url = "http://" + host + ":" + std::to_string(port);
+    if (options.common.json)
+        std::printf("%s\n", nlohmann::ordered_json{{"url", url},
+                                                   {"port", port},
+                                                   {"memory_bytes", server.memory_bytes()},
+                                                   {"http_bytes_at_most", server.http_bytes()}}
+                                .dump()
+                                .c_str());
+    else
+        std::printf("%s\n", url.c_str());
+    flush_output();
+    std::fprintf(stderr, "serving %zu %s: %s bytes taken, HTTP at most %s more; Ctrl-C ends\n", n_models,
+                 n_models == 1 ? "model" : "models", with_separators(server.memory_bytes()).c_str(),
+                 with_separators(server.http_bytes()).c_str());
+}
+
+void run_server(ServeOptions& options) {
+    settle(options.common);
+    if (options.models.empty()) options.models.emplace_back();  // the built-in one
+    std::vector<OpenedModel> opened(options.models.size());
+    std::vector<serve::ServedModel> models;
+    for (std::size_t i = 0; i < opened.size(); ++i) {
+        models.push_back(open_served(options.models[i], opened[i]));
+        for (std::size_t j = 0; j < i; ++j)
+            if (models[j].name == models[i].name)
+                throw Refusal(
+                    "MODEL: expected models of different names (NAME=FILE gives one), got two of " + models[i].name, 2);
+    }
+    serve::ServerOptions server_options{.host = options.host,
+                                        .port = static_cast<std::uint16_t>(options.port),
+                                        .worker = {.n_threads = options.common.n_threads,
+                                                   .isa = options.common.isa_or_best(),
+                                                   .context = options.context,
+                                                   .n_sequences = options.n_sequences,
+                                                   .n_positions = options.n_positions,
+                                                   .queue_capacity = options.queue,
+                                                   .kv_type = options.kv_type},
+                                        .http = {},
+                                        .api_keys = read_keys(options),
+                                        .origins = options.origins,
+                                        .time = std::chrono::seconds(options.seconds),
+                                        .drain_time = std::chrono::seconds(options.drain_seconds)};
+    server_options.http.body_bytes = static_cast<std::size_t>(options.body_bytes);
+    server_options.http.n_connections = options.n_connections;
+    serve::Server server(models, server_options);
+    server.run([&](std::uint16_t port) { say_ready(options, server, port, models.size()); });
+}
+
+#else
+
+void run_server(ServeOptions&) {
+    throw Refusal(
+        "serve: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
+        "again), got one without");
+}
+
+#endif
+
+}  // namespace
+
+void add_serve(CLI::App& app) {
+    auto options = std::make_shared<ServeOptions>();
+    CLI::App& verb = *app.add_subcommand("serve", "Answer requests over HTTP, as OpenAI's and Ollama's servers do");
+    verb.add_option("MODEL", options->models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)")
+        ->type_name("")
+        ->option_text(" ");
+    add_count(verb, "--port", options->port, 0, 65535, "port (default 8080; 0: a free one, which is printed)");
+    add_text(verb, "--host", options->host, "address to listen on (default 127.0.0.1: this machine alone)")
+        ->type_name("ADDRESS");
+    add_count(verb, "--context", options->context, 1, 0xffffffffu,
+              "positions of a prompt and its answer (default: the model's, at most 4096)");
+    add_count(verb, "--sequences", options->n_sequences, 1, 256, "answers that are computed at once (default 8)");
+    add_count(verb, "--positions", options->n_positions, 1, 0xffffffffu,
+              "positions cached of all answers together (default: four contexts)");
+    add_count(verb, "--queue", options->queue, 1, 1 << 20, "requests that may wait; more get 429 (default 256)");
+    add_count(verb, "--connections", options->n_connections, 1, 1 << 20, "open connections at most (default 2048)");
+    add_size(verb, "--body", options->body_bytes, "bytes of a request's body at most (default 1M)");
+    add_count(verb, "--time", options->seconds, 1, 1 << 24, "seconds a request may take in all (default 600)");
+    add_count(verb, "--drain", options->drain_seconds, 0, 1 << 20,
+              "seconds that answers have to end after SIGTERM (default 30)");
+    const auto add_many = [&](const char* name, std::vector<std::string>& values, const char* help) {
+        verb.add_option(name, values, help)->type_name("TEXT")->take_all()->allow_extra_args(false);
+    };
+    add_many("--api-key", options->keys, "clients must send this key; may be repeated, each is a user of its own");
+    add_text(verb, "--api-key-file", options->key_file, "the same, a key per line")->type_name("FILE");
+    add_many("--cors", options->origins, "pages of this origin may ask, such as https://a.example; *: all");
+    add_kv(verb, options->kv_type);
+    add_common(verb, options->common);
+    verb.callback([options] { run_server(*options); });
+}
+
+}  // namespace fovea
