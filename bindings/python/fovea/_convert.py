@@ -1,0 +1,210 @@
+"""Models of other formats, PyTorch modules and dicts of arrays as Fovea files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from . import _fovea
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+Path = Union[str, "os.PathLike[str]"]
+_TYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+
+
+def convert(
+    source: Path | Mapping[str, Any] | Any,
+    output: Path | None = None,
+    *,
+    config: Mapping[str, Any] | Path | None = None,
+    tokenizer: Path | None = None,
+    type: str | None = None,
+    n_threads: int = 0,
+) -> Model:
+    """Convert `source` and open what it becomes.
+
+    source: a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file; a PyTorch module (of `torch.nn`:
+        MultiheadAttention, TransformerEncoder, TransformerDecoder, Transformer; or one of transformers); or a dict of
+        arrays by the names of a state dict, with its `config`. Arrays are float32, float16 or bfloat16 (ml_dtypes, or
+        tensors), and are written in their type, without being widened.
+    output: the file to write, replaced when the new one is whole. None: the model stays in memory; of a path it is the
+        cache folder's.
+    config: what config.json says, or its path; of a path or a module its own by default.
+    tokenizer: a tokenizer.json, vocab.txt or tokenizer.bin; of a path the one beside it by default.
+    type: of the weights, the source's by default: "f32", "f16", "bf16", "q8", "q6_k", "q5_k", "q4_k", "iq4_nl", "q4",
+        "mxfp4" or "q3_k".
+
+    Ctrl-C ends it, and leaves no part of a file. ValueError says what of the source was expected and what it was.
+    """
+    from ._model import Model
+
+    if isinstance(source, (str, os.PathLike)):
+        if output is None:
+            if config is not None:
+                raise TypeError("config: expected an output beside it and a source that is a path, got none")
+            return Model(source, type=type, tokenizer=tokenizer)
+        options = _options(type, tokenizer, n_threads)
+        options["source"], options["output"] = _existing(source), os.fspath(output)
+        if isinstance(config, (str, os.PathLike)):
+            options["config"] = os.fspath(config)
+        elif config is not None:
+            raise TypeError("config: expected a path with a source that is a path, got a dict")
+        _warn(_fovea.convert_file(options))
+        return Model(output)
+    if not isinstance(source, Mapping):
+        config = config if config is not None else config_of_module(source)
+        source = source.state_dict()
+    if config is None:
+        raise TypeError("config: expected what config.json says beside a dict of arrays, got None")
+    native = model_of_arrays(source, config, type=type, tokenizer=tokenizer, output=output, n_threads=n_threads)
+    return Model._of(native)
+
+
+def model_of_arrays(
+    arrays: Mapping[str, Any],
+    config: Mapping[str, Any] | Path,
+    *,
+    type: str | None = None,
+    tokenizer: Path | None = None,
+    output: Path | None = None,
+    n_threads: int = 0,
+) -> _fovea.Model:
+    """Return the model of a state dict, in memory or, with `output`, of that file."""
+    entries = [_entry(name, array) for name, array in arrays.items()]
+    options = _options(type, tokenizer, n_threads)
+    with tempfile.TemporaryDirectory(prefix="fovea-") as folder:
+        path = os.path.join(folder, "config.json")
+        if isinstance(config, Mapping):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(dict(config), file)
+        else:
+            shutil.copyfile(config, path)
+        options["source"] = folder
+        if output is not None:
+            options["output"] = os.fspath(output)
+        model, notes = _fovea.convert_arrays(options, entries)
+    _warn(notes)
+    return _fovea.Model(os.fspath(output)) if output is not None else _some(model)
+
+
+def cached(path: Path, type: str | None, tokenizer: Path | None) -> str:
+    """Return the Fovea file of `path`: itself, or what a source was once converted into, in the user's cache folder."""
+    name = _existing(path)
+    if not _fovea.is_source(name) and type is None and tokenizer is None:
+        return name
+    options = _options(type, tokenizer, 0)
+    options["source"] = name
+    found, made = _fovea.cached(options)
+    if made:
+        print(f"note: {name} was converted into {found}, which is used from now on", file=sys.stderr)
+    return found
+
+
+def config_of_module(module: Any) -> dict[str, Any]:
+    """Return what a config.json would say of a PyTorch module. TypeError for those that are not computed."""
+    kind = module.__class__.__name__
+    if hasattr(module, "config") and hasattr(module.config, "to_dict"):
+        return dict(module.config.to_dict())
+    if not hasattr(module, "state_dict"):
+        raise TypeError(f"source: expected a path, a PyTorch module or a dict of arrays, got {kind}")
+    if kind == "MultiheadAttention":
+        return {
+            "model_type": "torch.nn.MultiheadAttention",
+            "embed_dim": module.embed_dim,
+            "num_heads": module.num_heads,
+            "kdim": module.kdim,
+            "vdim": module.vdim,
+            "bias": module.in_proj_bias is not None,
+            "add_bias_kv": module.bias_k is not None,
+            "add_zero_attn": module.add_zero_attn,
+        }
+    if kind in ("TransformerEncoder", "TransformerDecoder"):
+        return {
+            "model_type": f"torch.nn.{kind}",
+            "num_layers": len(module.layers),
+            "final_norm": module.norm is not None,
+            **_layer_config(module.layers[0]),
+        }
+    if kind == "Transformer":
+        return {
+            "model_type": "torch.nn.Transformer",
+            "num_encoder_layers": len(module.encoder.layers),
+            "num_decoder_layers": len(module.decoder.layers),
+            **_layer_config(module.encoder.layers[0]),
+        }
+    raise TypeError(
+        f"source: expected a module of torch.nn (MultiheadAttention, Transformer, …) or of transformers, got {kind}"
+    )
+
+
+def _layer_config(layer: Any) -> dict[str, Any]:
+    activation = getattr(layer.activation, "__name__", layer.activation.__class__.__name__).lower()
+    return {
+        "d_model": layer.self_attn.embed_dim,
+        "nhead": layer.self_attn.num_heads,
+        "dim_feedforward": layer.linear1.out_features,
+        "activation": activation,
+        "norm_first": layer.norm_first,
+        "layer_norm_eps": layer.norm1.eps,
+        "bias": layer.linear1.bias is not None,
+    }
+
+
+def _entry(name: str, array: Any) -> tuple[str, str, tuple[int, ...], Any]:
+    """The name, type, shape and bytes of an array or tensor; a copy only where there are gaps between its elements."""
+    if hasattr(array, "detach"):
+        array = array.detach()
+        type_name = str(array.dtype).rpartition(".")[2]
+        if array.device.type != "cpu":
+            raise TypeError(f"tensor {name}: expected one in the CPU's memory, got one on {array.device}")
+        if type_name == "bfloat16":  # which NumPy has not
+            import torch
+
+            array = array.contiguous().view(torch.int16).numpy()
+        else:
+            array = array.numpy()
+    else:
+        array = np.asarray(array)
+        type_name = str(array.dtype)
+    if type_name not in _TYPES:
+        raise TypeError(f"tensor {name}: expected float32, float16 or bfloat16, got {type_name}")
+    shape = tuple(array.shape)
+    return name, _TYPES[type_name], shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _options(type: str | None, tokenizer: Path | None, n_threads: int) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if type is not None:
+        options["type"] = type
+    if tokenizer is not None:
+        options["tokenizer"] = _existing(tokenizer)
+    if n_threads:
+        options["n_threads"] = n_threads
+    return options
+
+
+def _existing(path: Path) -> str:
+    name = os.fspath(path)
+    os.stat(name)  # FileNotFoundError and its kin, as Python words them
+    return name
+
+
+def _some(model: _fovea.Model | None) -> _fovea.Model:
+    if model is None:
+        raise RuntimeError("model: expected one in memory, got none")
+    return model
+
+
+def _warn(notes: list[str]) -> None:
+    for note in notes:
+        warnings.warn(note, stacklevel=3)

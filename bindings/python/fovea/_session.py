@@ -1,0 +1,291 @@
+"""Sessions: one text at a time; workspaces, pools and steps: many texts in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import _fovea
+from ._arrays import Floats, Ids
+from ._plan import Limits
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+
+class Session:
+    """What computes and what remembers one text, in an arena of its own.
+
+    Any number of sessions share a model's bytes. Calls from several threads wait for one another; for work at the same
+    time give each thread a session, made on that thread. The arguments are those of :class:`fovea.Limits`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_kv_len: int = 0,
+        max_batch: int = 0,
+        n_threads: int = 0,
+        kv_type: str = "f32",
+        max_sequences: int = 0,
+        max_key_rows: int = 0,
+        isa: str = "",
+    ) -> None:
+        limits = Limits(max_kv_len, max_batch, n_threads, kv_type, max_sequences, max_key_rows)
+        self._model = model
+        self._limits = limits
+        self._native = _fovea.Session(model._native, limits._named(), isa)
+        self._vocab_size = model.vocab_size
+        self.finish_reason = ""
+
+    def forward(self, ids: Ids, *, out: Any = None) -> Any:
+        """Append `ids` to the text and compute the logits that follow the last of them.
+
+        ids: [seq_len] whole numbers below vocab_size.
+        out: [vocab_size] float32, written and returned; by default a new array.
+
+        FullError where the context ends; nothing has changed then.
+        """
+        if out is None:
+            out = np.empty(self._vocab_size, dtype=np.float32)
+        self._native.forward(ids, out)
+        return out
+
+    def forward_all(self, ids: Ids, *, out: Any = None) -> Any:
+        """Do the same, with the logits after every id: [seq_len, vocab_size]."""
+        if out is None:
+            out = np.empty((len(ids), self._vocab_size), dtype=np.float32)
+        self._native.forward(ids, out, True)
+        return out
+
+    def append(self, ids: Ids) -> None:
+        """Append `ids` without computing logits."""
+        self._native.forward(ids, None)
+
+    def stream(
+        self,
+        prompt: str | Ids,
+        *,
+        max_new_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repeat_penalty: float = 1.0,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        special: bool = False,
+        speculate: int = 0,
+    ) -> Iterator[str]:
+        """Continue `prompt`, piece by piece; arguments as :meth:`Model.generate` has them.
+
+        What the session holds of the prompt is not computed again.
+        """
+        ids = self._model._prompt_ids(prompt, special)
+        stops = [stop] if isinstance(stop, str) else list(stop)
+        options = {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "repeat_penalty": repeat_penalty,
+            "seed": seed,
+            "show_special": special,
+            "n_proposed": speculate,
+        }
+        if max_new_tokens is not None:
+            options["n_new"] = max_new_tokens
+        return self._pieces(self._native.start(ids, options, stops))
+
+    def _pieces(self, text: int) -> Iterator[str]:
+        self.finish_reason = ""
+        while not self.finish_reason:
+            piece, reason = self._native.next(text)
+            self.finish_reason = reason
+            if piece:
+                yield piece
+
+    def generate(self, prompt: str | Ids, **options: Any) -> str:
+        """Return what :meth:`stream` yields, joined."""
+        return "".join(self.stream(prompt, **options))
+
+    def rewind(self, kv_len: int = 0) -> None:
+        """Forget every position from `kv_len` on."""
+        self._native.rewind(kv_len)
+
+    def save(self) -> bytes:
+        """Return what the session holds, as `fovea run --session` keeps it; another goes on from there, bit for bit."""
+        return self._native.save()
+
+    def restore(self, saved: bytes) -> None:
+        """Become what the saved session was. ValueError where the bytes are damaged; nothing has changed then."""
+        self._native.restore(saved)
+
+    def fork(self) -> Session:
+        """Return a session with the same limits that holds the same text."""
+        other = Session(self._model, **self._limits._named(), isa=self.isa)
+        other._native.copy_from(self._native)
+        return other
+
+    def cancel(self) -> None:
+        """End the pass that runs, or the next one, from any thread: it raises :class:`fovea.Cancelled`."""
+        self._native.cancel()
+
+    @property
+    def tokens(self) -> list[int]:
+        """The ids that the cache holds."""
+        return self._native.tokens
+
+    @property
+    def kv_len(self) -> int:
+        """Positions cached so far."""
+        return self._native.kv_len
+
+    @property
+    def max_kv_len(self) -> int:
+        """Positions that there is room for."""
+        return self._native.max_kv_len
+
+    @property
+    def isa(self) -> str:
+        """The instruction set that runs it. It changes no bit of any result."""
+        return self._native.isa
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory it has taken: that of its plan."""
+        return self._native.arena_bytes
+
+
+class Cache:
+    """What a model remembers of one text, as pages of a pool. Made by :meth:`CachePool.cache` and :meth:`fork`."""
+
+    def __init__(self, native: _fovea.Cache) -> None:
+        self._native = native
+
+    def fork(self) -> Cache:
+        """Return a cache that holds the same. Pages are shared, and copied when one of them writes."""
+        return Cache(self._native.fork())
+
+    def rewind(self, kv_len: int = 0) -> None:
+        """Forget every position from `kv_len` on."""
+        self._native.rewind(kv_len)
+
+    def save(self) -> bytes:
+        """Return positions, keys and values; any cache or pool of the model restores them."""
+        return self._native.save()
+
+    def restore(self, saved: bytes) -> None:
+        """Become what the saved cache was."""
+        self._native.restore(saved)
+
+    def close(self) -> None:
+        """Give the pages back now, instead of when nobody has the cache any more."""
+        self._native.close()
+
+    @property
+    def kv_len(self) -> int:
+        """Positions cached so far; 0 once closed."""
+        return self._native.kv_len
+
+    @property
+    def n_pages(self) -> int:
+        """Pages held, shared ones too."""
+        return self._native.n_pages
+
+
+class CachePool:
+    """Memory for the caches of many texts, cut into pages of `page_len` positions."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_sequences: int = 1,
+        max_kv_len: int = 0,
+        page_len: int = 64,
+        n_pages: int = 0,
+        kv_type: str = "f32",
+    ) -> None:
+        limits = {
+            "max_sequences": max_sequences,
+            "max_kv_len": max_kv_len,
+            "page_len": page_len,
+            "n_pages": n_pages,
+            "kv_type": kv_type,
+        }
+        self._native = _fovea.CachePool(model._native, limits)
+
+    def cache(self) -> Cache:
+        """Return an empty cache. FullError where `max_sequences` of them exist."""
+        return Cache(self._native.cache())
+
+    @property
+    def n_free_pages(self) -> int:
+        """Pages that no cache holds."""
+        return self._native.n_free_pages
+
+    @property
+    def n_free_sequences(self) -> int:
+        """Caches that can still be made."""
+        return self._native.n_free_sequences
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory it has taken."""
+        return self._native.arena_bytes
+
+
+class Step(NamedTuple):
+    """Ids for one text.
+
+    cache: what is appended to.
+    ids: [n] whole numbers below vocab_size.
+    logits: where the logits go: float32 [vocab_size] after the last id, [n, vocab_size] after each, None for none.
+    """
+
+    cache: Cache
+    ids: Ids
+    logits: Any | None = None
+
+
+class Workspace:
+    """Threads, and the rows of one pass over many texts: the weights are read once for all of them."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_batch: int = 0,
+        max_sequences: int = 0,
+        max_kv_len: int = 0,
+        n_threads: int = 0,
+        isa: str = "",
+    ) -> None:
+        limits = Limits(max_kv_len=max_kv_len, max_batch=max_batch, n_threads=n_threads, max_sequences=max_sequences)
+        self._native = _fovea.Workspace(model._native, limits._named(), isa)
+
+    def forward(self, steps: Sequence[Step]) -> None:
+        """Append each step's ids to its cache and compute its logits, all in one pass.
+
+        A text's logits are those it has alone, in every bit. FullError, and nothing has changed, where a pool has no
+        pages left or a context ends.
+        """
+        self._native.forward([(cache._native, ids, logits) for cache, ids, logits in steps])
+
+    def cancel(self) -> None:
+        """End the pass that runs, or the next one, from any thread: it raises :class:`fovea.Cancelled`."""
+        self._native.cancel()
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory it has taken: that of its plan."""
+        return self._native.arena_bytes
+
+
+def new_logits(model: Model, n: int | None = None) -> Floats:
+    """Return an array for logits: [vocab_size], or [n, vocab_size]."""
+    return np.empty(model.vocab_size if n is None else (n, model.vocab_size), dtype=np.float32)

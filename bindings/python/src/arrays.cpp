@@ -1,0 +1,310 @@
+#include "arrays.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "errors.h"
+#include "fovea/plan.h"
+
+namespace fovea::python {
+namespace {
+
+using Code_ = nb::dlpack::dtype_code;
+
+std::string type_of(nb::handle object) {
+    return nb::cast<std::string>(nb::borrow<nb::str>(object.type().attr("__name__")));
+}
+
+std::string type_in_words(nb::dlpack::dtype type) {
+    const auto code = static_cast<Code_>(type.code);
+    const char* name = code == Code_::Float    ? "float"
+                       : code == Code_::Int    ? "int"
+                       : code == Code_::UInt   ? "uint"
+                       : code == Code_::Bfloat ? "bfloat"
+                       : code == Code_::Bool   ? "bool"
+                                               : "type ";
+    return code == Code_::Bool ? name : name + std::to_string(type.bits);
+}
+
+bool is(nb::dlpack::dtype type, Code_ code, int bits) {
+    return type.code == static_cast<std::uint8_t>(code) && type.bits == bits && type.lanes == 1;
+}
+
+/// Any array of the CPU's memory with elements that lie within it.
+template<class Array>
+Array read_array(nb::handle object, const std::string& what, const char* wanted) {
+    Array array;
+    if (!nb::try_cast(object, array, false) || !array.is_valid())
+        throw TypeRefused(what + ": expected " + wanted + ", got " + type_of(object));
+    if (array.device_type() != nb::device::cpu::value)
+        throw TypeRefused(what + ": expected " + wanted + " in the CPU's memory, got one elsewhere");
+    return array;
+}
+
+template<class Array>
+void describe_array(const Array& array, Shape& shape, std::vector<std::int64_t>& strides) {
+    for (std::size_t i = 0; i < array.ndim(); ++i) {
+        shape.push_back(array.shape(i));
+        strides.push_back(array.stride(i));
+    }
+}
+
+void check_place(const void* data, const Shape& shape, const std::vector<std::int64_t>& strides, const char* what) {
+    for (const std::uint64_t n : shape)
+        if (n == 0)
+            throw ValueRefused(std::string(what) + ": expected 1 or more elements, got shape " + in_words(shape));
+    for (const std::int64_t stride : strides)
+        if (stride < 0) throw ValueRefused(std::string(what) + ": expected strides of 0 or more, got a negative one");
+    if (reinterpret_cast<std::uintptr_t>(data) % alignof(float))
+        throw ValueRefused(std::string(what) + ": expected float32 aligned to 4 bytes, got a misaligned array");
+}
+
+bool is_packed(const Shape& shape, const std::vector<std::int64_t>& strides) {
+    std::uint64_t step = 1;
+    for (std::size_t i = shape.size(); i-- > 0; step *= shape[i])
+        if (shape[i] > 1 && static_cast<std::uint64_t>(strides[i]) != step) return false;
+    return true;
+}
+
+/// Whether no two indices name the same element.
+bool is_one_to_one(const Shape& shape, const std::vector<std::int64_t>& strides) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> dims;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1) dims.emplace_back(static_cast<std::uint64_t>(strides[i]), shape[i]);
+    std::sort(dims.begin(), dims.end());
+    std::uint64_t extent = 1;
+    for (const auto& [stride, n] : dims) {
+        if (stride < extent) return false;
+        extent = stride * (n - 1) + extent;
+    }
+    return true;
+}
+
+Token one_id(nb::handle item, const char* what) {
+    if (!PyLong_Check(item.ptr()) && !PyIndex_Check(item.ptr()))
+        throw TypeRefused(std::string(what) + ": expected whole numbers, got " + type_of(item));
+    const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
+    if (!number.is_valid()) throw nb::python_error();
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow || value < 0 || value > std::numeric_limits<Token>::max())
+        throw ValueRefused(std::string(what) + ": expected ids from 0 to 4294967295, got " +
+                           nb::cast<std::string>(nb::str(number)));
+    return static_cast<Token>(value);
+}
+
+template<class Number>
+void append_ids(const nb::ndarray<nb::ro>& array, const char* what, std::vector<Token>& ids) {
+    const auto* data = static_cast<const std::byte*>(array.data());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        Number value;
+        const std::int64_t at =
+            static_cast<std::int64_t>(i) * array.stride(0) * static_cast<std::int64_t>(sizeof value);
+        std::memcpy(&value, data + at, sizeof value);
+        if (std::cmp_less(value, 0) || std::cmp_greater(value, std::numeric_limits<Token>::max()))
+            throw ValueRefused(std::string(what) + ": expected ids from 0 to 4294967295, got " + std::to_string(value));
+        ids[i] = static_cast<Token>(value);
+    }
+}
+
+MaskArray read_elements(nb::handle object, const char* what) {
+    MaskArray mask;
+    constexpr const char* kWanted = "an array of booleans or float32";
+    mask.array = read_array<nb::ndarray<nb::ro>>(object, what, kWanted);
+    const auto* data = static_cast<const std::byte*>(mask.array.data());
+    if (is(mask.array.dtype(), Code_::Bool, 8))
+        mask.mask.hidden = reinterpret_cast<const std::uint8_t*>(data);
+    else if (is(mask.array.dtype(), Code_::Float, 32))
+        mask.mask.added = reinterpret_cast<const float*>(data);
+    else
+        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(mask.array.dtype()));
+    Shape shape;
+    std::vector<std::int64_t> strides;
+    describe_array(mask.array, shape, strides);
+    check_place(mask.mask.added, shape, strides, what);
+    if (!is_packed(shape, strides))
+        throw ValueRefused(std::string(what) + ": expected a C-contiguous array, got other strides");
+    return mask;
+}
+
+Shape shape_of(const nb::ndarray<nb::ro>& array) {
+    Shape shape;
+    for (std::size_t i = 0; i < array.ndim(); ++i) shape.push_back(array.shape(i));
+    return shape;
+}
+
+}  // namespace
+
+std::string in_words(const Shape& shape) {
+    std::string words = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
+    return words + "]";
+}
+
+std::uint64_t Floats::size() const {
+    std::uint64_t n = data != nullptr;
+    for (const std::uint64_t dim : shape) n *= dim;
+    return n;
+}
+
+bool Floats::packed() const { return is_packed(shape, strides); }
+
+Floats read_floats(nb::handle object, const char* what) {
+    Floats floats;
+    if (object.is_none()) return floats;
+    constexpr const char* kWanted = "an array of float32";
+    floats.array = read_array<nb::ndarray<nb::ro>>(object, what, kWanted);
+    if (!is(floats.array.dtype(), Code_::Float, 32))
+        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(floats.array.dtype()));
+    floats.data = reinterpret_cast<const float*>(static_cast<const std::byte*>(floats.array.data()));
+    describe_array(floats.array, floats.shape, floats.strides);
+    check_place(floats.data, floats.shape, floats.strides, what);
+    return floats;
+}
+
+Floats read_packed(nb::handle object, const char* what, std::size_t n_dims) {
+    Floats floats = read_floats(object, what);
+    if (!floats.data) return floats;
+    if (floats.shape.size() != n_dims)
+        throw ValueRefused(std::string(what) + ": expected " + std::to_string(n_dims) + " dimensions, got shape " +
+                           in_words(floats.shape));
+    if (!floats.packed()) throw ValueRefused(std::string(what) + ": expected a C-contiguous array, got other strides");
+    return floats;
+}
+
+std::span<float> Output::span() const {
+    std::uint64_t n = data != nullptr;
+    for (std::size_t i = 0; i < shape.size(); ++i) n += static_cast<std::uint64_t>(strides[i]) * (shape[i] - 1);
+    return {data, static_cast<std::size_t>(n)};
+}
+
+Output read_output(nb::handle object, const char* what, const Shape& shape, bool strided) {
+    Output out;
+    if (object.is_none()) return out;
+    constexpr const char* kWanted = "a writable array of float32";
+    out.array = read_array<nb::ndarray<>>(object, what, kWanted);
+    if (!is(out.array.dtype(), Code_::Float, 32))
+        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(out.array.dtype()));
+    out.data = reinterpret_cast<float*>(static_cast<std::byte*>(out.array.data()));
+    describe_array(out.array, out.shape, out.strides);
+    check_place(out.data, out.shape, out.strides, what);
+    if (out.shape != shape)
+        throw ValueRefused(std::string(what) + ": expected shape " + in_words(shape) + ", got " + in_words(out.shape));
+    const bool fits = strided
+                          ? is_one_to_one(out.shape, out.strides) && (out.shape.back() == 1 || out.strides.back() == 1)
+                          : is_packed(out.shape, out.strides);
+    if (!fits)
+        throw ValueRefused(std::string(what) + (strided
+                                                    ? ": expected a last dimension without gaps and no two elements in "
+                                                      "one place, got other strides"
+                                                    : ": expected a C-contiguous array, got other strides"));
+    return out;
+}
+
+std::vector<Token> read_ids(nb::handle object, const char* what) {
+    std::vector<Token> ids;
+    if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+        for (nb::handle item : nb::borrow(object)) ids.push_back(one_id(item, what));
+        return ids;
+    }
+    constexpr const char* kWanted = "a list or an array of whole numbers";
+    const auto array = read_array<nb::ndarray<nb::ro>>(object, what, kWanted);
+    const Shape shape = shape_of(array);
+    if (shape.size() != 1)
+        throw ValueRefused(std::string(what) + ": expected 1 dimension, got shape " + in_words(shape));
+    ids.resize(shape[0]);
+    const auto type = array.dtype();
+    if (is(type, Code_::UInt, 32))
+        append_ids<std::uint32_t>(array, what, ids);
+    else if (is(type, Code_::Int, 64))
+        append_ids<std::int64_t>(array, what, ids);
+    else if (is(type, Code_::Int, 32))
+        append_ids<std::int32_t>(array, what, ids);
+    else if (is(type, Code_::UInt, 64))
+        append_ids<std::uint64_t>(array, what, ids);
+    else if (is(type, Code_::UInt, 16))
+        append_ids<std::uint16_t>(array, what, ids);
+    else
+        throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(type));
+    return ids;
+}
+
+MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& size) {
+    if (object.is_none()) return {};
+    MaskArray result = read_elements(object, what);
+    const Shape given = shape_of(result.array);
+    Shape shape = given;
+    if (shape.size() == 3 && shape[0] == size.n_sequences * size.n_heads && size.n_heads > 1)
+        shape = {size.n_sequences, size.n_heads, shape[1], shape[2]};
+    else if (shape.size() == 3)
+        shape.insert(shape.begin() + 1, 1);
+    while (shape.size() < 4) shape.insert(shape.begin(), 1);
+    const std::uint64_t wanted[] = {size.n_sequences, size.n_heads, size.n_queries};
+    bool fits = given.size() >= 1 && shape.size() == 4 && shape[3] <= size.n_keys;
+    for (int i = 0; i < 3; ++i) fits = fits && (shape[i] == 1 || shape[i] == wanted[i]);
+    if (!fits)
+        throw ValueRefused(std::string(what) + ": expected at most " +
+                           in_words({wanted[0], wanted[1], wanted[2], size.n_keys}) + " or dimensions of 1, got " +
+                           in_words(given));
+    result.mask.n_keys = static_cast<std::uint32_t>(shape[3]);
+    result.mask.query_stride = shape[2] > 1 ? shape[3] : 0;
+    result.mask.head_stride = shape[1] > 1 ? shape[2] * shape[3] : 0;
+    result.mask.sequence_stride = shape[0] > 1 ? shape[1] * shape[2] * shape[3] : 0;
+    return result;
+}
+
+MaskArray read_padding(nb::handle object, const char* what, const AttentionSize& size) {
+    if (object.is_none()) return {};
+    MaskArray result = read_elements(object, what);
+    Shape shape = shape_of(result.array);
+    if (shape.size() == 1) shape.insert(shape.begin(), 1);
+    if (shape.size() != 2 || shape[0] != size.n_sequences || shape[1] != size.n_keys)
+        throw ValueRefused(std::string(what) + ": expected " + in_words({size.n_sequences, size.n_keys}) + ", got " +
+                           in_words(shape_of(result.array)));
+    result.mask.n_keys = static_cast<std::uint32_t>(shape[1]);
+    result.mask.sequence_stride = shape[1];
+    return result;
+}
+
+namespace {
+
+constexpr std::uint64_t kTouchedBytes = 4 << 20;  // small arenas have their pages before the first token
+constexpr std::size_t kLargePage = 2 << 20;
+
+}  // namespace
+
+Memory::Memory(std::uint64_t n_bytes) {
+    if (n_bytes == 0) return;
+    if (n_bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
+    size_ = static_cast<std::size_t>(n_bytes);
+    alignment_ = std::align_val_t{n_bytes <= kTouchedBytes ? kArenaAlignment : kLargePage};
+    bytes_ = static_cast<std::byte*>(::operator new(size_, alignment_));
+    if (n_bytes <= kTouchedBytes) std::memset(bytes_, 0, size_);
+#if defined(MADV_HUGEPAGE)
+    if (n_bytes > kTouchedBytes) madvise(bytes_, size_, MADV_HUGEPAGE);  // a wish
+#endif
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      alignment_(other.alignment_) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(size_, other.size_);
+    std::swap(alignment_, other.alignment_);
+    return *this;
+}
+
+Memory::~Memory() {
+    if (bytes_) ::operator delete(bytes_, alignment_);
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,89 @@
+// Arrays of the caller's, read and written where they are: whatever has the buffer protocol or DLPack.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "errors.h"
+#include "fovea/config.h"
+#include "fovea/encode.h"
+
+namespace fovea::python {
+
+namespace nb = nanobind;
+using Shape = std::vector<std::uint64_t>;
+
+/// "[2, 3]".
+[[nodiscard]] std::string in_words(const Shape& shape);
+
+/// An array of float32 in this machine's memory. Keeps the object it belongs to; destroyed with the GIL.
+struct Floats {
+    nb::ndarray<nb::ro> array;
+    const float* data = nullptr;
+    Shape shape;
+    std::vector<std::int64_t> strides;  ///< in elements
+
+    [[nodiscard]] std::uint64_t size() const;
+    [[nodiscard]] bool packed() const;  ///< rows one after the other
+    [[nodiscard]] std::span<const float> span() const { return {data, static_cast<std::size_t>(size())}; }
+};
+
+/// TypeError where `object` is no array of float32, ValueError where it is empty, misaligned or has a negative stride.
+/// `what` names the parameter. None gives an array without data.
+[[nodiscard]] Floats read_floats(nb::handle object, const char* what);
+/// The same of rows that lie one after the other, in `n_dims` dimensions.
+[[nodiscard]] Floats read_packed(nb::handle object, const char* what, std::size_t n_dims);
+
+/// What results are written to: float32, writable.
+struct Output {
+    nb::ndarray<> array;
+    float* data = nullptr;
+    Shape shape;
+    std::vector<std::int64_t> strides;
+    [[nodiscard]] std::span<float> span() const;
+};
+/// An array of exactly that shape, packed unless `strided`, whose elements do not overlap. None: an empty span.
+[[nodiscard]] Output read_output(nb::handle object, const char* what, const Shape& shape, bool strided = false);
+
+/// Token ids, copied: what is checked is what is computed, whatever other threads write. A list or an array of whole
+/// numbers, each in [0, 2^32).
+[[nodiscard]] std::vector<Token> read_ids(nb::handle object, const char* what);
+
+/// How large an attention is, for the masks over it.
+struct AttentionSize {
+    std::uint64_t n_sequences = 1, n_heads = 1, n_queries = 0, n_keys = 0;
+};
+/// A mask and the array it reads.
+struct MaskArray {
+    nb::ndarray<nb::ro> array;
+    Mask mask;
+};
+/// Booleans hide where they are true, float32 is added. [query, key], [n_sequences or n_heads·n_sequences, query, key] or
+/// [sequence, head, query, key], where any dimension but the last may be 1. None: no mask.
+[[nodiscard]] MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& size);
+/// [sequence, key] or [key].
+[[nodiscard]] MaskArray read_padding(nb::handle object, const char* what, const AttentionSize& size);
+
+/// Memory for an arena: not touched before it is used, in large pages where the system has them. MemoryError.
+class Memory {
+public:
+    Memory() = default;
+    explicit Memory(std::uint64_t n_bytes);
+    Memory(Memory&& other) noexcept;
+    Memory& operator=(Memory&& other) noexcept;
+    ~Memory();
+    [[nodiscard]] std::span<std::byte> bytes() const { return {bytes_, size_}; }
+
+private:
+    std::byte* bytes_ = nullptr;
+    std::size_t size_ = 0;
+    std::align_val_t alignment_{64};
+};
+
+}  // namespace fovea::python

@@ -1,0 +1,52 @@
+// One attention as Python has it.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "arrays.h"
+#include "errors.h"
+#include "fovea/encode.h"
+#include "interrupt.h"
+#include "opened.h"
+
+namespace fovea::python {
+
+class PyAttention {
+public:
+    /// Without a model heads are attended to as they are.
+    PyAttention(const ModelHandle* model, std::uint32_t n_threads, const std::string& isa);
+    PyAttention(const PyAttention&) = delete;
+    PyAttention& operator=(const PyAttention&) = delete;
+
+    /// `given`: out, causal and, where there are such, mask, key_padding_mask, kv_lengths, past_key, past_value, scale,
+    /// softcap, weights and per_head.
+    void attend(nb::handle query, nb::handle key, nb::handle value, const nb::dict& given);
+    void cancel() noexcept { gate_.cancel(); }
+
+private:
+    struct Job;
+    /// The arguments by their names, where they are given.
+    struct Given {
+        explicit Given(const nb::dict& named);
+        nb::handle out, causal, mask, key_padding_mask, weights, per_head, scale, softcap, past_key, past_value,
+            kv_lengths;
+    };
+    [[nodiscard]] Block read_heads(const Given& given, Job& job);
+    void read_rows(const Given& given, Job& job);
+    void prepare(const Job& job, const Block& block);
+
+    SharedModel opened_;
+    Model model_;
+    Block block_;
+    std::string isa_;
+    std::uint32_t n_threads_;
+    Plan plan_;
+    Memory arena_;
+    Session session_;
+    PassGate gate_;
+};
+
+void bind_attend(nb::module_& module);
+
+}  // namespace fovea::python

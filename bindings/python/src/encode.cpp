@@ -1,0 +1,257 @@
+// Vectors: texts by length, ids, and arrays for encoders and decoders of vectors.
+#include <algorithm>
+#include <numeric>
+
+#include "errors.h"
+#include "session.h"
+
+namespace fovea::python {
+namespace {
+
+/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
+void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
+    if (ids.size() <= most) return;
+    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
+    const auto n_last = std::min(static_cast<std::size_t>(differs - of_no_text.rbegin()), most);
+    ids.resize(most);
+    std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
+              ids.end() - static_cast<std::ptrdiff_t>(n_last));
+}
+
+/// Sequences of an array's rows.
+struct Side {
+    Floats array;
+    std::vector<std::uint32_t> lengths;
+    [[nodiscard]] std::uint64_t n_rows() const { return lengths.empty() ? 0 : array.shape[array.shape.size() - 2]; }
+};
+
+Side read_side(const nb::dict& inputs, const char* name, std::uint32_t d_model) {
+    Side side;
+    if (!inputs.contains(name)) return side;
+    side.array = read_floats(inputs[name], name);
+    if (!side.array.data) return side;
+    const Shape& shape = side.array.shape;
+    if ((shape.size() != 2 && shape.size() != 3) || shape.back() != d_model)
+        throw ValueRefused(std::string(name) + ": expected [batch, seq, " + std::to_string(d_model) + "] or [seq, " +
+                           std::to_string(d_model) + "], got " + in_words(shape));
+    if (!side.array.packed())
+        throw ValueRefused(std::string(name) + ": expected a C-contiguous array, got other strides");
+    if (side.array.size() > 0xffffffffu)
+        throw ValueRefused(std::string(name) + ": expected fewer than 2^32 elements, got shape " + in_words(shape));
+    side.lengths.assign(shape.size() == 3 ? shape[0] : 1, static_cast<std::uint32_t>(shape[shape.size() - 2]));
+    return side;
+}
+
+/// How many heads every attention of a stack has; 1 where layers differ, so that no mask tells heads apart.
+std::uint32_t heads_of_all(const Stack& stack) {
+    std::uint32_t n_heads = 0;
+    for (const Block& block : std::span(stack.blocks).first(stack.n_blocks)) {
+        if (n_heads && block.n_heads && block.n_heads != n_heads) return 1;
+        if (block.n_heads) n_heads = block.n_heads;
+    }
+    return std::max(n_heads, 1u);
+}
+
+struct MaskPair {
+    MaskArray attention, padding;
+};
+
+MaskPair read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
+                    const Stack& stack) {
+    const AttentionSize size{queries.lengths.size(), heads_of_all(stack), queries.n_rows(), keys.n_rows()};
+    const std::string mask = of + "_mask", padding = of + "_padding_mask";
+    const auto given = [&](const std::string& name) {
+        return inputs.contains(name.c_str()) ? nb::object(inputs[name.c_str()]) : nb::none();
+    };
+    return {read_mask(given(mask), mask.c_str(), size), read_padding(given(padding), padding.c_str(), size)};
+}
+
+struct ArraysJob {
+    Side source, target, memory;
+    MaskPair source_masks, target_masks, memory_masks;
+    EncodeInput input;
+    const Side* result = nullptr;  ///< the result has its rows
+    const Side* keys = nullptr;    ///< the memory's rows
+};
+
+void need(const Side& side, const char* name, bool wanted) {
+    if (wanted == side.lengths.empty())
+        throw ValueRefused(std::string(name) + (wanted ? ": expected an array, got none"
+                                                       : ": expected none with this model, got an array"));
+}
+
+void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
+    const Config& config = opened.model.config();
+    const bool encodes = config.encoder.n_layers != 0, decodes = config.decoder.n_layers != 0;
+    if (opened.first().vocab_size)
+        throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
+    bool reads_memory = false;
+    for (const Block& block : std::span(config.decoder.blocks).first(config.decoder.n_blocks))
+        reads_memory |= decodes && block.cross_attention;
+    job.source = read_side(inputs, "source", config.encoder.d_model);
+    job.target = read_side(inputs, "target", config.decoder.d_model);
+    job.memory = read_side(inputs, "memory", config.decoder.d_model);
+    need(job.source, "source", encodes);
+    need(job.target, "target", decodes);
+    need(job.memory, "memory", reads_memory && !encodes);
+    const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
+    job.result = decodes ? &job.target : &job.source;
+    job.keys = encodes ? &job.source : &job.memory;
+    if (encodes) {
+        job.source_masks = read_masks(inputs, "source", job.source, job.source, config.encoder);
+        job.input.source = {{},
+                            job.source.array.span(),
+                            {},
+                            job.source.lengths,
+                            {job.source_masks.attention.mask, job.source_masks.padding.mask, causal && !decodes}};
+    }
+    if (!decodes) return;
+    job.target_masks = read_masks(inputs, "target", job.target, job.target, config.decoder);
+    job.input.target = {{},
+                        job.target.array.span(),
+                        {},
+                        job.target.lengths,
+                        {job.target_masks.attention.mask, job.target_masks.padding.mask, causal}};
+    if (!reads_memory) return;
+    if (job.keys->lengths.size() != job.target.lengths.size())
+        throw ValueRefused("target: expected " + std::to_string(job.keys->lengths.size()) +
+                           " sequences as there are of the memory, got " + std::to_string(job.target.lengths.size()));
+    job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
+    job.input.memory = job.memory.array.span();
+    if (!encodes) job.input.memory_lengths = job.memory.lengths;
+    job.input.memory_masks = {job.memory_masks.attention.mask, job.memory_masks.padding.mask, false};
+}
+
+}  // namespace
+
+void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out_object) {
+    const Stack& stack = opened_->last();
+    if (!stack.vocab_size || stack.pooling == Pooling::none || opened_->model.config().decoder.n_layers)
+        throw ValueRefused(opened_->name + ": model: expected one that pools the vectors of a text, got another");
+    std::vector<std::string_view> views;
+    for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
+    const Output out = read_output(out_object, "out", {views.size(), stack.d_model});
+    const std::uint32_t most =
+        std::min({most_tokens ? most_tokens : stack.max_positions, stack.max_positions, plan_.limits.max_batch});
+    std::vector<std::vector<Token>> ids(views.size());
+    std::vector<std::size_t> order(views.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    {
+        nb::gil_scoped_release released;
+        const std::vector<Token> of_no_text = opened_->ids_of("", true, false);
+        for (std::size_t i = 0; i < views.size(); ++i) {
+            ids[i] = opened_->ids_of(views[i], true, false);
+            cut(of_no_text, most, ids[i]);
+            if (ids[i].empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
+        }
+        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() > ids[b].size(); });
+    }
+    std::vector<float> vectors;
+    for (std::size_t at = 0; at < order.size();) {
+        std::vector<Token> rows;
+        std::vector<std::uint32_t> lengths;
+        const std::size_t first = at;
+        for (; at < order.size() && lengths.size() < plan_.limits.max_sequences &&
+               rows.size() + ids[order[at]].size() <= plan_.limits.max_batch;
+             ++at) {
+            rows.insert(rows.end(), ids[order[at]].begin(), ids[order[at]].end());
+            lengths.push_back(static_cast<std::uint32_t>(ids[order[at]].size()));
+        }
+        vectors.resize(lengths.size() * stack.d_model);
+        EncodeInput input;
+        input.source.ids = rows;
+        input.source.lengths = lengths;
+        check(gate_.run([&] { return encode(session_, input, vectors); }), "texts");
+        for (std::size_t i = 0; i < lengths.size(); ++i)
+            std::copy_n(&vectors[i * stack.d_model], stack.d_model, out.data + order[first + i] * stack.d_model);
+    }
+}
+
+void PySession::encode_ids(nb::handle object, nb::handle out_object) {
+    const Stack& stack = opened_->last();
+    const std::vector<Token> ids = read_ids(object, "ids");
+    const Output out = read_output(
+        out_object, "out", stack.pooling == Pooling::none ? Shape{ids.size(), stack.d_model} : Shape{stack.d_model});
+    const auto length = static_cast<std::uint32_t>(ids.size());
+    EncodeInput input;
+    input.source.ids = ids;
+    input.source.lengths = {&length, 1};
+    check(gate_.run([&] { return encode(session_, input, out.span()); }), "ids");
+}
+
+void PySession::encode_arrays(const nb::dict& inputs, nb::handle out_object, const nb::object& weights_object,
+                              std::uint32_t layer, bool in_encoder, bool cross) {
+    ArraysJob job;
+    read_job(*opened_, inputs, job);
+    const Stack& stack = opened_->last();
+    Shape shape = job.result->array.shape;
+    if (stack.pooling != Pooling::none) shape.erase(shape.end() - 2);
+    shape.back() = stack.d_model;
+    const Output out = read_output(out_object, "out", shape);
+    AttentionWeights asked;
+    Output weights;
+    if (!weights_object.is_none()) {
+        const Stack& of = in_encoder ? opened_->model.config().encoder : stack;
+        if (layer >= of.n_layers)
+            throw ValueRefused("layer: expected a number below " + std::to_string(of.n_layers) + ", got " +
+                               std::to_string(layer));
+        const Side& queries = in_encoder ? job.source : *job.result;
+        const Side& keys = cross ? *job.keys : queries;
+        weights = read_output(weights_object, "weights",
+                              {queries.lengths.size(), of.block(layer).n_heads, queries.n_rows(), keys.n_rows()});
+        asked = {.layer = layer,
+                 .in_encoder = in_encoder,
+                 .cross = cross,
+                 .per_head = true,
+                 .n_queries = static_cast<std::uint32_t>(queries.n_rows()),
+                 .n_keys = static_cast<std::uint32_t>(keys.n_rows()),
+                 .out = weights.span()};
+    }
+    check(gate_.run([&] {
+        Status status = capture_attention(session_, asked);
+        if (status.ok()) status = encode(session_, job.input, out.span());
+        (void)capture_attention(session_, {});
+        return status;
+    }),
+          "encode");
+}
+
+void bind_session(nb::module_& module) {
+    module.def("plan", plan_of, nb::arg("model"), nb::arg("limits"), nb::arg("of_workspace") = false);
+    nb::class_<PySession>(module, "Session", "An arena with what computes and what remembers.")
+        .def(nb::init<const ModelHandle&, const nb::dict&, const std::string&>(), nb::arg("model"), nb::arg("limits"),
+             nb::arg("isa") = "")
+        .def("forward", &PySession::forward, nb::arg("ids"), nb::arg("out").none(), nb::arg("all") = false)
+        .def("rewind", &PySession::rewind_to, nb::arg("kv_len"))
+        .def("save", &PySession::save)
+        .def("restore", &PySession::restore, nb::arg("saved"))
+        .def("copy_from", &PySession::copy_from, nb::arg("other"))
+        .def("cancel", &PySession::cancel)
+        .def(
+            "start",
+            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop) {
+                std::vector<std::string> texts;
+                for (nb::handle text : stop) texts.emplace_back(utf8_of(text, "stop"));
+                return self.start(read_ids(prompt, "prompt"), options, texts);
+            },
+            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"))
+        .def("next", &PySession::next, nb::arg("text"))
+        .def(
+            "attention",
+            [](PySession& self, nb::handle ids, nb::handle layers, nb::handle out) {
+                self.attention(ids, read_ids(layers, "layers"), out);
+            },
+            nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
+        .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("most_tokens"), nb::arg("out"))
+        .def("encode_ids", &PySession::encode_ids, nb::arg("ids"), nb::arg("out"))
+        .def("encode_arrays", &PySession::encode_arrays, nb::arg("inputs"), nb::arg("out"), nb::arg("weights").none(),
+             nb::arg("layer") = 0, nb::arg("in_encoder") = false, nb::arg("cross") = false)
+        .def_prop_ro("tokens", &PySession::tokens)
+        .def_prop_ro("kv_len", &PySession::kv_len)
+        .def_prop_ro("max_kv_len", &PySession::max_kv_len)
+        .def_prop_ro("n_kept", &PySession::n_kept)
+        .def_prop_ro("isa", &PySession::isa)
+        .def_prop_ro("arena_bytes", &PySession::arena_bytes);
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,120 @@
+// Texts: the generator of a session.
+#include <algorithm>
+#include <chrono>
+
+#include "errors.h"
+#include "session.h"
+
+namespace fovea::python {
+namespace {
+
+std::uint64_t ticks_now() {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+const char* name_of(FinishReason reason) {
+    static constexpr const char* kNames[] = {"", "end", "stop", "length", "context"};
+    return kNames[static_cast<std::size_t>(reason)];
+}
+
+GenerateOptions options_of(const nb::dict& named) {
+    GenerateOptions options;
+    options.speculation.clock = ticks_now;
+    for (const auto& [key, value] : named) {
+        const auto name = nb::cast<std::string>(key);
+        bool fits = false;
+        if (name == "n_new")
+            fits = nb::try_cast(value, options.n_new);
+        else if (name == "temperature")
+            fits = nb::try_cast(value, options.sampler.temperature);
+        else if (name == "top_k")
+            fits = nb::try_cast(value, options.sampler.top_k);
+        else if (name == "top_p")
+            fits = nb::try_cast(value, options.sampler.top_p);
+        else if (name == "min_p")
+            fits = nb::try_cast(value, options.sampler.min_p);
+        else if (name == "repeat_penalty")
+            fits = nb::try_cast(value, options.sampler.repeat_penalty);
+        else if (name == "seed")
+            fits = nb::try_cast(value, options.sampler.seed);
+        else if (name == "show_special")
+            fits = nb::try_cast(value, options.show_special);
+        else if (name == "n_proposed")
+            fits = nb::try_cast(value, options.speculation.n_proposed);
+        if (!fits)
+            throw ValueRefused(name + ": expected a number of its range, got " +
+                               nb::cast<std::string>(nb::repr(value)));
+    }
+    return options;
+}
+
+}  // namespace
+
+void PySession::make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed) {
+    std::uint64_t n_bytes = 256;
+    for (const std::string& text : stop) n_bytes += text.size();
+    const auto n_stop = static_cast<std::uint32_t>(std::min<std::uint64_t>(n_bytes, 0xffffffffu));
+    if (generator_.valid() && generator_limits_.max_stop_bytes >= n_stop &&
+        generator_limits_.max_proposed >= n_proposed)
+        return;
+    const GeneratorLimits limits{
+        .max_tokens = session_.max_kv_len(), .max_stop_bytes = n_stop, .max_proposed = n_proposed};
+    GeneratorPlan plan;
+    check(make_generator_plan(opened_->model, opened_->tokenizer, limits, plan), "stop");
+    Memory arena(plan.arena_bytes);
+    Generator made;
+    check(make_generator(opened_->model, opened_->tokenizer, session_.cache(), plan.limits, arena.bytes(), made),
+          opened_->name);
+    generator_ = made;
+    generator_arena_ = std::move(arena);
+    generator_limits_ = plan.limits;
+}
+
+std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
+                               const std::vector<std::string>& stop) {
+    need_logits();
+    GenerateOptions options = options_of(named);
+    const std::vector<std::string_view> views(stop.begin(), stop.end());
+    options.stop = views;
+    const std::uint64_t context = session_.max_kv_len();
+    if (!prompt.empty() && prompt.size() >= context + (options.n_new == 0))
+        throw StatusError({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
+    if (!prompt.empty())
+        options.n_new = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - prompt.size()));
+    std::uint64_t number = 0;
+    check(gate_.alone([&]() -> Status {
+        settle_tokens();
+        touched();
+        number = text_;
+        make_generator_for(stop, options.speculation.n_proposed);
+        if (const Status status = resume(generator_, tokens_); !status.ok()) return status;
+        const Status status = fovea::start(generator_, prompt, options);
+        generating_ = status.ok();
+        n_kept_ = status.ok() ? generator_.figures().n_kept : 0;
+        // What start has kept of the cache is what both begin with.
+        if (!status.ok()) tokens_.resize(std::min<std::size_t>(tokens_.size(), session_.kv_len()));
+        return status;
+    }),
+          "generate");
+    return number;
+}
+
+nb::tuple PySession::next(std::uint64_t text) {
+    Piece piece;
+    std::string added;
+    bool is_present = false;
+    check(gate_.run([&]() -> Status {
+        is_present = generating_ && text == text_;
+        if (!is_present) return {};
+        Workspace workspace = session_.workspace();
+        const Status status = fovea::generate(generator_, workspace, piece);
+        added = piece.text;
+        return status;
+    }),
+          "generate");
+    if (!is_present)
+        throw ValueRefused("stream: expected the session's present text, got one that another call has ended");
+    return nb::make_tuple(nb::str(added.data(), added.size()), name_of(piece.finish));
+}
+
+}  // namespace fovea::python

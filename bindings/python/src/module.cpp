@@ -1,0 +1,29 @@
+// fovea._fovea: the engine and the converter as the package's Python files use them.
+#include "module.h"
+
+#include "attend.h"
+#include "errors.h"
+#include "fovea/version.h"
+#include "opened.h"
+#include "session.h"
+#include "workspace.h"
+
+NB_MODULE(_fovea, module) {
+    namespace python = fovea::python;
+    module.doc() = "What the package fovea is made of; use that.";
+    module.attr("version") = FOVEA_VERSION;
+    module.attr("numerics_version") = fovea::kNumericsVersion;
+    module.def("isa_names", [] {
+        nanobind::list names;
+        for (const char* name : fovea::isa_names()) names.append(nanobind::str(name));
+        return names;
+    });
+    module.def("default_threads", [] { return fovea::default_threads(); });
+    python::bind_errors(module);
+    python::bind_model(module);
+    python::bind_session(module);
+    python::bind_workspace(module);
+    python::bind_attend(module);
+    python::bind_convert(module);
+    python::bind_show(module);
+}

@@ -1,0 +1,10 @@
+// The parts of the extension module.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace fovea::python {
+
+void bind_convert(nanobind::module_& module);
+void bind_show(nanobind::module_& module);
+
+}  // namespace fovea::python

@@ -1,0 +1,57 @@
+// A model as Python has it: one mapping that sessions, workspaces and pools share and keep.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "convert/writer.h"
+#include "errors.h"
+#include "fovea/mapping.h"
+#include "fovea/model.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea::python {
+
+namespace nb = nanobind;
+
+/// A file's bytes, its model, and its tokenizer where it has one.
+struct OpenedModel {
+    std::string name;
+    Mapping mapping;
+    AlignedBytes bytes;  ///< where there is no file
+    Model model;
+    Tokenizer tokenizer;  ///< not valid() where the file has none
+
+    [[nodiscard]] const Stack& first() const;  ///< the stack that reads what the caller gives
+    [[nodiscard]] const Stack& last() const;   ///< and the one whose result is handed out
+    [[nodiscard]] bool gives_logits() const;
+    [[nodiscard]] std::vector<Token> ids_of(std::string_view text, bool add_special, bool parse_special) const;
+};
+using SharedModel = std::shared_ptr<const OpenedModel>;
+
+[[nodiscard]] SharedModel open_file(const std::string& path, bool verify);
+[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name);
+
+/// The handle that `close` empties; whoever has the model already keeps it.
+class ModelHandle {
+public:
+    explicit ModelHandle(SharedModel opened) : opened_(std::move(opened)) {}
+    [[nodiscard]] SharedModel get() const;  ///< ValueError once closed
+    void close();
+    [[nodiscard]] bool closed() const;
+
+private:
+    mutable std::mutex mutex_;
+    SharedModel opened_;
+};
+
+/// The UTF-8 of a str: a view that lives as long as it.
+[[nodiscard]] std::string_view utf8_of(nb::handle text, const char* what);
+
+void bind_model(nb::module_& module);
+
+}  // namespace fovea::python

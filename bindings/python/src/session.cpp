@@ -1,0 +1,259 @@
+#include "session.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "convert/writer.h"
+#include "errors.h"
+#include "fovea/checksum.h"
+
+namespace fovea::python {
+namespace {
+
+constexpr std::size_t kEndBytes = 8;  // of a saved session: how many tokens, and a checksum of them
+
+Status make(const OpenedModel& opened, const Limits& limits, const std::string& isa, const Memory& arena,
+            Session& session) {
+    return make_session(opened.model, limits, arena.bytes(), session, isa.empty() ? nullptr : isa.c_str());
+}
+
+/// What `fovea run --session` has behind the engine's bytes: the tokens that the cache holds.
+std::vector<std::byte> end_of(const std::vector<Token>& tokens) {
+    const auto n = static_cast<std::uint32_t>(tokens.size());
+    const auto ids = std::as_bytes(std::span(tokens));
+    const std::uint32_t crc = crc32c(std::as_bytes(std::span(&n, 1)), crc32c(ids));
+    std::vector<std::byte> end(ids.size() + kEndBytes);
+    if (n) std::memcpy(end.data(), ids.data(), ids.size());
+    std::memcpy(end.data() + ids.size(), &n, sizeof n);
+    std::memcpy(end.data() + ids.size() + sizeof n, &crc, sizeof crc);
+    return end;
+}
+
+/// The tokens at the end of saved bytes, and how many bytes the engine's part has.
+std::vector<Token> tokens_at_end(std::span<const std::byte> saved, std::size_t& n_engine) {
+    std::uint32_t n = 0, crc = 0;
+    if (saved.size() >= kEndBytes) {
+        std::memcpy(&n, saved.data() + saved.size() - 8, sizeof n);
+        std::memcpy(&crc, saved.data() + saved.size() - 4, sizeof crc);
+    }
+    const std::uint64_t tail = std::uint64_t{n} * sizeof(Token) + kEndBytes;
+    if (saved.size() < tail || crc32c(saved.last(static_cast<std::size_t>(tail)).first(tail - sizeof crc)) != crc)
+        throw ValueRefused("saved: expected a saved session with its tokens, got damaged bytes or others");
+    std::vector<Token> tokens(n);
+    n_engine = saved.size() - static_cast<std::size_t>(tail);
+    if (n) std::memcpy(tokens.data(), saved.data() + n_engine, n * sizeof(Token));
+    return tokens;
+}
+
+std::uint32_t count_of(nb::handle value, const std::string& name) {
+    if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got another type");
+    const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+    if (!number.is_valid()) throw nb::python_error();
+    std::uint32_t count = 0;
+    if (!nb::try_cast(number, count))
+        throw ValueRefused(name + ": expected a number from 0 to 4294967295, got " +
+                           nb::cast<std::string>(nb::str(number)));
+    return count;
+}
+
+}  // namespace
+
+Type type_named(const std::string& name, const char* what) {
+    std::string names;
+    for (const Type type : kTypes) {
+        if (name == type_name(type)) return type;
+        names += std::string(names.empty() ? "" : ", ") + type_name(type);
+    }
+    throw ValueRefused(std::string(what) + ": expected one of " + names + ", got " + name);
+}
+
+Limits limits_of(const nb::dict& named) {
+    Limits limits;
+    limits.n_threads = 0;
+    for (const auto& [key, value] : named) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "kv_type")
+            limits.kv_type = type_named(nb::cast<std::string>(value), "kv_type");
+        else if (name == "max_kv_len")
+            limits.max_kv_len = count_of(value, name);
+        else if (name == "max_batch")
+            limits.max_batch = count_of(value, name);
+        else if (name == "n_threads")
+            limits.n_threads = count_of(value, name);
+        else if (name == "max_sequences")
+            limits.max_sequences = count_of(value, name);
+        else if (name == "max_key_rows")
+            limits.max_key_rows = count_of(value, name);
+        else
+            throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
+    }
+    if (limits.n_threads == 0) limits.n_threads = default_threads();
+    return limits;
+}
+
+nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
+    const SharedModel opened = handle.get();
+    Plan plan;
+    check((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(named), plan),
+          opened->name);
+    nb::dict limits, result;
+    limits["max_kv_len"] = plan.limits.max_kv_len;
+    limits["max_batch"] = plan.limits.max_batch;
+    limits["n_threads"] = plan.limits.n_threads;
+    limits["kv_type"] = type_name(plan.limits.kv_type);
+    limits["max_sequences"] = plan.limits.max_sequences;
+    limits["max_key_rows"] = plan.limits.max_key_rows;
+    nb::list parts;
+    for (std::uint32_t i = 0; i < plan.n_parts; ++i)
+        parts.append(nb::make_tuple(plan.parts[i].name, plan.parts[i].offset, plan.parts[i].bytes));
+    result["arena_bytes"] = plan.arena_bytes;
+    result["limits"] = limits;
+    result["parts"] = parts;
+    return result;
+}
+
+PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
+    const Limits limits = limits_of(named);
+    check(make_plan(opened_->model.config(), limits, plan_), opened_->name);
+    nb::gil_scoped_release released;
+    arena_ = Memory(plan_.arena_bytes);
+    check(make(*opened_, limits, isa, arena_, session_), opened_->name);
+    set_cancel(session_, gate_.flag());
+}
+
+void PySession::need_logits() const {
+    if (!opened_->gives_logits())
+        throw ValueRefused(opened_->name + ": model: expected one for logits, got one for vectors");
+}
+
+void PySession::settle_tokens() {
+    if (!generating_) return;
+    const std::span<const Token> all = generator_.tokens().first(session_.kv_len());
+    tokens_.assign(all.begin(), all.end());
+}
+
+void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
+    need_logits();
+    const std::vector<Token> ids = read_ids(object, "ids");
+    const std::uint64_t vocab_size = opened_->last().vocab_size;
+    const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
+    check(gate_.run([&] {
+        settle_tokens();
+        const Status status = fovea::forward(session_, ids, out.span());
+        touched();
+        if (status.ok()) tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+        return status;
+    }),
+          "ids");
+}
+
+void PySession::rewind_to(std::uint32_t kv_len) {
+    check(gate_.alone([&] {
+        settle_tokens();
+        const Status status = fovea::rewind(session_, kv_len);
+        touched();
+        if (status.ok()) tokens_.resize(kv_len);
+        return status;
+    }),
+          "kv_len");
+}
+
+nb::bytes PySession::save() {
+    need_logits();
+    std::vector<std::byte> bytes;
+    check(gate_.alone([&] {
+        settle_tokens();
+        bytes.resize(session_bytes(session_));
+        std::size_t written = 0;
+        const Status status = save_session(session_, bytes, written);
+        const std::vector<std::byte> end = end_of(tokens_);
+        bytes.insert(bytes.end(), end.begin(), end.end());
+        return status;
+    }));
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+void PySession::restore(const nb::bytes& object) {
+    need_logits();
+    const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
+    std::size_t n_engine = 0;
+    std::vector<Token> tokens = tokens_at_end(saved, n_engine);
+    check(gate_.alone([&] {
+        settle_tokens();
+        const Status status = restore_session(session_, saved.first(n_engine));
+        touched();
+        if (!status.ok()) return status;
+        if (tokens.size() != session_.kv_len()) {  // somebody joined two files: forget both
+            (void)fovea::rewind(session_, 0);
+            tokens_.clear();
+            return Status{Code::bad_shape, "saved tokens", session_.kv_len(), tokens.size()};
+        }
+        tokens_ = std::move(tokens);
+        return status;
+    }),
+          "saved");
+}
+
+void PySession::copy_from(PySession& other) {
+    need_logits();
+    if (&other == this) return;
+    const nb::bytes bytes = other.save();  // two gates are never held at once
+    restore(bytes);
+}
+
+nb::list PySession::tokens() {
+    const std::vector<Token> all = gate_.alone([&] {
+        settle_tokens();
+        return tokens_;
+    });
+    nb::list list;
+    for (const Token id : all) list.append(nb::int_(id));
+    return list;
+}
+
+void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& layers, nb::handle out_object) {
+    const std::vector<Token> ids = read_ids(object, "ids");
+    const Stack& stack = opened_->last();
+    const bool encodes = opened_->model.config().encoder.n_layers != 0;
+    std::uint64_t n_heads = 0;
+    for (const std::uint32_t layer : layers) {
+        if (layer >= stack.n_layers)
+            throw ValueRefused("layers: expected numbers below " + std::to_string(stack.n_layers) + ", got " +
+                               std::to_string(layer));
+        if (n_heads && stack.block(layer).n_heads != n_heads)
+            throw ValueRefused("layers: expected layers with as many heads, got " + std::to_string(n_heads) + " and " +
+                               std::to_string(stack.block(layer).n_heads));
+        n_heads = stack.block(layer).n_heads;
+    }
+    const std::uint64_t n = ids.size();
+    const Output out = read_output(out_object, "out", {layers.size(), n_heads, n, n});
+    const auto length = static_cast<std::uint32_t>(n);
+    std::vector<float> vectors(encodes ? (stack.pooling == Pooling::none ? n : 1) * stack.d_model : 0);
+    EncodeInput input;
+    input.source.ids = ids;
+    input.source.lengths = {&length, 1};
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        AttentionWeights asked{.layer = layers[i],
+                               .in_encoder = encodes,
+                               .per_head = true,
+                               .n_queries = length,
+                               .n_keys = length,
+                               .out = {}};
+        asked.out = out.span().subspan(i * n_heads * n * n, n_heads * n * n);
+        check(gate_.run([&] {
+            touched();
+            tokens_.clear();
+            Status status = capture_attention(session_, asked);
+            if (status.ok() && !encodes) status = fovea::rewind(session_, 0);
+            if (status.ok()) status = encodes ? encode(session_, input, vectors) : fovea::forward(session_, ids, {});
+            (void)capture_attention(session_, {});
+            if (!encodes) (void)fovea::rewind(session_, 0);
+            return status;
+        }),
+              "ids");
+    }
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,79 @@
+// A session as Python has it: the arena, what the cache holds, and the text that is being made.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "errors.h"
+#include "fovea/generator.h"
+#include "fovea/session.h"
+#include "interrupt.h"
+#include "opened.h"
+
+namespace fovea::python {
+
+/// Limits from keyword arguments of the names that fovea/plan.h has; ValueError for others.
+[[nodiscard]] Limits limits_of(const nb::dict& named);
+[[nodiscard]] Type type_named(const std::string& name, const char* what);
+
+/// {"arena_bytes", "limits", "parts"} of a session's plan, or of a workspace's.
+[[nodiscard]] nb::dict plan_of(const ModelHandle& handle, const nb::dict& limits, bool of_workspace);
+
+class PySession {
+public:
+    PySession(const ModelHandle& model, const nb::dict& limits, const std::string& isa);
+    PySession(const PySession&) = delete;
+    PySession& operator=(const PySession&) = delete;
+
+    void forward(nb::handle ids, nb::handle out, bool all);
+    void rewind_to(std::uint32_t kv_len);
+    [[nodiscard]] nb::bytes save();
+    void restore(const nb::bytes& saved);
+    void copy_from(PySession& other);
+    void cancel() noexcept { gate_.cancel(); }
+
+    /// Begins a text and gives its number, which next asks for.
+    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options,
+                        const std::vector<std::string>& stop);
+    /// (piece of text, why the text ended or "")
+    [[nodiscard]] nb::tuple next(std::uint64_t text);
+
+    /// Weights of each layer of `layers` to out[i]: [n_heads, seq_len, seq_len].
+    void attention(nb::handle ids, const std::vector<std::uint32_t>& layers, nb::handle out);
+
+    void encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out);
+    void encode_ids(nb::handle ids, nb::handle out);
+    void encode_arrays(const nb::dict& inputs, nb::handle out, const nb::object& weights, std::uint32_t layer,
+                       bool in_encoder, bool cross);
+
+    [[nodiscard]] std::uint32_t kv_len() { return session_.kv_len(); }
+    [[nodiscard]] std::uint32_t max_kv_len() const { return session_.max_kv_len(); }
+    [[nodiscard]] const char* isa() const { return session_.isa(); }
+    [[nodiscard]] std::uint64_t arena_bytes() const { return plan_.arena_bytes; }
+    [[nodiscard]] nb::list tokens();
+    [[nodiscard]] std::uint32_t n_kept() const { return n_kept_; }
+
+private:
+    void need_logits() const;
+    void make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed);
+    void settle_tokens();  ///< makes tokens_ what the cache holds
+    void touched() { ++text_, generating_ = false; }
+
+    SharedModel opened_;
+    Plan plan_;
+    Memory arena_, generator_arena_;
+    Session session_;
+    Generator generator_;
+    GeneratorLimits generator_limits_;
+    std::vector<Token> tokens_;  // that the cache holds
+    std::uint64_t text_ = 0;     // the number of the present text
+    bool generating_ = false;    // whether tokens_ is older than the generator's
+    std::uint32_t n_kept_ = 0;
+    PassGate gate_;
+};
+
+void bind_session(nb::module_& module);
+
+}  // namespace fovea::python

@@ -1,0 +1,44 @@
+// The page of `--picture`.
+#include <nanobind/ndarray.h>
+
+#include "arrays.h"
+#include "errors.h"
+#include "module.h"
+#include "tools/show/picture.h"
+
+namespace fovea::python {
+namespace {
+
+std::vector<std::string> labels_of(const nb::list& labels) {
+    std::vector<std::string> all;
+    for (nb::handle label : labels) {
+        const auto bytes = nb::cast<nb::bytes>(label);
+        all.emplace_back(bytes.c_str(), bytes.size());
+    }
+    return all;
+}
+
+/// Patterns as tuples of a title, weights [head, query, key], and the bytes of each query and key.
+nb::str draw_page(const nb::list& objects, std::size_t first) {
+    std::vector<Pattern> patterns;
+    for (nb::handle object : objects) {
+        const auto parts = nb::cast<nb::tuple>(object);
+        const Floats weights = read_packed(parts[1], "weights", 3);
+        Pattern pattern{.title = nb::cast<std::string>(parts[0]), .n_heads = weights.shape[0]};
+        pattern.weights.assign(weights.data, weights.data + weights.size());
+        pattern.queries = labels_of(nb::cast<nb::list>(parts[2]));
+        pattern.keys = labels_of(nb::cast<nb::list>(parts[3]));
+        if (pattern.queries.size() != weights.shape[1] || pattern.keys.size() != weights.shape[2])
+            throw ValueRefused("labels: expected one for each query and key, got others");
+        patterns.push_back(std::move(pattern));
+    }
+    if (first >= patterns.size()) throw ValueRefused("first: expected the number of a pattern, got another");
+    const std::string page = draw_html(patterns, first);
+    return nb::str(page.data(), page.size());
+}
+
+}  // namespace
+
+void bind_show(nb::module_& module) { module.def("draw_page", draw_page, nb::arg("patterns"), nb::arg("first") = 0); }
+
+}  // namespace fovea::python

@@ -1,0 +1,195 @@
+#include "workspace.h"
+
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+
+#include "errors.h"
+#include "session.h"
+
+namespace fovea::python {
+namespace {
+
+PoolLimits pool_limits_of(const nb::dict& named) {
+    PoolLimits limits;
+    for (const auto& [key, value] : named) {
+        const auto name = nb::cast<std::string>(key);
+        bool fits = true;
+        if (name == "kv_type")
+            limits.kv_type = type_named(nb::cast<std::string>(value), "kv_type");
+        else if (name == "max_kv_len")
+            fits = nb::try_cast(value, limits.max_kv_len);
+        else if (name == "max_sequences")
+            fits = nb::try_cast(value, limits.max_sequences);
+        else if (name == "page_len")
+            fits = nb::try_cast(value, limits.page_len);
+        else if (name == "n_pages")
+            fits = nb::try_cast(value, limits.n_pages);
+        else
+            fits = false;
+        if (!fits)
+            throw ValueRefused(name + ": expected a whole number of a pool's limits, got " +
+                               nb::cast<std::string>(nb::repr(value)));
+    }
+    return limits;
+}
+
+/// What a step reads and writes, kept while it is computed.
+struct HeldStep {
+    nb::object owner;
+    PyCache* cache = nullptr;
+    std::vector<Token> ids;
+    Output out;
+};
+
+HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
+    const auto parts = nb::cast<nb::tuple>(object);
+    if (parts.size() != 3) throw ValueRefused("steps: expected a cache, ids and an array or None in each, got others");
+    HeldStep step;
+    if (!nb::try_cast(parts[0], step.cache) || !step.cache)
+        throw TypeRefused("steps: expected a fovea.Cache in each, got another object");
+    step.owner = parts[0];
+    step.ids = read_ids(parts[1], "ids");
+    const nb::object out = parts[2];
+    if (out.is_none()) return step;
+    nb::ndarray<nb::ro> given;
+    const bool all = nb::try_cast(out, given, false) && given.is_valid() && given.ndim() == 2;
+    step.out = read_output(out, "logits", all ? Shape{step.ids.size(), vocab_size} : Shape{vocab_size});
+    return step;
+}
+
+}  // namespace
+
+Pool::Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
+    const PoolLimits limits = pool_limits_of(named);
+    check(make_pool_plan(opened->model.config(), limits, plan), opened->name);
+    nb::gil_scoped_release released;
+    arena = Memory(plan.arena_bytes);
+    check(make_pool(opened->model, limits, arena.bytes(), pool), opened->name);
+}
+
+void Pool::drop(Cache cache) noexcept {
+    {
+        const std::lock_guard lock(dropped_mutex_);
+        dropped_.push_back(cache);
+    }
+    if (const std::unique_lock lock(mutex, std::try_to_lock); lock.owns_lock()) end_dropped();
+}
+
+void Pool::end_dropped() noexcept {
+    const std::lock_guard lock(dropped_mutex_);
+    for (Cache& cache : dropped_) (void)end_cache(cache);  // one that was closed is refused
+    dropped_.clear();
+}
+
+std::unique_ptr<PyCache> PyPool::cache() {
+    Cache made;
+    check(pool_->with([&] { return make_cache(pool_->pool, made); }), "pool");
+    return std::make_unique<PyCache>(pool_, made);
+}
+
+std::uint32_t PyPool::n_free_pages() {
+    return pool_->with([&] { return pool_->pool.n_free_pages(); });
+}
+
+std::uint32_t PyPool::n_free_sequences() {
+    return pool_->with([&] { return pool_->pool.n_free_sequences(); });
+}
+
+std::unique_ptr<PyCache> PyCache::fork() {
+    Cache made;
+    check(pool_->with([&] { return fork_cache(cache_, made); }), "cache");
+    return std::make_unique<PyCache>(pool_, made);
+}
+
+void PyCache::rewind_to(std::uint32_t kv_len) {
+    check(pool_->with([&] { return fovea::rewind(cache_, kv_len); }), "kv_len");
+}
+
+nb::bytes PyCache::save() {
+    std::vector<std::byte> bytes;
+    check(pool_->with([&] {
+        bytes.resize(cache_bytes(cache_));
+        std::size_t written = 0;
+        return save_cache(cache_, bytes, written);
+    }),
+          "cache");
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+void PyCache::restore(const nb::bytes& object) {
+    const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
+    check(pool_->with([&] { return restore_cache(cache_, saved); }), "saved");
+}
+
+void PyCache::close() {
+    Cache ended = cache_;  // ours stays as it is, so that other threads read it whole; it is refused from here on
+    (void)pool_->with([&] { return end_cache(ended); });
+}
+
+std::uint32_t PyCache::kv_len() {
+    return pool_->with([&] { return cache_.kv_len(); });
+}
+
+std::uint32_t PyCache::n_pages() {
+    return pool_->with([&] { return cache_.n_pages(); });
+}
+
+PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const std::string& isa)
+    : opened_(model.get()) {
+    const Limits limits = limits_of(named);
+    check(make_workspace_plan(opened_->model.config(), limits, plan_), opened_->name);
+    nb::gil_scoped_release released;
+    arena_ = Memory(plan_.arena_bytes);
+    check(make_workspace(opened_->model, limits, arena_.bytes(), workspace_, isa.empty() ? nullptr : isa.c_str()),
+          opened_->name);
+    set_cancel(workspace_, gate_.flag());
+}
+
+void PyWorkspace::forward(const nb::list& objects) {
+    std::vector<HeldStep> held;
+    for (nb::handle object : objects) held.push_back(read_step(object, opened_->last().vocab_size));
+    std::vector<Step> steps;
+    std::vector<Pool*> pools;
+    for (const HeldStep& step : held) {
+        steps.push_back({step.cache->cache(), step.ids, step.out.span()});
+        pools.push_back(step.cache->pool().get());
+    }
+    // In the order of their places, so that two workspaces never wait for one another.
+    std::sort(pools.begin(), pools.end());
+    pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+    check(gate_.run([&] {
+        std::vector<std::unique_lock<std::mutex>> locks;
+        for (Pool* pool : pools) {
+            locks.emplace_back(pool->mutex);
+            pool->end_dropped();
+        }
+        return fovea::forward(workspace_, steps);
+    }),
+          "steps");
+}
+
+void bind_workspace(nb::module_& module) {
+    nb::class_<PyCache>(module, "Cache", "What a model remembers of one text.")
+        .def("fork", &PyCache::fork)
+        .def("rewind", &PyCache::rewind_to, nb::arg("kv_len"))
+        .def("save", &PyCache::save)
+        .def("restore", &PyCache::restore, nb::arg("saved"))
+        .def("close", &PyCache::close)
+        .def_prop_ro("kv_len", &PyCache::kv_len)
+        .def_prop_ro("n_pages", &PyCache::n_pages);
+    nb::class_<PyPool>(module, "CachePool", "Pages that caches share.")
+        .def(nb::init<const ModelHandle&, const nb::dict&>(), nb::arg("model"), nb::arg("limits"))
+        .def("cache", &PyPool::cache)
+        .def_prop_ro("n_free_pages", &PyPool::n_free_pages)
+        .def_prop_ro("n_free_sequences", &PyPool::n_free_sequences)
+        .def_prop_ro("arena_bytes", [](const PyPool& self) { return self.pool().plan.arena_bytes; });
+    nb::class_<PyWorkspace>(module, "Workspace", "Threads and the rows of one pass.")
+        .def(nb::init<const ModelHandle&, const nb::dict&, const std::string&>(), nb::arg("model"), nb::arg("limits"),
+             nb::arg("isa") = "")
+        .def("forward", &PyWorkspace::forward, nb::arg("steps"))
+        .def("cancel", &PyWorkspace::cancel)
+        .def_prop_ro("arena_bytes", &PyWorkspace::arena_bytes);
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,108 @@
+"""What the tests share: models, made once, and the command line, where there is one."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fovea
+
+ROOT = Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "tests" / "golden"
+DEMO = ROOT / "tools" / "demo" / "demo.fovea"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory):
+    """A cache folder of the tests' own."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    return folder / "fovea"
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The command line's built-in model, a small decoder with a tokenizer."""
+    return fovea.Model(DEMO, n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory):
+    """A small encoder that pools, with a tokenizer: random weights in a sentence-transformers folder."""
+    return fovea.Model(write_bert(tmp_path_factory.mktemp("bert")), n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def command_line():
+    """The path of `fovea`, from FOVEA_CLI, a build or the PATH."""
+    found = os.environ.get("FOVEA_CLI") or shutil.which("fovea", path=f"{ROOT / 'build' / 'release'}")
+    if not found or not os.access(found, os.X_OK):
+        pytest.skip("no command line: set FOVEA_CLI or build the release preset")
+    return found
+
+
+def write_safetensors(path, arrays):
+    """Arrays of float32 as a .safetensors file."""
+    header, data = {}, b""
+    for name, array in arrays.items():
+        piece = np.ascontiguousarray(array, dtype=np.float32).tobytes()
+        offsets = [len(data), len(data) + len(piece)]
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
+        data += piece
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def bert_arrays(vocab_size, *, d_model=32, d_ff=64, n_layers=2, n_positions=64):
+    """A state dict as BertModel has it."""
+    rng = np.random.default_rng(7)
+    arrays = {
+        "embeddings.word_embeddings.weight": (vocab_size, d_model),
+        "embeddings.position_embeddings.weight": (n_positions, d_model),
+        "embeddings.token_type_embeddings.weight": (2, d_model),
+        "embeddings.LayerNorm.weight": (d_model,),
+        "embeddings.LayerNorm.bias": (d_model,),
+    }
+    for layer in range(n_layers):
+        at = f"encoder.layer.{layer}."
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            arrays[f"{at}{name}.weight"], arrays[f"{at}{name}.bias"] = (d_model, d_model), (d_model,)
+        arrays[f"{at}intermediate.dense.weight"], arrays[f"{at}intermediate.dense.bias"] = (d_ff, d_model), (d_ff,)
+        arrays[f"{at}output.dense.weight"], arrays[f"{at}output.dense.bias"] = (d_model, d_ff), (d_model,)
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            arrays[f"{at}{name}.weight"], arrays[f"{at}{name}.bias"] = (d_model,), (d_model,)
+    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in arrays.items()}
+
+
+def write_bert(folder):
+    """A sentence-transformers folder."""
+    shutil.copyfile(GOLDEN / "tokenizer_bert.json", folder / "tokenizer.json")
+    vocab_size = 1 + max(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"].values())
+    config = {
+        "model_type": "bert", "vocab_size": vocab_size, "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64, "type_vocab_size": 2,
+        "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    write_safetensors(folder / "model.safetensors", bert_arrays(vocab_size))
+    return folder
+
+
+def softmax(scores):
+    """Rows of weights; zeros where a row sees nothing."""
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = np.nan_to_num(weights)
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)

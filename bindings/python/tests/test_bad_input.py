@@ -1,0 +1,287 @@
+"""Whatever comes in, there is a result or one exception with a sentence."""
+
+import os
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from conftest import DEMO, GOLDEN
+
+import fovea
+
+hypothesis = pytest.importorskip("hypothesis")
+st = hypothesis.strategies
+
+# Five minutes, shared by six searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
+SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 6
+settings = hypothesis.settings(
+    max_examples=int(SECONDS * 2000) or 150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
+ends: dict[str, float] = {}
+
+
+def over(search):
+    """Whether that search has had its time; what is still drawn then is not tried."""
+    return SECONDS > 0 and time.monotonic() > ends.setdefault(search, time.monotonic() + SECONDS)
+
+
+EXPECTED = (TypeError, ValueError, OverflowError, MemoryError, OSError)
+
+
+def f32(*shape):
+    return np.ones(shape, np.float32)
+
+
+CASES = [
+    (lambda m: m.generate(5), TypeError),
+    (lambda m: m.generate("x", temperature="hot"), ValueError),
+    (lambda m: m.generate("x", temperature=-1.0), ValueError),
+    (lambda m: m.generate("x", temperature=float("nan")), ValueError),
+    (lambda m: m.generate("x", top_p=2.0), ValueError),
+    (lambda m: m.generate("x", seed=-1), ValueError),
+    (lambda m: m.generate("x", max_new_tokens=-1), ValueError),
+    (lambda m: m.generate("x", max_new_tokens=1.5), ValueError),
+    (lambda m: m.generate("x", stop=""), ValueError),
+    (lambda m: m.generate("x", stop=[3]), TypeError),
+    (lambda m: m.generate([]), ValueError),
+    (lambda m: m.generate([10**9]), ValueError),
+    (lambda m: m.generate("\ud800"), ValueError),
+    (lambda m: m.generate("word " * 2_000_000), ValueError),  # 10 MB
+    (lambda m: m.tokenize(b"bytes"), TypeError),
+    (lambda m: m.tokenize("x" * (65 << 20)), ValueError),
+    (lambda m: m.detokenize([-1]), ValueError),
+    (lambda m: m.detokenize([1.0]), TypeError),
+    (lambda m: m.detokenize([m.vocab_size]), ValueError),
+    (lambda m: m.detokenize(np.ones((2, 2), np.int64)), ValueError),
+    (lambda m: m.logits([1.5]), TypeError),
+    (lambda m: m.logits(np.ones(3, np.float32)), TypeError),
+    (lambda m: m.logits([1, 2], out=f32(2, 3)), ValueError),
+    (lambda m: m.logits([1, 2], out=np.ones((2, m.vocab_size))), TypeError),
+    (lambda m: m.logits([1, 2], out=f32(2, 2 * m.vocab_size)[:, ::2]), ValueError),
+    (lambda m: m.logits([1, 2], out=np.broadcast_to(f32(1, 1), (2, m.vocab_size))), TypeError),
+    (lambda m: m.logits([m.vocab_size]), ValueError),
+    (lambda m: m.logits([]), ValueError),
+    (lambda m: m.encode(["x"]), ValueError),
+    (lambda m: m.attention([]), ValueError),
+    (lambda m: m.attention("x", layers=[99]), ValueError),
+    (lambda m: m.session(max_kv_len=-1), ValueError),
+    (lambda m: m.session(max_kv_len=10**6), ValueError),
+    (lambda m: m.session(n_threads=10**6), ValueError),
+    (lambda m: m.session(kv_type="q99"), ValueError),
+    (lambda m: m.session(isa="mmx"), ValueError),
+    (lambda m: m.session(size=3), TypeError),
+    (lambda m: m.session().restore(b""), ValueError),
+    (lambda m: m.session().restore(m.session().save()[:-1]), ValueError),
+    (lambda m: m.session().rewind(5), ValueError),
+    (lambda m: fovea.Workspace(m).forward([]), ValueError),
+    (lambda m: fovea.Workspace(m).forward([(1, 2, 3)]), (TypeError, AttributeError)),
+    (lambda m: fovea.CachePool(m, page_len=7), ValueError),
+    (lambda m: fovea.Model("/no/such/file"), FileNotFoundError),
+    (lambda m: fovea.Model("/dev/null"), (OSError, ValueError)),
+    (lambda m: fovea.Model(__file__), ValueError),
+    (lambda m: fovea.Model(DEMO, type="q99"), ValueError),
+    (lambda m: fovea.Model.from_bytes(b"FOVEA"), ValueError),
+    (lambda m: fovea.convert(GOLDEN, "/tmp/never"), ValueError),
+    (lambda m: fovea.convert(GOLDEN / "models" / "qwen3", config={}), TypeError),
+    (lambda m: fovea.convert({"x": f32(2)}), TypeError),
+    (lambda m: fovea.convert(5), TypeError),
+    (lambda m: fovea.convert({"x": np.ones(2)}, config={"model_type": "attention"}), TypeError),
+    (lambda m: fovea.convert({"x": f32(2)}, config={"model_type": "attention", "d_model": 0, "n_heads": 1}),
+    ValueError), (lambda m: fovea.attend(f32(2, 2), f32(2, 2), np.ones((2, 2))), TypeError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 3), f32(2, 2)), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(3, 2), f32(2, 2)), ValueError),
+    (lambda m: fovea.attend(f32(0, 2), f32(3, 2), f32(3, 2)), ValueError),
+    (lambda m: fovea.attend(f32(2), f32(2), f32(2)), ValueError),
+    (lambda m: fovea.attend([1.0], [1.0], [1.0]), TypeError),
+    (lambda m: fovea.attend(None, None, None), TypeError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), scale=0), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), softcap=-1), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), mask=f32(3, 3)), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), mask=np.ones((2, 2))), TypeError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), keep_mask=f32(2, 2)), TypeError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), kv_lengths=[3]), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), past_key=f32(2, 2)), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), out=np.broadcast_to(f32(1), (2, 2))), (TypeError,
+    ValueError)), (lambda m: (lambda q: fovea.attend(q, q, q, out=q))(f32(4, 4)), ValueError),
+    (lambda m: fovea.attend(f32(1, 7, 2, 2), f32(1, 2, 2, 2), f32(1, 2, 2, 2)), ValueError),
+    (lambda m: fovea.MultiheadAttention(4, 3, state_dict={}), ValueError),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_bad_input_is_refused_with_a_sentence(demo, number):
+    call, expected = CASES[number]
+    with pytest.raises(expected) as refused:
+        call(demo)
+    text = str(refused.value)
+    assert 5 < len(text) < 700
+    assert "\n" not in text
+
+
+def test_misaligned_arrays(demo):
+    odd = np.frombuffer(b"\0" * 65, np.uint8)[1:].view(np.float32).reshape(4, 4)
+    with pytest.raises(ValueError, match="misaligned"):
+        fovea.attend(odd, odd, odd)
+    ids = np.frombuffer(b"\0" * 17, np.uint8)[1:].view(np.int64)
+    assert demo.logits(ids).shape == (2, demo.vocab_size)
+
+
+def test_nan_and_infinity_are_computed_with():
+    query = np.full((1, 1, 3, 4), np.nan, np.float32)
+    ones = np.ones((1, 1, 3, 4), np.float32)
+    assert np.isnan(fovea.attend(query, ones, ones)).all()
+    assert fovea.attend(ones, ones * np.float32(np.inf), ones).shape == (1, 1, 3, 4)
+
+
+def test_a_vector_model_is_no_text_model(bert):
+    for call in (lambda: bert.generate("x"), lambda: bert.logits([1]), lambda: list(bert.stream("x"))):
+        with pytest.raises(ValueError, match="logits"):
+            call()
+    for texts in ([1], [b"x"], ["a", None], 5):
+        with pytest.raises(TypeError):
+            bert.encode(texts)
+    with pytest.raises(ValueError, match="out"):
+        bert.encode(["a"], out=np.empty((2, bert.d_model), np.float32))
+    with pytest.raises(ValueError, match="64"):
+        bert.encode("x" * (65 << 20))
+
+
+class Strange:
+    """Has a shape, and is no array."""
+
+    shape: ClassVar[tuple[int, ...]] = (2, 2)
+
+
+dtypes = st.sampled_from(["f4", "f4", "f4", "f8", "f2", "i4", "u1", "?", ">f4", "U3", "O"])
+shapes = st.lists(st.integers(0, 5), max_size=5).map(tuple)
+
+
+@st.composite
+def arrays(draw):
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return draw(st.sampled_from([None, 3, "text", [[1.0]], Strange(), b"bytes", memoryview(b"1234")]))
+    array = np.zeros(draw(shapes), dtype=draw(dtypes))
+    if array.dtype.kind == "f" and array.size:
+        array.flat[draw(st.integers(0, array.size - 1))] = draw(st.floats(width=16))
+    for _ in range(draw(st.integers(0, 2))):
+        step = draw(st.sampled_from([1, 2, -1]))
+        if array.ndim:
+            array = np.moveaxis(array, 0, -1)[..., ::step]
+    if draw(st.integers(0, 5)) == 0:
+        array = np.broadcast_to(array, (2, *array.shape))
+    return array
+
+
+@settings
+@hypothesis.given(st.lists(arrays(), min_size=9, max_size=9), st.booleans(), st.integers(0, 511))
+def test_attend_takes_any_arrays(given, causal, used):
+    if over("attend"):
+        return
+    names = ["mask", "keep_mask", "key_padding_mask", "kv_lengths", "out", "past_key"]
+    keywords = {name: given[3 + i] for i, name in enumerate(names) if used >> i & 1}
+    try:
+        result = fovea.attend(*given[:3], causal=causal, return_weights=bool(used & 64), **keywords)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert result is not None
+
+
+@settings
+@hypothesis.given(
+    st.one_of(st.text(max_size=40), st.lists(st.integers(-3, 600), max_size=40), arrays()),
+    st.dictionaries(
+        st.sampled_from(["temperature", "top_k", "top_p", "min_p", "seed", "stop", "repeat_penalty", "speculate"]),
+        st.one_of(
+            st.floats(), st.integers(), st.text(max_size=3), st.none(), st.lists(st.text(max_size=2), max_size=3)
+        ),
+        max_size=3,
+    ),
+)
+def test_generate_takes_any_prompt_and_options(demo, prompt, options):
+    if over("generate"):
+        return
+    try:
+        text = demo.generate(prompt, max_new_tokens=4, **options)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert isinstance(text, str)
+
+
+@settings
+@hypothesis.given(st.lists(st.text(max_size=200), max_size=20), st.integers(-1, 80), st.integers(-1, 5))
+def test_encode_takes_any_texts(bert, texts, max_length, batch_size):
+    if over("encode"):
+        return
+    try:
+        vectors = bert.encode(texts, max_length=max_length, batch_size=batch_size)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert vectors.shape == (len(texts), bert.d_model)
+
+
+@settings
+@hypothesis.given(st.lists(st.tuples(st.integers(0, 7), arrays()), max_size=6))
+def test_a_session_takes_any_calls(demo, calls):
+    if over("session"):
+        return
+    session = demo.session(max_kv_len=16, n_threads=1)
+    for method, argument in calls:
+        try:
+            if method == 0:
+                session.forward(argument)
+            elif method == 1:
+                session.forward_all(argument)
+            elif method == 2:
+                session.forward([1], out=argument)
+            elif method == 3:
+                session.rewind(argument)
+            elif method == 4:
+                session.restore(argument)
+            elif method == 5:
+                session.append([1, 2, 3])
+            elif method == 6:
+                session.generate([1, 2], max_new_tokens=2)
+            else:
+                session.restore(session.save())
+        except EXPECTED as refused:
+            assert str(refused)
+        assert session.kv_len == len(session.tokens) <= 16
+
+
+@settings
+@hypothesis.given(st.data())
+def test_any_bytes_are_no_model_or_one_that_is_safe(data):
+    if over("model"):
+        return
+    whole = bytearray(DEMO.read_bytes()[: data.draw(st.sampled_from([64, 5000, 100_000, 4_000_000]))])
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, min(len(whole), 6000) - 1))
+        whole[at] = data.draw(st.integers(0, 255))
+    try:
+        model = fovea.Model.from_bytes(bytes(whole))
+        model.generate("turn on", max_new_tokens=2)
+    except EXPECTED as refused:
+        assert str(refused)
+
+
+@settings
+@hypothesis.given(st.binary(max_size=200), st.integers(0, 4000), st.integers(0, 255))
+def test_any_bytes_are_no_session_or_one_that_is_whole(demo, tail, at, value):
+    if over("saved"):
+        return
+    session = demo.session(max_kv_len=16, n_threads=1)
+    session.append([1, 2, 3])
+    saved = bytearray(session.save())
+    saved[at % len(saved)] = value
+    for candidate in (bytes(saved), bytes(saved) + tail, tail):
+        try:
+            session.restore(candidate)
+        except ValueError as refused:
+            assert str(refused)
+        assert session.forward_all([4]).shape == (1, demo.vocab_size)
+        session.rewind(3)

@@ -1,0 +1,100 @@
+"""The examples and the lesson, run as a reader would; and that the stub names what the module has."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import DEMO, ROOT
+
+import fovea
+
+EXAMPLES = ROOT / "examples" / "python"
+
+
+@pytest.fixture
+def examples(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(Path(fovea.__file__).parents[1]), "FOVEA_MODEL": str(DEMO)}
+
+
+def test_embed(bert):
+    command = [sys.executable, EXAMPLES / "embed.py", bert._path, "a lamp", "a light"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+    assert ran.stdout.startswith("1.0000  a lamp\n")
+    assert ran.stdout.endswith("  a light\n")
+
+
+def test_langchain(examples, bert):
+    pytest.importorskip("langchain_core")
+    from langchain_embeddings import FoveaEmbeddings
+
+    embeddings = FoveaEmbeddings(bert._path)
+    expected = bert.encode(["a", "b c"], normalize_embeddings=True)
+    np.testing.assert_array_equal(np.float32(embeddings.embed_documents(["a", "b c"])), expected)
+    np.testing.assert_array_equal(np.float32(embeddings.embed_query("b c")), expected[1])
+
+
+def test_sklearn(examples, bert):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn_vectors import SentenceVectors
+
+    texts = ["red red", "red", "blue", "blue blue"] * 3
+    pipeline = make_pipeline(SentenceVectors(bert._path), LogisticRegression(C=1e6)).fit(texts, [0, 0, 1, 1] * 3)
+    assert list(pipeline.predict(["red", "blue"])) == [0, 1]
+
+
+def test_llm(examples, demo):
+    llm = pytest.importorskip("llm")
+    from llm_fovea import Fovea
+
+    answer = Fovea().prompt("turn on the lamp", path=str(DEMO))
+    assert isinstance(answer, llm.Response)
+    assert answer.text() == demo.generate("turn on the lamp")
+
+
+def test_the_lesson():
+    command = [sys.executable, "attention.py"]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "docs", env=environment())
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_lesson_as_a_notebook():
+    jupytext = pytest.importorskip("jupytext")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = jupytext.read(ROOT / "docs" / "attention.py")
+    os.environ.update({name: environment()[name] for name in ("PYTHONPATH", "FOVEA_MODEL")})
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    shown = [output.data for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
+    assert any("<iframe" in data.get("text/html", "") for data in shown)
+
+
+def test_the_stub_names_what_the_module_has():
+    tree = ast.parse((Path(fovea.__file__).parent / "_fovea.pyi").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            made = getattr(fovea._fovea, node.name)
+            names = {f.name for f in node.body if isinstance(f, ast.FunctionDef) and f.name != "__init__"}
+            assert names == {name for name in vars(made) if not name.startswith("_")}, node.name
+    named = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    named |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}
+    assert named == {name for name in vars(fovea._fovea) if not name.startswith("_")}
+
+
+def test_every_public_thing_is_documented():
+    for name in fovea.__all__:
+        thing = getattr(fovea, name)
+        if isinstance(thing, type):
+            assert thing.__doc__, name
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    assert value.__doc__, f"{name}.{member}"
