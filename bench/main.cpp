@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
     fovea::add_matmul_suite();
     fovea::add_attention_suite();
     fovea::add_model_suite();
+    fovea::add_constraint_suite();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

@@ -17,6 +17,7 @@ namespace fovea {
 void add_matmul_suite();
 void add_attention_suite();
 void add_model_suite();
+void add_constraint_suite();
 
 using AlignedFloats = std::vector<float, Aligned64<float>>;
 

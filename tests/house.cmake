@@ -22,7 +22,7 @@ function(count file out_lines out_code)
   set(${out_code} ${code} PARENT_SCOPE)
 endfunction()
 
-foreach(room include engine engine/cache engine/kernels engine/kernels/simd engine/model engine/run engine/text engine/tokenizer platform convert tools serve
+foreach(room include engine engine/cache engine/kernels engine/kernels/simd engine/model engine/run engine/text engine/tokenizer platform chat convert grammar tools serve
         cluster bindings bench examples tests)
   set(how GLOB_RECURSE)
   if(room MATCHES "^engine")  # folder by folder
@@ -66,13 +66,13 @@ function(named witness)
     set(wrong "${wrong}\n  ${witness}: expected in ${expected}; got ${found}" PARENT_SCOPE)
   endif()
 endfunction()
-named(gelu_tanh include/fovea/config.h engine/kernels/math.h)
-named(mxfp4 include/fovea/config.h engine/model/panel.h)
+named(gelu_tanh include/fovea/type.h engine/kernels/math.h)
+named(mxfp4 include/fovea/type.h engine/model/panel.h)
 named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/model/roles.inc engine/run/qkv.cpp)
 named(add_tokenize tools/verbs/verbs.h tools/verbs/tokenize.cpp)
 named(neon_i8mm CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/neon_i8mm.cpp)
-named(min_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp tools/verbs/run.cpp)
+named(min_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp)
 
 if(wrong)
   message(FATAL_ERROR "sizes, or files touched (docs/CONTRIBUTING.md):${wrong}")

@@ -87,6 +87,34 @@ struct NamedConfig {
     narrow.decoder.embedding_scale = 3.0f;
     narrow.decoder.final_norm = Norm::none;
     all.push_back({"many heads", narrow});
+    Config alibi = llama_config(2, 40, 6, 3, 10, 56, 1100);  // chunks of attention
+    Block& a = alibi.decoder.blocks[0];
+    a.position = Position::alibi;
+    a.rotary_dim = 0;
+    a.parallel = a.shared_norm = a.attention_sinks = true;
+    a.score_softcap = 30.0f;
+    alibi.decoder.logit_scale = 0.5f;
+    all.push_back({"ALiBi and sinks, parts in parallel behind one norm", alibi});
+    Config outputs = llama_config(2, 40, 5, 5, 20, 56, 90);
+    Block& o = outputs.decoder.blocks[0];
+    o.norm_place = NormPlace::output;
+    o.query_key_norm = Norm::rms;
+    o.head_norm = HeadNorm::together;
+    o.projection_clip = 0.75f;
+    o.residual_scale = 0.5f;
+    all.push_back({"norms of outputs, queries and keys together, clipped, scaled", outputs});
+    Config both = llama_config(3, 48, 6, 2, 8, 88, 90);
+    both.decoder.n_blocks = 2;
+    Block& b = both.decoder.blocks[0];
+    b.norm_place = NormPlace::both;
+    b.query_key_norm = Norm::rms;
+    b.head_norm = HeadNorm::each;
+    both.decoder.blocks[1] = llama_config().decoder.blocks[0];
+    both.decoder.blocks[1].parallel = true;
+    both.decoder.blocks[1].position = Position::none;
+    static constexpr std::uint8_t kBothLayers[] = {0, 1, 0};
+    both.decoder.layer_blocks = kBothLayers;
+    all.push_back({"norms on both sides and each head's own, parts in parallel, layers without positions", both});
     return all;
 }
 

@@ -8,12 +8,12 @@
 
 extern const unsigned char fovea_model[], fovea_model_end[];
 
-enum { kPositions = 128, kBatch = 16, kArenaBytes = 420 * 1024 };  // `fovea plan` tells these before there is a board
+enum { kPositions = 128, kBatch = 16, kMostSuffix = 8, kArenaBytes = 440 * 1024 };  // `fovea plan` tells these before there is a board
 static const char kPrompt[] = "turn on the garden dehumidifier";
 
 __attribute__((section(".arena"), aligned(64))) static unsigned char arena[kArenaBytes];
+__attribute__((aligned(64))) static unsigned char model_memory[FOVEA_MODEL_BYTES];
 static uint32_t tokens[kPositions];
-static char piece[256];
 
 static void print(const char* text) { board_write(text, strlen(text)); }
 
@@ -49,13 +49,8 @@ static uint64_t hash_logits(uint64_t hash, const float* logits, uint32_t n) {
     return hash;
 }
 
-static int answer(fovea_session* session, const fovea_plan* plan) {
-    char text[sizeof kPrompt + 8] = {0};
-    size_t n_tokens = 0, n = strlen(kPrompt);
-    memcpy(text, kPrompt, n);
-    if (plan->prompt_suffix_bytes <= 8) memcpy(text + n, plan->prompt_suffix, plan->prompt_suffix_bytes);
-    if (failed(fovea_tokenize(session, text, strlen(text), 0, tokens, kPositions, &n_tokens))) return 1;
-
+/// The hash of what follows each token of the prompt, one token at a time.
+static int print_hash(fovea_session* session, const fovea_plan* plan, size_t n_tokens) {
     uint64_t hash = 0xcbf29ce484222325u;
     const uint64_t start = board_clock_ns();
     for (size_t i = 0; i < n_tokens; ++i) {
@@ -64,21 +59,41 @@ static int answer(fovea_session* session, const fovea_plan* plan) {
         board_clock_ns();  // a timer of few bits wants to be looked at
     }
     const uint64_t each = (board_clock_ns() - start) / n_tokens;
-
-    // Again, all together: the same logits, in less time.
-    if (failed(fovea_rewind(session, 0)) || failed(fovea_forward(session, tokens, n_tokens))) return 1;
-    fovea_decoder decoder = {0};
-    uint32_t token = 0;
-    while (fovea_kv_len(session) < plan->max_positions) {
-        if (failed(fovea_sample(session, NULL, 0, &token))) return 1;
-        if (fovea_ends_text(session, token)) break;
-        board_write(piece, fovea_decode(session, &decoder, token, piece, sizeof piece));
-        if (failed(fovea_forward(session, &token, 1))) return 1;
-    }
-    print("\n");
     print_line("logits ", hash, 16);
     if (each) print_line("ns per token ", each, 10);
     return 0;
+}
+
+/// The answer, by a generator in what the session left of the arena. It reads the prompt all together: the same logits
+/// as one token at a time, in less time.
+static int print_answer(const struct fovea_model* model, fovea_session* session, size_t n_tokens, uint64_t* used) {
+    const fovea_cache cache = fovea_session_cache(session);
+    const fovea_generator_limits limits = {.struct_size = sizeof limits, .max_tokens = kPositions};
+    fovea_generator_plan plan = {.struct_size = sizeof plan};
+    fovea_generator* generator = NULL;
+    if (failed(fovea_rewind(session, 0)) || failed(fovea_plan_generator(model, &limits, &plan))) return 1;
+    if (failed(fovea_make_generator(model, &cache, &limits, arena + *used, sizeof arena - *used, &generator))) return 1;
+    *used += plan.arena_bytes;
+
+    fovea_piece piece = {.struct_size = sizeof piece};
+    const fovea_generate_options options = {.struct_size = sizeof options};
+    if (failed(fovea_start(generator, tokens, n_tokens, &options))) return 1;
+    while (piece.finish == FOVEA_FINISH_NONE) {
+        if (failed(fovea_generate(generator, fovea_session_workspace(session), &piece))) return 1;
+        board_write(piece.text.bytes, piece.text.n_bytes);
+    }
+    print("\n");
+    return 0;
+}
+
+/// The prompt, with what closes one before the model answers.
+static int read_prompt(fovea_session* session, const fovea_plan* plan, size_t* n_tokens) {
+    char text[sizeof kPrompt + kMostSuffix];
+    const size_t n = sizeof kPrompt - 1, n_suffix = plan->prompt_suffix_bytes;
+    if (n_suffix > kMostSuffix) return print("the prompt's suffix: expected less\n"), 1;
+    memcpy(text, kPrompt, n);
+    if (n_suffix) memcpy(text + n, plan->prompt_suffix, n_suffix);
+    return failed(fovea_tokenize(session, text, n + n_suffix, 0, tokens, kPositions, n_tokens));
 }
 
 int main(void) {
@@ -86,15 +101,21 @@ int main(void) {
     const fovea_limits limits = {.struct_size = sizeof limits,
                                  .max_positions = kPositions,
                                  .max_batch = kBatch,
-                                 .max_text_bytes = sizeof kPrompt + 8};
+                                 .max_text_bytes = sizeof kPrompt + kMostSuffix};
+    struct fovea_model* model = NULL;
     fovea_plan plan = {.struct_size = sizeof plan};
     fovea_session* session = NULL;
-    if (failed(fovea_verify(fovea_model, file_bytes))) return 1;
-    if (failed(fovea_make_plan(fovea_model, file_bytes, &limits, &plan))) return 1;
-    if (failed(fovea_make_session(fovea_model, file_bytes, &limits, arena, sizeof arena, &session))) return 1;
-    if (plan.max_piece_bytes > sizeof piece || answer(session, &plan)) return 1;
+    size_t n_tokens = 0;
+    if (failed(fovea_open_model(fovea_model, file_bytes, FOVEA_VERIFY, model_memory, sizeof model_memory, &model)) ||
+        failed(fovea_plan_session(model, &limits, &plan)) ||
+        failed(fovea_make_session_of(model, &limits, arena, sizeof arena, &session)))
+        return 1;
+    uint64_t used = plan.arena_bytes;
+    if (read_prompt(session, &plan, &n_tokens) || print_hash(session, &plan, n_tokens) ||
+        print_answer(model, session, n_tokens, &used))
+        return 1;
     print_line("model bytes ", file_bytes, 10);
-    print_line("arena bytes ", plan.arena_bytes, 10);
+    print_line("arena bytes ", used, 10);
     print_line("stack bytes ", board_stack_used(), 10);
     return 0;
 }

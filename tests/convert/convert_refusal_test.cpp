@@ -84,8 +84,8 @@ TEST_CASE("refusals: config.json") {
     check_has(with("quantization_config", Json::object({{"bits", 4}})), {"quantization_config: expected none"});
     check_has(with("tie_word_embeddings", "yes"), {"tie_word_embeddings: expected true or false"});
     check_has(with("rope_theta", -1.0), {"rope_theta: expected a number"});
-    check_has(with("rope_scaling", Json{{"type", "longrope"}}),
-              {"rope_scaling: type: expected default, linear", "longrope"});
+    check_has(with("rope_scaling", Json{{"type", "ntk"}}), {"rope_scaling: type: expected default, linear", "ntk"});
+    check_has(with("rope_scaling", Json{{"type", "longrope"}}), {"rope_scaling: short_factor: expected a list"});
     check_has(with("rope_scaling", Json{{"rope_type", "linear"}}), {"rope_scaling: factor", "got nothing"});
     check_has(with("rope_scaling", Json{{"rope_type", "linear"}, {"factor", 0}}), {"factor", "got 0"});
     check_has(with("rope_scaling", Json{{"full_attention", Json::object()}}), {"full_attention", "for all layers"});
@@ -137,7 +137,7 @@ TEST_CASE("refusals: files that are not what they should be") {
     }
     SUBCASE("no weights") {
         fs::remove(spoiled / "model.safetensors");
-        check_has(spoiled.line(), {"expected model.safetensors or model.safetensors.index.json, got neither"});
+        check_has(spoiled.line(), {"expected model.safetensors or pytorch_model.bin, or the index.json of either"});
     }
     SUBCASE("nothing") { check_has(spoiled.line("none"), {"none", "no such file"}); }
     SUBCASE("an empty file") {

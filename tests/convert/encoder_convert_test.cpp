@@ -265,7 +265,9 @@ TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is r
     check(
         "config.json", [](auto& c) { c["num_hidden_layers"] = 3; }, "encoder.layer.2.");
     check(
-        "modules.json", [](auto& m) { m[2]["type"] = "sentence_transformers.models.Dense"; }, "models.Dense");
+        "modules.json", [](auto& m) { m[2]["type"] = "sentence_transformers.models.CNN"; }, "models.CNN");
+    check(
+        "modules.json", [](auto& m) { m.push_back(m[2]); }, "models.Normalize");
     check(
         "modules.json", [](auto& m) { m[0].erase("type"); }, "a module without a type");
     check(
@@ -277,11 +279,12 @@ TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is r
     check(
         "modules.json", [](auto& m) { m.insert(m.begin(), m[1]); }, "Pooling");
     check(
-        "1_Pooling/config.json", [](auto& p) { p["pooling_mode_max_tokens"] = true; }, "the mean, the first and");
+        "1_Pooling/config.json", [](auto& p) { p["pooling_mode_max_tokens"] = true; },
+        "one way of pooling that is true");
     check(
         "1_Pooling/config.json", [](auto& p) { p["pooling_mode_mean_tokens"] = false; }, "a pooling mode that is true");
     check(
-        "1_Pooling/config.json", [](auto& p) { p["pooling_mode"] = "max"; }, "mean, cls or lasttoken");
+        "1_Pooling/config.json", [](auto& p) { p["pooling_mode"] = "odd"; }, "mean, cls, max, lasttoken");
     const fs::path newer = fresh();
     edit(newer / "1_Pooling/config.json", [](auto& p) { p = {{"pooling_mode", "cls"}}; });
     CHECK(read_source({.source = newer}).config.encoder.pooling == Pooling::first);

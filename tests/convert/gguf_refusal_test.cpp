@@ -108,7 +108,7 @@ TEST_CASE("gguf refusals: metadata") {
     Spoiled other;
     const std::size_t architecture = other.after("general.architecture") + 12;
     other.bytes().replace(architecture, 5, "mamba");
-    check_has(other.line(), {"general.architecture: expected llama, qwen2, qwen3, gpt2 or bert, got \"mamba\""});
+    check_has(other.line(), {"general.architecture: expected llama, qwen2", "got \"mamba\""});
     check_has(
         Spoiled().rename("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilom").line(),
         {"llama.attention.layer_norm_rms_epsilon: expected a number from 0 to 1, got nothing"});

@@ -26,6 +26,18 @@ def compact(value):
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+# ---- chat templates ------------------------------------------------------------------------------------------------
+
+
+def make_chat_templates():
+    given = json.loads((GOLDEN / "chat/snippets.json").read_text())
+    extra = {"extra": given["variables"]}
+    for i, snippet in enumerate(given["snippets"]):
+        write("chat_template", f"snippet{i}", snippet["template"] + "\0" + compact(extra))
+    conversation = json.loads((GOLDEN / "chat/conversations.json").read_text())["conversations"][1]
+    write("chat_template", "macro", "{% macro m(a, b=1) %}{{ a ~ b }}{% endmacro %}{{ m(messages | length) }}\0" + compact(conversation))
+
+
 # ---- tokenizers ----------------------------------------------------------------------------------------------------
 
 
@@ -374,11 +386,30 @@ def make_logits():
         write("sampler", name, options + struct.pack(f"<B3HB{n}f", 3, 1, 5, 9, min(n, 255), *logits))
 
 
+def make_forms():
+    """Grammars, expressions and schemas, of each kind of part one; and changes to a form."""
+    grammars = {"choice": 'root ::= "yes" | "no" # why\n', "rules": 'root ::= a (b | [0-9]{2,3})*\na ::= "x"+ "\\n"?\nb ::= [^a-c\\]]\n',
+                "recursive": 'root ::= "(" root? ")" | "a" root\n', "counted": 'root ::= ("ab" | "c"){30,40} ws\nws ::= | " " ws\n',
+                "characters": 'root ::= "\\x41\\u00e9" . [ä-ö]\n'}
+    for name, text in grammars.items():
+        write("gbnf", name, text)
+    patterns = [r"[0-9]{3}-(a|b)+x?", r"^-?(0|[1-9]\d*)$", r"(?:x|yz){2,}", r"[^\w\s\]]{0,40}", r"(?<n>a*b*)*c\u00e9\x41", r"(a{3,9}){20,}|."]
+    for i, text in enumerate(patterns):
+        write("regex", str(i), text)
+    schemas = sorted((compact(s) for s in json.loads((GOLDEN / "schemas.json").read_text())), key=len)
+    for i, text in enumerate(schemas[4:124:8]):
+        write("json_schema", str(i), text)
+    for i in range(8):
+        write("constraint", str(i), struct.pack("<BIBIB", i, 64 + 13 * i, i, 2000 + 777 * i, 255 - i))
+
+
 if __name__ == "__main__":
     shutil.rmtree(HERE / "small", ignore_errors=True)
+    make_chat_templates()
     make_tokenizers()
     make_hugging_face()
     make_arrays()
     make_gguf()
     make_checkpoints()
     make_logits()
+    make_forms()

@@ -76,7 +76,7 @@ inline std::vector<float> result_of(Session& session) {
     if (config.decoder.n_layers && !config.encoder.n_layers && last.blocks[0].cross_attention)
         input.memory = memory, input.memory_lengths = Rows::kLengths;
     const std::size_t n_out = last.pooling == Pooling::none ? std::size_t{Rows::kRows} : std::size(Rows::kLengths);
-    out.resize(n_out * last.d_model);
+    out.resize(n_out * last.result_width());
     if (encode(session, input, out).ok()) return out;
 
     const Block& block = last.blocks[0];

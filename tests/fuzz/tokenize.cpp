@@ -18,7 +18,8 @@ struct Opened {
 
 std::vector<Opened> open_all() {
     std::vector<Opened> all;
-    for (const char* name : {"gpt2", "llama3", "qwen2", "smollm", "llama2", "mistral", "metaspace", "bert"}) {
+    for (const char* name : {"gpt2", "llama3", "qwen2", "smollm", "llama2", "mistral", "metaspace", "bert", "falcon",
+                             "gpt_oss", "behaviors", "t5_small", "albert_small", "unigram_bytes"}) {
         const std::string path = std::string(FOVEA_GOLDEN_DIR "/tokenizer_") + name + ".json";
         std::ifstream file(path, std::ios::binary);
         const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -25,6 +25,7 @@ function(fovea_isa name)
                                              INTERPROCEDURAL_OPTIMIZATION OFF CXX_VISIBILITY_PRESET hidden
                                              VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${object} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${object} PRIVATE ${fovea_definitions})
   target_compile_options(${object} PRIVATE ${fovea_engine_flags} -fno-lto ${isa_FLAGS})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Before 13, GCC warns of its own headers: the "undefined" operand of unmasked AVX-512 intrinsics.

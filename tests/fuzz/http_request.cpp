@@ -1,0 +1,66 @@
+// Bytes that come over a connection: a refusal with its status, or a request within its bounds. What its body asks for is
+// read as every kind of request; what a model may write is read for calls of tools.
+#include "fuzz.h"
+#include "serve/forms.h"
+#include "serve/http.h"
+#include "serve/tool_calls.h"
+
+namespace {
+
+using namespace fovea;
+using namespace fovea::serve;
+
+void check(const Request& request) {
+    fuzz::promise(request.n_each >= 1 && request.n_each <= kMostChoices, "a number of choices");
+    fuzz::promise(request.stop.size() <= kMostStops, "a number of stop strings");
+    fuzz::promise(request.n_likeliest >= -1 && request.n_likeliest <= kMostLikeliest, "a number of alternatives");
+    const std::size_t most = makes_vectors(request.api) ? kMostTexts : kMostChoices;
+    fuzz::promise(request.prompts.size() <= most, "a number of prompts");
+    Sampler sampler;
+    fuzz::promise(make_sampler(request.sampler, sampler).ok(), "options that the sampler takes");
+    for (const Json& message : request.messages)
+        fuzz::promise(message.at("role").is_string() && message.at("content").is_string(), "a role and a text");
+    if (request.form == Form::tool) (void)schema_of_calls(request.tools, request.tool);
+}
+
+void read_all(std::string_view body) {
+    for (const Api api :
+         {Api::chat, Api::completion, Api::embedding, Api::ollama_chat, Api::ollama_generate, Api::ollama_embed}) {
+        try {
+            check(read_request(api, body));
+        } catch (const RequestError& error) {
+            fuzz::promise(error.status >= 400 && error.status < 500, "a status for what the client did");
+            fuzz::promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "one line");
+        }
+    }
+}
+
+/// However a text comes in pieces, its calls and the rest are the same.
+void read_calls(std::string_view text) {
+    ToolCallReader whole, pieces;
+    const std::string first = whole.push(text), last = whole.finish();
+    std::string out;
+    for (const char c : text) out += pieces.push({&c, 1});
+    out += pieces.finish();
+    fuzz::promise(first + last == out, "the same text in pieces");
+    fuzz::promise(whole.calls().size() == pieces.calls().size(), "the same calls in pieces");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    HttpLimits limits;
+    limits.header_bytes = 512;
+    limits.body_bytes = 2048;
+    const ParsedHttp parsed = parse_http(bytes, limits);
+    if (parsed.refused) {
+        fuzz::promise(parsed.refused == 400 || parsed.refused == 413 || parsed.refused == 431, "a status");
+    } else {
+        fuzz::promise(parsed.request.body.size() <= limits.body_bytes, "a body within its bound");
+        read_all(parsed.request.body);
+    }
+    read_all(bytes);
+    read_calls(bytes);
+    return 0;
+}

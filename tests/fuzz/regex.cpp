@@ -1,0 +1,10 @@
+// Regular expressions: a GrammarError, or a form that opens and whose answers go on until they end.
+#include "form.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    if (size > 2048) return 0;
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    fuzz::compile_and_draw([&] { return grammar::read_regex(text); });
+    return 0;
+}

@@ -1,0 +1,26 @@
+// Checkpoints of torch.save, and pickles alone: a Refusal, or tensors that lie within the file.
+#include "convert/refusal.h"
+#include "convert/torch_pickle.h"
+#include "convert/unpickle.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    static const fuzz::Scratch file("weights.bin");
+    constexpr std::uint8_t kProtocol = 0x80;  // a pickle's first byte
+    try {
+        if (size && data[0] == kProtocol) {
+            (void)unpickle_tensors(std::as_bytes(std::span(data, size)), "a pickle");
+            return 0;
+        }
+        const Safetensors tensors = read_torch_file(file.holding(data, size));
+        for (const auto& [name, tensor] : tensors.tensors) {
+            const auto bytes = tensors.mappings[tensor.file].bytes();
+            fuzz::promise(tensor.data >= bytes.data() && tensor.bytes <= bytes.size() &&
+                              tensor.data + tensor.bytes <= bytes.data() + bytes.size(),
+                          "a tensor lies within its file");
+        }
+    } catch (const Refusal&) {
+    }
+    return 0;
+}
