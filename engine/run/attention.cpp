@@ -275,7 +275,7 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p), layer(l), tensors(has(Part::vectors) && r == Reads::memory ? l.cross : l.self), block(b), reads(r) {
+    : pass(p), layer(l), tensors(has(Part::vectors) && r == Reads::memory ? p.workspace.cross(p.layer) : l.self), block(b), reads(r) {
     const bool cross = has(Part::vectors) && reads == Reads::memory;
     sequences = cross ? pass.cross : pass.self;
     masks = cross ? pass.cross_masks : pass.self_masks;
@@ -326,7 +326,7 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
 
 void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const bool cross = has(Part::vectors) && reads == Reads::memory;
-    const AttentionTensors& t = cross ? layer.cross : layer.self;
+    const AttentionTensors& t = cross ? pass.workspace.cross(pass.layer) : layer.self;
     const Linear output{.matrix = t.output,
                         .bias = t.output_bias,
                         .out = pass.hidden(),

@@ -189,9 +189,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const Config& config = w.model.config();
     if (kind_of(config) != Kind::encode) return {Code::unsupported, "vectors of this model", 0, 0};
     const bool encodes = config.encoder.n_layers != 0, decodes = config.decoder.n_layers != 0;
-    bool reads_memory = false;
-    for (std::uint32_t i = 0; i < config.decoder.n_blocks; ++i)
-        reads_memory |= decodes && config.decoder.blocks[i].cross_attention;
+    const bool reads_memory = fovea::reads_memory(config);
     const std::size_t n = (encodes ? input.source : input.target).lengths.size();
     Total source, target, memory;
     if (encodes)

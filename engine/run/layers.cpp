@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "../model/parts.h"
+
 namespace fovea {
 namespace {
 
@@ -28,17 +30,26 @@ struct Finder {
 [[nodiscard]] Layer find_layer(const Finder& find) noexcept {
     Layer layer;
 #define FOVEA_SELF_TENSOR(field, role, ...) find(Role::role, layer.self.field);
-#define FOVEA_CROSS_TENSOR(field, role, ...) find(Role::role, layer.cross.field);
 #define FOVEA_FEED_FORWARD_TENSOR(field, role, ...) find(Role::role, layer.feed_forward.field);
 #include "../model/roles.inc"
     return layer;
 }
 
-[[nodiscard]] std::uint64_t macs_per_row(const Layer& layer) noexcept {
+[[nodiscard]] AttentionTensors find_cross(const Finder& find) noexcept {
+    AttentionTensors cross;
+#define FOVEA_CROSS_TENSOR(field, role, ...) find(Role::role, cross.field);
+#include "../model/roles.inc"
+    return cross;
+}
+
+[[nodiscard]] std::uint64_t macs_per_row(const AttentionTensors& a) noexcept {
     std::uint64_t macs = 0;
-    for (const AttentionTensors* a : {&layer.self, &layer.cross})
-        for (const Matrix* m : {&a->query, &a->key, &a->value, &a->output})
-            macs += std::uint64_t{m->n_rows} * m->n_cols;
+    for (const Matrix* m : {&a.query, &a.key, &a.value, &a.output}) macs += std::uint64_t{m->n_rows} * m->n_cols;
+    return macs;
+}
+
+[[nodiscard]] std::uint64_t macs_per_row(const Layer& layer) noexcept {
+    std::uint64_t macs = macs_per_row(layer.self);
     for (const Matrix* m : {&layer.feed_forward.up, &layer.feed_forward.down})
         macs += std::uint64_t{m->n_rows} * m->n_cols;
     return macs;
@@ -46,7 +57,7 @@ struct Finder {
 
 }  // namespace
 
-StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers) noexcept {
+StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers, AttentionTensors* cross) noexcept {
     const Config& config = model.config();
     const Stack& stack = index == StackIndex::encoder ? config.encoder : config.decoder;
     StackTensors t;
@@ -64,6 +75,8 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers) n
         Layer& layer = *new (layers + i) Layer(find_layer({model, index, i}));
         layer.block = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[i];
         t.macs_per_row += macs_per_row(layer);
+        if (has(Part::vectors) && cross)
+            t.macs_per_row += macs_per_row(*new (cross + i) AttentionTensors(find_cross({model, index, i})));
     }
     return t;
 }

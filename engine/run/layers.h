@@ -45,14 +45,15 @@ struct HeadTensors {
 #include "../model/roles.inc"
 };
 
-/// One layer's tensors, and which of its stack's blocks it is.
+/// One layer's tensors, and which of its stack's blocks it is. Those of attention to a memory are kept apart, where
+/// there is one: see WorkspaceState::cross.
 struct Layer {
-    AttentionTensors self, cross;
+    AttentionTensors self;
     FeedForwardTensors feed_forward;
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
-static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 616 && sizeof(HeadTensors) == 56);
+static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -67,8 +68,9 @@ struct StackTensors {
 /// Finds the tensors of a stack's head, which go to `maps` [n_head_maps].
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept;
 
-/// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers]. open_model has established that all
-/// that the configuration calls for are there.
-[[nodiscard]] StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers) noexcept;
+/// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers] and, where `cross` is not null, to
+/// `cross` [n_layers]. open_model has established that all that the configuration calls for are there.
+[[nodiscard]] StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers,
+                                        AttentionTensors* cross) noexcept;
 
 }  // namespace fovea

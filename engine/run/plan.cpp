@@ -149,6 +149,13 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
 
 }  // namespace
 
+bool reads_memory(const Config& config) noexcept {
+    bool reads = false;
+    for (std::uint32_t i = 0; has(Part::vectors) && i < config.decoder.n_blocks; ++i)
+        reads |= config.decoder.n_layers && config.decoder.blocks[i].cross_attention;
+    return reads;
+}
+
 Kind kind_of(const Config& config) noexcept {
     const Stack& last = stack_of(config, last_stack(config));
     const Block& b = last.blocks[0];
@@ -230,6 +237,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
     take("layers", map.layers, n_layers * sizeof(Layer));
+    take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
     take("steps", map.steps, decodes ? StepLists(0, limits).bytes : 0);

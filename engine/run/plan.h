@@ -14,6 +14,7 @@ using ArenaOffset = std::uint64_t;
 /// line.
 struct ArenaMap {
     ArenaOffset state, team, layers;
+    ArenaOffset cross;      // [n_layers] of AttentionTensors: the decoder's, to a memory
     ArenaOffset head;       // [n_head_maps] of HeadTensors
     ArenaOffset sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
     ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
@@ -38,6 +39,9 @@ struct ArenaMap {
     std::uint32_t n_chunks = 0;
     std::uint32_t distance_heads = 0;  // of the block with relative positions that has most
 };
+
+/// Whether the decoder has layers that attend to a memory.
+[[nodiscard]] bool reads_memory(const Config& config) noexcept;
 
 /// What a model is run by.
 enum class Kind : std::uint8_t { decode, encode, attend };

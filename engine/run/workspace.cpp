@@ -62,8 +62,9 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->arena = arena;
     state->kernels = kernels;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
-    state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers());
-    state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder);
+    const auto cross = reads_memory(kept.config()) ? reinterpret_cast<AttentionTensors*>(arena + map.cross) : nullptr;
+    state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers(), nullptr);
+    state->stacks[1] = find_tensors(kept, StackIndex::decoder, state->layers() + n_encoder, cross);
     state->stacks[1].first_layer = n_encoder;
     if (has(Part::vectors)) find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);

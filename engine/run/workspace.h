@@ -39,6 +39,10 @@ struct WorkspaceState {
     StackTensors stacks[2];                     // by StackIndex
 
     [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
+    /// One layer's attention to the memory. Only where the decoder has some.
+    [[nodiscard]] const AttentionTensors& cross(std::uint32_t layer) const noexcept {
+        return reinterpret_cast<const AttentionTensors*>(arena + map.cross)[layer];
+    }
     /// The maps of the last stack's head.
     [[nodiscard]] const HeadTensors* head_maps() const noexcept {
         return reinterpret_cast<const HeadTensors*>(arena + map.head);
