@@ -1,4 +1,6 @@
 // The C interface's encoders, lone attention, and attention weights.
+#include <new>
+
 #include "c_api.h"
 #include "fovea/encode.h"
 
@@ -39,6 +41,16 @@ namespace {
     return read_masks(known.mask, known.padding_mask, known.causal, out.masks);
 }
 
+[[nodiscard]] Status read_input(const fovea_encode_input* given, EncodeInput& out) noexcept {
+    fovea_encode_input known;
+    if (Status s = read_struct(given, known); !s.ok()) return s;
+    if (Status s = read_sequences(known.source, out.source); !s.ok()) return s;
+    if (Status s = read_sequences(known.target, out.target); !s.ok()) return s;
+    out.memory = {known.memory, known.n_memory};
+    out.memory_lengths = {known.memory_lengths, known.n_memory_lengths};
+    return read_masks(known.memory_mask, known.memory_padding_mask, known.memory_causal, out.memory_masks);
+}
+
 [[nodiscard]] Heads from_c(const fovea_heads& heads) noexcept {
     return {{heads.data, heads.n}, {heads.sequence_stride, heads.row_stride, heads.head_stride}};
 }
@@ -47,17 +59,21 @@ namespace {
 
 fovea_status fovea_encode(fovea_workspace* workspace, const fovea_encode_input* input, float* out, size_t n_out) {
     if (!workspace) return no_workspace();
-    fovea_encode_input known;
-    if (Status s = read_struct(input, known); !s.ok()) return to_c(s);
     EncodeInput own;
-    if (Status s = read_sequences(known.source, own.source); !s.ok()) return to_c(s);
-    if (Status s = read_sequences(known.target, own.target); !s.ok()) return to_c(s);
-    own.memory = {known.memory, known.n_memory};
-    own.memory_lengths = {known.memory_lengths, known.n_memory_lengths};
-    if (Status s = read_masks(known.memory_mask, known.memory_padding_mask, known.memory_causal, own.memory_masks);
-        !s.ok())
-        return to_c(s);
+    if (Status s = read_input(input, own); !s.ok()) return to_c(s);
     return to_c(encode(workspace->workspace, own, {out, n_out}));
+}
+
+fovea_status fovea_cache_memory(fovea_workspace* workspace, const fovea_encode_input* input,
+                                const fovea_cache* memories, size_t n_memories) {
+    if (!workspace) return no_workspace();
+    EncodeInput own;
+    if (Status s = read_input(input, own); !s.ok()) return to_c(s);
+    if (n_memories > workspace->max_steps)
+        return to_c({Code::bad_shape, "sequences at most", workspace->max_steps, n_memories});
+    auto* caches = reinterpret_cast<Cache*>(workspace->steps);  // no step is in use
+    for (std::size_t i = 0; i < n_memories; ++i) new (caches + i) Cache(from_c(memories + i));
+    return to_c(cache_memory(workspace->workspace, own, {caches, n_memories}));
 }
 
 fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* input, float* out, size_t n_out) {

@@ -104,6 +104,7 @@ std::size_t force(void* context, std::span<Token> tokens) noexcept {
     if (c.n_new) options.n_new = c.n_new;
     if (c.n_recent) options.n_recent = c.n_recent;
     options.show_special = c.show_special != 0;
+    options.memory = from_c(c.memory);
     if (Status s = start(g.generator, prompt, options); !s.ok()) return s;
     g.filter = filter;
     return {};
@@ -193,7 +194,8 @@ fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step) {
                           .tokens = own.tokens.data(),
                           .n_tokens = own.tokens.size(),
                           .logits = own.logits.data(),
-                          .n_logits = own.logits.size()};
+                          .n_logits = own.logits.size(),
+                          .memory = to_c(own.memory)};
     write_struct(&made, sizeof made, step);
     return {};
 }

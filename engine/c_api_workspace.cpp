@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kStepBytes = 48;  // of a Step, whatever a pointer's size
+constexpr std::uint64_t kStepBytes = 64;  // of a Step, whatever a pointer's size
 static_assert(sizeof(Step) <= kStepBytes);
 constexpr std::uint64_t kStateBytes = 64;
 static_assert(sizeof(fovea_workspace) <= kStateBytes);
@@ -29,7 +29,7 @@ struct Prepared {
         if (!model) return is_null("model: NULL");
         if (Status s = requested.read(given); !s.ok()) return s;
         if (Status s = make_workspace_plan(model->model->config(), requested.limits, plan); !s.ok()) return s;
-        n_steps = kind_of(model->model->config()) == Kind::decode ? max_steps(plan.limits) : 0;
+        n_steps = plan.limits.max_kv_len ? max_steps(plan.limits) : 0;
         steps_bytes = step_bytes(n_steps);
         arena_bytes = kStateBytes + steps_bytes + plan.arena_bytes;
         return {};
@@ -44,7 +44,8 @@ struct Prepared {
            .max_sequences = known.max_sequences ? known.max_sequences : 1,
            .page_len = known.page_len ? known.page_len : PoolLimits{}.page_len,
            .n_pages = known.n_pages,
-           .kv_type = static_cast<Type>(known.kv_type < kTypeCount ? known.kv_type : kTypeCount)};
+           .kv_type = static_cast<Type>(known.kv_type < kTypeCount ? known.kv_type : kTypeCount),
+           .memory = known.memory != 0};
     return {};
 }
 
@@ -137,7 +138,7 @@ fovea_status fovea_forward_steps(fovea_workspace* workspace, const fovea_step* s
             return to_c({Code::bad_argument, "struct_size of every step", step_size, step.struct_size});
         step_size = step.struct_size;
         new (workspace->steps + i)
-            Step{from_c(&step.cache), {step.tokens, step.n_tokens}, {step.logits, step.n_logits}};
+            Step{from_c(&step.cache), {step.tokens, step.n_tokens}, {step.logits, step.n_logits}, from_c(&step.memory)};
     }
     return to_c(forward(workspace->workspace, {workspace->steps, n_steps}));
 }

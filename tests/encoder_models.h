@@ -49,6 +49,25 @@ inline Config both_config(NormPlace place) {
     return config;
 }
 
+/// An encoder of vectors, or none, and a decoder of text with a window in one of its kinds of block.
+inline Config text_config(bool encodes, NormPlace place = NormPlace::pre) {
+    Config config = both_config(place);
+    if (!encodes) config.encoder = {};
+    Stack& s = config.decoder;
+    s.vocab_size = 71;
+    s.max_positions = 90;
+    s.position = Position::learned;
+    s.has_output_head = true;
+    s.n_blocks = 2;
+    s.blocks[0].causal = true;
+    s.blocks[1] = s.blocks[0];
+    s.blocks[1].cross_attention = false;
+    s.blocks[1].window = 7;
+    static constexpr std::uint8_t kLayers[] = {0, 1, 0};
+    s.layer_blocks = kLayers;
+    return config;
+}
+
 inline std::vector<float> some_floats(std::size_t n, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<float> x(n);

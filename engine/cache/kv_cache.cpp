@@ -21,7 +21,7 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
     const std::uint64_t n_panels = (n_positions + kLanes - 1) / kLanes;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
-        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head)
+        for (std::uint32_t head = 0; is_cached(b, pool.limits.memory) && head < b.n_kv_heads; ++head)
             for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
                 std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
                             static_cast<std::size_t>(n_panels * panels.panel_bytes));
@@ -44,10 +44,12 @@ std::uint64_t value_cache_bytes(const Block& b, std::uint64_t n_positions, Type 
     return round_up(b.n_kv_heads * n_positions / kLanes * value_panel_bytes(type, b.value_head_dim), 64);
 }
 
-PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places) noexcept {
+PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
+                       bool memory) noexcept {
     PageBytes bytes;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         if (places) places[layer] = {bytes.keys, bytes.values};
+        if (!is_cached(stack.block(layer), memory)) continue;
         bytes.keys += key_cache_bytes(stack.block(layer), page_len, type);
         bytes.values += value_cache_bytes(stack.block(layer), page_len, type);
     }
@@ -61,7 +63,7 @@ PoolMap lay_out_pool(const Config& config, const PoolLimits& limits) noexcept {
         offset = map.bytes;
         map.bytes += round_up(bytes, kArenaAlignment);
     };
-    const PageBytes page = lay_out_page(config.decoder, limits.page_len, limits.kv_type, nullptr);
+    const PageBytes page = lay_out_page(config.decoder, limits.page_len, limits.kv_type, nullptr, limits.memory);
     map.page_bytes = page.keys + page.values;
     map.max_pages = (limits.max_kv_len - 1) / limits.page_len + 1;
     take(map.state, kPoolStateBytes);
@@ -88,7 +90,7 @@ PoolState* start_pool(const Model* model, const PoolLimits& limits, const PoolMa
     pool->page_bytes = map.page_bytes;
     pool->max_pages = map.max_pages;
     pool->n_free = limits.n_pages;
-    lay_out_page(model->config().decoder, limits.page_len, limits.kv_type, pool->places);
+    lay_out_page(model->config().decoder, limits.page_len, limits.kv_type, pool->places, limits.memory);
     for (std::uint32_t i = 0; i < limits.max_sequences; ++i) new (pool->slots + i) CacheSlot;
     for (std::uint32_t i = 0; i < limits.n_pages; ++i) {
         pool->n_users[i] = 0;

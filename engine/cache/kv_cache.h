@@ -27,8 +27,13 @@ struct LayerPlace {
 struct PageBytes {
     std::uint64_t keys = 0, values = 0;
 };
+/// Whether a layer has keys and values in a page, of its rows or of a memory.
+[[nodiscard]] constexpr bool is_cached(const Block& block, bool memory) noexcept {
+    return !memory || block.cross_attention;
+}
 /// Lays a page out; `places` [n_layers], or null for the size alone.
-PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places) noexcept;
+PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
+                       bool memory = false) noexcept;
 
 /// One head's keys or values of one layer within a page.
 struct HeadPanels {
@@ -122,6 +127,10 @@ void share_pages(PoolState& pool, std::uint32_t from, std::uint32_t to) noexcept
 /// All of want_pages and take_pages for one cache. Errors, nothing changed: pool_full.
 [[nodiscard]] Status grow(PoolState& pool, std::uint32_t slot, std::uint32_t n) noexcept;
 
+/// Takes pages of n caches of one call, cache(i) for n_new(i) positions: of all or of none. Errors, nothing changed:
+/// bad_argument (one comes twice), pool_full.
+[[nodiscard]] Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexcept;
+
 struct CacheAccess {
     [[nodiscard]] static PoolState* pool(const CachePool& pool) noexcept { return pool.state_; }
     static void set(CachePool& pool, PoolState* state) noexcept { pool.state_ = state; }
@@ -136,5 +145,33 @@ struct CacheAccess {
         return cache;
     }
 };
+
+Status take_all_pages(std::size_t n, const auto& cache, const auto& n_new) noexcept {
+    std::size_t n_seen = 0;
+    Status status;
+    for (; n_seen < n && status.ok(); ++n_seen) {
+        CacheSlot& slot = CacheAccess::state(cache(n_seen));
+        if (slot.in_call) {
+            status = {Code::bad_argument, "caches of one call: one comes twice", 0, 0};
+            break;
+        }
+        slot.in_call = true;
+        want_pages(*CacheAccess::pool(cache(n_seen)), CacheAccess::slot(cache(n_seen)), n_new(n_seen));
+    }
+    for (std::size_t i = 0; i < n_seen && status.ok(); ++i) {
+        const PoolState& pool = *CacheAccess::pool(cache(i));
+        if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages at least", pool.n_wanted, pool.n_free};
+    }
+    for (std::size_t i = 0; i < n_seen; ++i) {
+        PoolState& pool = *CacheAccess::pool(cache(i));
+        const std::uint32_t slot = CacheAccess::slot(cache(i));
+        pool.slots[slot].in_call = false;
+        if (status.ok())
+            take_pages(pool, slot, n_new(i));
+        else
+            forget_want(pool, slot);
+    }
+    return status;
+}
 
 }  // namespace fovea

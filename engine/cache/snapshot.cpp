@@ -9,6 +9,8 @@
 namespace fovea {
 namespace {
 
+constexpr std::uint32_t kMemory = 256;  // in kv_type: a memory's keys and values
+
 struct SavedHeader {
     std::uint64_t magic = 0x1a564b6165766f46;  // "FoveaKV\x1a"
     std::uint32_t version = 1, numerics_version = kNumericsVersion;
@@ -16,7 +18,7 @@ struct SavedHeader {
     std::uint32_t crc = 0;  // CRC-32C of the 28 bytes before it, then of all that follows
 
     SavedHeader(const PoolState& pool, std::uint32_t n) noexcept
-        : fingerprint(pool.model->fingerprint()), kv_type(static_cast<std::uint32_t>(pool.limits.kv_type)), kv_len(n) {}
+        : fingerprint(pool.model->fingerprint()), kv_type(static_cast<std::uint32_t>(pool.limits.kv_type) | (pool.limits.memory ? kMemory : 0)), kv_len(n) {}
 };
 static_assert(sizeof(SavedHeader) == 32);
 
@@ -36,7 +38,7 @@ void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) no
     const std::uint32_t page_len = pool.limits.page_len;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
-        for (std::uint32_t i = 0; i < 2 * b.n_kv_heads; ++i) {
+        for (std::uint32_t i = 0; is_cached(b, pool.limits.memory) && i < 2 * b.n_kv_heads; ++i) {
             const bool is_value = i % 2;
             const HeadPanels panels = is_value ? pages.values(b, layer, i / 2) : pages.keys(b, layer, i / 2);
             for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {

@@ -96,7 +96,8 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
         for (std::uint32_t i = 0; i < task.n_rows; ++i) {
             const std::uint32_t of = task.head_of(i);
             const std::uint64_t matrix = a.number(task.sequence) * (w.per_head ? n_heads : 1) + (w.per_head ? of : 0);
-            const std::uint64_t row = (a.pass.positions_go_on ? task.sequence.pos : 0) + task.row_of(i);
+            const std::uint32_t first = a.pass.positions_go_on ? a.pass.self[a.number(task.sequence)].pos : 0;
+            const std::uint64_t row = std::uint64_t{first} + task.row_of(i);
             float* out = w.out.data() + (matrix * w.n_queries + row) * w.n_keys + begin;
             const float* weights = tile + i * kTile;
             if (!w.per_head && of > 0)
@@ -272,6 +273,10 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
     });
 }
 
+[[nodiscard]] Input memory_of(const Pass& pass) noexcept {
+    return {pass.memory, pass.n_memory, pass.stack().d_model, {}};
+}
+
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
@@ -318,10 +323,21 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
     const Attention a(pass, layer, b, reads);
     const bool cross = has(Part::vectors) && reads == Reads::memory;
     const Input rows{pass.hidden(), pass.seq_len, pass.stack().d_model, part_norms(b, a.tensors).before};
-    const Input memory{pass.memory, pass.n_memory, pass.stack().d_model, {}};
-    project(a, {rows, cross ? memory : rows, cross ? memory : rows});
-    rotate_and_cache(a);
+    if (cross && a.keeps_memory()) {
+        project(a, {rows, {}, {}});
+    } else {
+        const Input memory = memory_of(pass);
+        project(a, {rows, cross ? memory : rows, cross ? memory : rows});
+        rotate_and_cache(a);
+    }
     attend_sequences(a);
+}
+
+void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {
+    const Attention a(pass, layer, b, Reads::memory);
+    const Input memory = memory_of(pass);
+    project(a, {{}, memory, memory});
+    rotate_and_cache(a);
 }
 
 void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {

@@ -9,6 +9,8 @@ enum class Reads : std::uint8_t { self, memory };
 
 /// Attention's first half, to the merged heads of every row.
 void compute_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
+/// Keys and values of pass.memory alone, to their caches.
+void cache_memory(Pass& pass, const Layer& layer, const Block& block) noexcept;
 /// Its output map, added to the residual stream.
 void add_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
 /// pass.heads through one attention, to pass.out.
@@ -51,20 +53,23 @@ struct Attention {
 
     Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
+    /// Whether its keys and values are a memory's that outlives the pass.
+    [[nodiscard]] bool keeps_memory() const noexcept { return reads == Reads::memory && !pass.memory_kv.empty(); }
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {
         return static_cast<std::size_t>(&s - sequences.data());
     }
     [[nodiscard]] const KvPages& pages(const Sequence& s) const noexcept {
-        return pass.kv[pass.kv.size() == 1 ? 0 : number(s)];
+        const std::span<const KvPages> all = has(Part::vectors) && keeps_memory() ? pass.memory_kv : pass.kv;
+        return all[all.size() == 1 ? 0 : number(s)];
     }
     /// A sequence's keys and values, appended ones too.
     [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept { return s.n_given() + (has(Part::vectors) ? n_appended : 0); }
 };
 
-/// What a projection reads.
+/// What a projection reads; no rows: it is not wanted.
 struct Input {
-    ConstRows rows;
-    std::uint32_t n_rows, width;
+    ConstRows rows = {};
+    std::uint32_t n_rows = 0, width = 0;
     NormWeights norm;
 };
 

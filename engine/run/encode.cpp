@@ -83,6 +83,20 @@ struct Total {
     return {};
 }
 
+/// Rows of each sequence's memory: the encoder's, or those that the caller gives.
+[[nodiscard]] std::span<const std::uint32_t> lengths_of_memory(const Config& config, const EncodeInput& in) noexcept {
+    return config.encoder.n_layers ? in.source.lengths : in.memory_lengths;
+}
+[[nodiscard]] Status check_memory(const WorkspaceState& w, const EncodeInput& in, std::size_t n_sequences,
+                                  Total& total) noexcept {
+    const Config& config = w.model.config();
+    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, in);
+    if (lengths.size() != n_sequences) return bad_shape("sequences of the memory", n_sequences, lengths.size());
+    if (Status status = count_rows(lengths, w.limits.max_key_rows, total); !status.ok()) return status;
+    const std::uint64_t wanted = config.encoder.n_layers ? 0 : total.rows * config.decoder.d_model;
+    return in.memory.size() == wanted ? Status{} : bad_shape("memory elements", wanted, in.memory.size());
+}
+
 /// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
 std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const std::uint32_t> lengths,
                                 std::span<const std::uint32_t> sources) noexcept {
@@ -116,6 +130,60 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
     const Stack& stack = stack_of(w.model.config(), input.index);
     const std::uint64_t macs = w.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
     return run(w, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
+}
+
+/// The encoder alone, or on behalf of a decoder, whose memory its rows are.
+[[nodiscard]] Status run_encoder(WorkspaceState& w, PassInput& pass, const Sequences& source) noexcept {
+    pass.index = StackIndex::encoder;
+    if (w.model.config().decoder.n_layers) pass.out = {w.floats(w.map.memory), w.map.hidden_stride};
+    return run_stack(w, pass, source);
+}
+
+/// The decoder's memory: the encoder's vectors or the caller's; only a matmul's operand is made of them.
+void take_memory(const WorkspaceState& w, PassInput& pass, const EncodeInput& in, std::uint64_t n_rows) noexcept {
+    const Config& config = w.model.config();
+    pass.memory = config.encoder.n_layers ? ConstRows(w.floats(w.map.memory), w.map.hidden_stride)
+                                          : ConstRows(in.memory.data(), config.decoder.d_model);
+    pass.n_memory = static_cast<std::uint32_t>(n_rows);
+    pass.index = StackIndex::decoder;
+}
+
+/// What cache_memory is given, with the rows of both sides.
+[[nodiscard]] Status check_memories(const WorkspaceState& w, const EncodeInput& in, std::span<const Cache> memories,
+                                    Total& source, Total& memory) noexcept {
+    const Config& config = w.model.config();
+    const std::size_t n = memories.size();
+    if (!n) return bad_shape("memories at least", 1, 0);
+    if (n > w.limits.max_sequences) return bad_shape("sequences at most", w.limits.max_sequences, n);
+    if (!in.target.lengths.empty()) return bad_shape("sequences of the target", 0, in.target.lengths.size());
+    if (config.encoder.n_layers)
+        if (Status status = check_sequences(w, config.encoder, in.source, n, source); !status.ok()) return status;
+    if (Status status = check_memory(w, in, n, memory); !status.ok()) return status;
+    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, in);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (Status status = check_cache(w, memories[i], true); !status.ok()) return status;
+        if (const std::uint32_t had = memories[i].kv_len())
+            return {Code::bad_argument, "positions of a memory before it is filled", 0, had};
+        if (lengths[i] > memories[i].max_kv_len())
+            return {Code::context_full, "room for positions at least", lengths[i], memories[i].max_kv_len()};
+    }
+    const bool captures = weights_stack(w) == StackIndex::encoder;
+    return captures ? check_weights(w, n, source.longest, source.longest) : Status{};
+}
+
+/// Sequences and pages of a pass that fills the memories' caches. `one`: for a workspace of a single sequence.
+void place_memories(WorkspaceState& w, PassInput& pass, std::span<const std::uint32_t> lengths,
+                    std::span<const Cache> memories, KvPages& one) noexcept {
+    pass.cross = place(w, true, lengths, lengths);
+    const StepLists lists(w.map.steps, w.limits, true);
+    const bool several = w.limits.max_sequences > 1;
+    KvPages* pages = several ? reinterpret_cast<KvPages*>(w.arena + lists.pages) : &one;
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        w.sequences()[w.limits.max_sequences + i].cache_start = 0;
+        pages[i] = CacheAccess::pool(memories[i])->view(CacheAccess::slot(memories[i]));
+    }
+    pass.memory_kv = {pages, memories.size()};
+    pass.fills_memory = true;
 }
 
 /// Whether the heads of an attention without projections lie within their span.
@@ -196,13 +264,9 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
         if (Status status = check_sequences(w, config.encoder, input.source, n, source); !status.ok()) return status;
     if (decodes)
         if (Status status = check_sequences(w, config.decoder, input.target, n, target); !status.ok()) return status;
-    const std::span<const std::uint32_t> memory_lengths = encodes ? input.source.lengths : input.memory_lengths;
-    if (reads_memory) {
-        if (memory_lengths.size() != n) return bad_shape("sequences of the memory", n, memory_lengths.size());
-        if (Status status = count_rows(memory_lengths, w.limits.max_key_rows, memory); !status.ok()) return status;
-        const std::uint64_t wanted = encodes ? 0 : memory.rows * config.decoder.d_model;
-        if (input.memory.size() != wanted) return bad_shape("memory elements", wanted, input.memory.size());
-    }
+    const std::span<const std::uint32_t> memory_lengths = lengths_of_memory(config, input);
+    if (reads_memory)
+        if (Status status = check_memory(w, input, n, memory); !status.ok()) return status;
     const Stack& last = stack_of(config, last_stack(config));
     const Total& rows = decodes ? target : source;
     if (Status status = check_chosen(w, last, input.rows, rows.rows); !status.ok()) return status;
@@ -220,21 +284,48 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     pass.out = {out.data(), width};
     if (!decodes) pass.chosen = input.rows;
     pass.before_head = input.before_head;
-    if (encodes) {
-        pass.index = StackIndex::encoder;
-        if (decodes) pass.out = {w.floats(w.map.memory), w.map.hidden_stride};
-        if (Status status = run_stack(w, pass, input.source); !status.ok()) return status;
-    }
+    if (encodes)
+        if (Status status = run_encoder(w, pass, input.source); !status.ok()) return status;
     if (!decodes) return {};
-    // The encoder's vectors or the caller's; only a matmul's operand is made of them.
-    pass.memory = encodes ? ConstRows(pass.out) : ConstRows(input.memory.data(), config.decoder.d_model);
-    pass.n_memory = static_cast<std::uint32_t>(memory.rows);
-    pass.index = StackIndex::decoder;
+    take_memory(w, pass, input, memory.rows);
     pass.out = {out.data(), width};
     pass.chosen = input.rows;
     pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
     pass.cross_masks = &input.memory_masks;
     return run_stack(w, pass, input.target);
+}
+
+Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<const Cache> memories) noexcept {
+    if (!workspace.valid()) return not_made();
+    WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    const Config& config = w.model.config();
+    if (!steps_with_memory(config)) return {Code::unsupported, "a memory for steps of this model", 0, 0};
+    if (!w.limits.max_kv_len) return {Code::unsupported, "steps: planned with max_kv_len at least", 1, 0};
+    Total source, memory;
+    if (Status status = check_memories(w, input, memories, source, memory); !status.ok()) return status;
+    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, input);
+    const auto cache = [&](std::size_t i) -> const Cache& { return memories[i]; };
+    const auto length = [&](std::size_t i) { return lengths[i]; };
+    if (Status status = take_all_pages(memories.size(), cache, length); !status.ok()) return status;
+
+    const FloatEnv env;
+    const OwnPage own(w);
+    PassInput pass;
+    pass.kv = {&own.pages, 1};
+    Status status = config.encoder.n_layers ? run_encoder(w, pass, input.source) : Status{};
+    if (status.ok()) {
+        KvPages one;
+        take_memory(w, pass, input, memory.rows);
+        place_memories(w, pass, lengths, memories, one);
+        status = run(w, pass, w.stacks[static_cast<int>(pass.index)].macs_per_row * memory.rows);
+    }
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        if (status.ok())
+            CacheAccess::state(memories[i]).kv_len = lengths[i];
+        else
+            shorten(*CacheAccess::pool(memories[i]), CacheAccess::slot(memories[i]), 0);
+    }
+    return status;
 }
 
 Status attend(Workspace& workspace, const AttendInput& input, std::span<float> out) noexcept {

@@ -7,13 +7,20 @@
 namespace fovea {
 namespace {
 
+[[nodiscard]] Status check_memory(const WorkspaceState& w, const Step& step) noexcept {
+    if (reads_memory(w.model.config())) {
+        if (Status status = check_cache(w, step.memory, true); !status.ok()) return status;
+        return step.memory.kv_len() ? Status{} : Status{Code::bad_shape, "rows of the memory at least", 1, 0};
+    }
+    return CacheAccess::pool(step.memory) ? Status{Code::bad_argument, "memory: the model reads none", 0, 1} : Status{};
+}
+
 [[nodiscard]] Status check_step(const WorkspaceState& w, const Step& step) noexcept {
     const std::uint64_t vocab_size = w.model.config().decoder.vocab_size, n = step.tokens.size();
-    if (!step.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
+    if (Status status = check_cache(w, step.cache, false); !status.ok()) return status;
+    if (has(Part::vectors))
+        if (Status status = check_memory(w, step); !status.ok()) return status;
     const PoolState& pool = *CacheAccess::pool(step.cache);
-    // The very same bytes, not a fingerprint: sizes must agree whatever a hostile model says it is.
-    if (pool.model->bytes().data() != w.model.bytes().data())
-        return {Code::session_mismatch, "a cache of the workspace's model", 0, 0};
     if (n == 0) return {Code::bad_shape, "tokens at least", 1, 0};
     const std::uint32_t kv_len = step.cache.kv_len();
     if (n > pool.limits.max_kv_len - kv_len)
@@ -28,52 +35,28 @@ namespace {
 /// Whether the weights asked for have room for all steps.
 [[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
     if (w.attention_capture.out.empty()) return {};
-    std::uint64_t n_positions = 0, n_rows = 0;
+    std::uint64_t n_positions = 0, n_rows = 0, n_keys = 0;
     for (const Step& step : steps) {
         const std::uint64_t n = step.cache.kv_len() + std::uint64_t{step.tokens.size()};
+        const std::uint64_t keys = has(Part::vectors) && w.attention_capture.cross ? step.memory.kv_len() : n;
         n_positions = n > n_positions ? n : n_positions;
+        n_keys = keys > n_keys ? keys : n_keys;
         n_rows += step.tokens.size();
     }
     if (steps.size() > 1 && n_rows > w.limits.max_batch)
         return {Code::bad_shape, "rows of several sequences with weights at most", w.limits.max_batch, n_rows};
-    return check_weights(w, steps.size(), n_positions, n_positions);
-}
-
-/// Takes the pages that the steps write to: of all or of none.
-[[nodiscard]] Status take_all_pages(std::span<const Step> steps) noexcept {
-    std::size_t n = 0;
-    Status status;
-    for (; n < steps.size() && status.ok(); ++n) {
-        CacheSlot& slot = CacheAccess::state(steps[n].cache);
-        if (slot.in_call) {
-            status = {Code::bad_argument, "caches of one call: one comes twice", 0, 0};
-            break;
-        }
-        slot.in_call = true;
-        want_pages(*CacheAccess::pool(steps[n].cache), CacheAccess::slot(steps[n].cache),
-                   static_cast<std::uint32_t>(steps[n].tokens.size()));
-    }
-    for (std::size_t i = 0; i < n && status.ok(); ++i) {
-        const PoolState& pool = *CacheAccess::pool(steps[i].cache);
-        if (pool.n_wanted > pool.n_free) status = {Code::pool_full, "free pages at least", pool.n_wanted, pool.n_free};
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-        PoolState& pool = *CacheAccess::pool(steps[i].cache);
-        const std::uint32_t slot = CacheAccess::slot(steps[i].cache);
-        pool.slots[slot].in_call = false;
-        if (status.ok())
-            take_pages(pool, slot, static_cast<std::uint32_t>(steps[i].tokens.size()));
-        else
-            forget_want(pool, slot);
-    }
-    return status;
+    return check_weights(w, steps.size(), n_positions, n_keys);
 }
 
 /// The next pass's rows, in the order of the steps: as many as go together.
 class Passes {
 public:
     Passes(WorkspaceState& w, std::span<const Step> steps) noexcept
-        : w_(w), steps_(steps), lists_(w.map.steps, w.limits), vocab_size_(w.model.config().decoder.vocab_size) {}
+        : w_(w),
+          steps_(steps),
+          reads_memory_(has(Part::vectors) && reads_memory(w.model.config())),
+          lists_(w.map.steps, w.limits, reads_memory_),
+          vocab_size_(w.model.config().decoder.vocab_size) {}
 
     [[nodiscard]] bool done() const noexcept { return step_ == steps_.size(); }
 
@@ -101,8 +84,12 @@ private:
                 .n_keys = pos + n,
                 .causal_offset = static_cast<std::int32_t>(pos)};
     }
-    [[nodiscard]] static KvPages pages(const Step& step) noexcept {
-        return CacheAccess::pool(step.cache)->view(CacheAccess::slot(step.cache));
+    [[nodiscard]] static KvPages pages(const Cache& cache) noexcept {
+        return CacheAccess::pool(cache)->view(CacheAccess::slot(cache));
+    }
+    /// The same rows, beside the keys and values of the memory, all of which are there.
+    [[nodiscard]] static Sequence beside_memory(const Step& step, const Sequence& rows) noexcept {
+        return {.row = rows.row, .n_rows = rows.n_rows, .pos = step.memory.kv_len(), .n_keys = step.memory.kv_len()};
     }
     [[nodiscard]] bool wants_all(const Step& step) const noexcept {
         return step.logits.size() == step.tokens.size() * vocab_size_;
@@ -127,7 +114,7 @@ private:
         const Step& step = steps_[0];
         const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch);
         one_ = sequence(step, 0, n);
-        one_pages_ = pages(step);
+        one_pages_ = pages(step.cache);
         pass.tokens = step.tokens.subspan(n_done_, n);
         pass.n_logits = n_logits(step, n);
         pass.logits = {logits(step), vocab_size_};
@@ -135,6 +122,12 @@ private:
         pass.seq_len = n;
         pass.self = {&one_, 1};
         pass.kv = {&one_pages_, 1};
+        if (reads_memory_) {
+            one_beside_memory_ = beside_memory(step, one_);
+            memory_pages_ = pages(step.memory);
+            pass.cross = {&one_beside_memory_, 1};
+            pass.memory_kv = {&memory_pages_, 1};
+        }
         advance(step, n);
     }
 
@@ -145,13 +138,20 @@ private:
         auto** logit_rows = reinterpret_cast<float**>(w_.arena + lists_.rows);
         float** outputs = logit_rows + w_.limits.max_batch;
         const Rows hidden{w_.floats(w_.map.hidden), w_.map.hidden_stride};
+        Sequence* cross = sequences + w_.limits.max_sequences;  // both where there are memories
+        KvPages* memory_kv = kv + w_.limits.max_sequences;
         std::size_t n_sequences = 0;
         while (!done() && pass.seq_len < w_.limits.max_batch) {
             const Step& step = steps_[step_];
             const std::uint32_t row = pass.seq_len;
             const std::uint32_t n = smaller(step.tokens.size() - n_done_, w_.limits.max_batch - row);
             sequences[n_sequences] = sequence(step, row, n);
-            kv[n_sequences++] = pages(step);
+            kv[n_sequences] = pages(step.cache);
+            if (reads_memory_) {
+                cross[n_sequences] = beside_memory(step, sequences[n_sequences]);
+                memory_kv[n_sequences] = pages(step.memory);
+            }
+            ++n_sequences;
             std::memcpy(tokens + row, step.tokens.data() + n_done_, n * sizeof(Token));
             const std::uint32_t n_wanted = n_logits(step, n);
             for (std::uint32_t i = 0; i < n_wanted; ++i, ++pass.n_logits) {
@@ -166,24 +166,42 @@ private:
         pass.logits.each = outputs;
         pass.self = {sequences, n_sequences};
         pass.kv = {kv, n_sequences};
+        if (!reads_memory_) return;
+        pass.cross = {cross, n_sequences};
+        pass.memory_kv = {memory_kv, n_sequences};
     }
 
     WorkspaceState& w_;
     std::span<const Step> steps_;
+    bool reads_memory_;
     StepLists lists_;
     std::size_t vocab_size_, step_ = 0, n_done_ = 0;  // where the next pass starts
-    Sequence one_;
-    KvPages one_pages_;
+    Sequence one_, one_beside_memory_;
+    KvPages one_pages_, memory_pages_;
 };
 
 }  // namespace
 
+Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noexcept {
+    if (!cache.valid()) return {Code::bad_argument, memory ? "memory: not made, or ended" : "cache: not made, or ended", 0, 0};
+    const PoolState& pool = *CacheAccess::pool(cache);
+    // The very same bytes, not a fingerprint: sizes must agree whatever a hostile model says it is.
+    if (pool.model->bytes().data() != w.model.bytes().data())
+        return {Code::session_mismatch, "a cache of the workspace's model", 0, 0};
+    if (has(Part::vectors) && pool.limits.memory != memory)
+        return {Code::bad_argument, "cache: 1 of a pool for memories, 0 of one for texts", memory, pool.limits.memory};
+    return {};
+}
+
 Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
-    if (kind_of(w.model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
+    if (kind_of(w.model.config()) != Kind::decode && !(has(Part::vectors) && w.limits.max_kv_len))
+        return {Code::unsupported, "logits of this model", 0, 0};
     for (const Step& step : steps)
         if (Status status = check_step(w, step); !status.ok()) return status;
     if (Status status = check_capture(w, steps); !status.ok()) return status;
-    if (Status status = take_all_pages(steps); !status.ok()) return status;
+    const auto cache = [&](std::size_t i) -> const Cache& { return steps[i].cache; };
+    const auto n_new = [&](std::size_t i) { return static_cast<std::uint32_t>(steps[i].tokens.size()); };
+    if (Status status = take_all_pages(steps.size(), cache, n_new); !status.ok()) return status;
 
     const FloatEnv env;
     Status status;

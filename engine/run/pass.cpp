@@ -179,9 +179,17 @@ void Pass::add_to_stream(const char* name, const Linear& product, const void* op
 void run_pass(Pass& pass) noexcept {
     const Layer* layers = pass.workspace.layers() + pass.tensors().first_layer;
     if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
-    embed(pass);
-    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer)
-        run_block(pass, layers[pass.layer]);
+    const bool fills_memory = has(Part::vectors) && pass.fills_memory;
+    if (!fills_memory) embed(pass);
+    for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
+        const Layer& layer = layers[pass.layer];
+        const Block& block = pass.stack().blocks[layer.block];
+        if (!fills_memory)
+            run_block(pass, layer);
+        else if (block.cross_attention)
+            cache_memory(pass, layer, block);
+    }
+    if (fills_memory) return;
     has(Part::vectors) && pass.out.data ? make_vectors(pass) : make_logits(pass);
 }
 

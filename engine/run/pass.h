@@ -103,6 +103,8 @@ struct PassInput {
     std::uint32_t seq_len = 0;  // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
     std::span<const KvPages> kv = {};                 // each sequence's, or one for all
+    std::span<const KvPages> memory_kv = {};          // the same of memories whose keys and values are kept: read, or
+    bool fills_memory = false;                        // written, and nothing else is computed
     bool positions_go_on = false;                     // rows continue what is cached: forward
     ConstRows memory = {};
     std::uint32_t n_memory = 0;         // its rows

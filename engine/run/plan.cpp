@@ -36,7 +36,6 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     for (const std::uint32_t width : widths)
         if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.n_heads && !b.causal) return refuse("logits without a causal mask");
-    if (kind == Kind::decode && b.cross_attention) return refuse("logits with attention to a memory");
     return {};
 }
 
@@ -94,7 +93,9 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (planned_kind(config) == Kind::decode) {
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
     } else {
-        if (limits.max_kv_len) return bad_limit("max_kv_len without logits", 0, limits.max_kv_len);
+        const std::uint32_t most = what == Planned::workspace && steps_with_memory(config)
+                                       ? or_else(config.decoder.max_positions, kMaxRows) : 0;
+        if (limits.max_kv_len > most) return bad_limit("max_kv_len at most", most, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
         if (limits.max_sequences == 0) limits.max_sequences = 1;
         if (limits.max_key_rows == 0) limits.max_key_rows = limits.max_batch;
@@ -156,6 +157,14 @@ bool reads_memory(const Config& config) noexcept {
     return reads;
 }
 
+bool steps_with_memory(const Config& config) noexcept {
+    const Stack& s = config.decoder;
+    bool steps = reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
+        steps &= (!s.blocks[i].n_heads || s.blocks[i].causal) && s.blocks[i].position != Position::relative;
+    return steps;
+}
+
 Kind kind_of(const Config& config) noexcept {
     const Stack& last = stack_of(config, last_stack(config));
     const Block& b = last.blocks[0];
@@ -164,8 +173,8 @@ Kind kind_of(const Config& config) noexcept {
         last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
         last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps())
         return Kind::attend;
-    return one_stack && config.decoder.n_layers && last.vocab_size && last.has_output_head ? Kind::decode
-                                                                                           : Kind::encode;
+    const bool decodes = one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
+    return decodes ? Kind::decode : Kind::encode;
 }
 
 PoolLimits session_pool(const Limits& limits, const ArenaMap& map) noexcept {
@@ -188,7 +197,7 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
     if (kind != Kind::decode)
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
-    map.n_chunks = static_cast<std::uint32_t>((map.capacity + kChunk - 1) / kChunk);
+    map.n_chunks = static_cast<std::uint32_t>((at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
         if (s->n_layers) widen(*s, kind, map, widest);
     map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
@@ -240,7 +249,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
-    take("steps", map.steps, decodes ? StepLists(0, limits).bytes : 0);
+    take("steps", map.steps, decodes || limits.max_kv_len ? StepLists(0, limits, reads_memory(config)).bytes : 0);
     take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
     take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
     take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
@@ -291,9 +300,12 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     PoolLimits limits = asked;
     if (Status status = check(config); !status.ok()) return status;
     if (Status status = check_supported(config); !status.ok()) return status;
-    if (planned_kind(config) != Kind::decode) return refuse("a pool of caches for a model without logits");
-    const std::uint32_t most = config.decoder.max_positions;
-    if (limits.max_kv_len == 0) limits.max_kv_len = most;
+    const bool steps = steps_with_memory(config);
+    if (planned_kind(config) != Kind::decode && !steps) return refuse("a pool of caches for a model without logits");
+    if (limits.memory && !steps) return refuse("a pool of memories for a model that reads none");
+    const std::uint32_t most = limits.memory ? kMaxRows : or_else(config.decoder.max_positions, kMaxRows);
+    if (limits.max_kv_len == 0)
+        limits.max_kv_len = or_else((limits.memory ? config.encoder : config.decoder).max_positions, 512);
     if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);
     if (limits.max_sequences < 1) return bad_limit("sequences at least", 1, 0);
     if (limits.max_sequences > kMaxRows) return bad_limit("sequences at most", kMaxRows, limits.max_sequences);

@@ -43,6 +43,9 @@ struct ArenaMap {
 /// Whether the decoder has layers that attend to a memory.
 [[nodiscard]] bool reads_memory(const Config& config) noexcept;
 
+/// Whether that decoder also gives logits token by token, by forward.
+[[nodiscard]] bool steps_with_memory(const Config& config) noexcept;
+
 /// What a model is run by.
 enum class Kind : std::uint8_t { decode, encode, attend };
 [[nodiscard]] Kind kind_of(const Config& config) noexcept;
@@ -65,15 +68,15 @@ enum class Kind : std::uint8_t { decode, encode, attend };
 struct StepLists {
     static constexpr std::uint64_t kPagesBytes = 64;  // of a KvPages, whatever a pointer's size
     static_assert(sizeof(KvPages) <= kPagesBytes);
-    ArenaOffset pages = 0;   // [max_sequences] of KvPages
+    ArenaOffset pages = 0;   // [max_sequences] of KvPages; as many of memories, where there are any
     ArenaOffset tokens = 0;  // [max_batch] of Token
     ArenaOffset rows = 0;    // [2][max_batch] of float*: rows that logits are made of, and where they go
     std::uint64_t bytes = 0;
 
-    StepLists(ArenaOffset start, const Limits& limits) noexcept {
+    StepLists(ArenaOffset start, const Limits& limits, bool memory) noexcept {
         if (limits.max_sequences < 2) return;
         pages = start;
-        tokens = pages + limits.max_sequences * kPagesBytes;
+        tokens = pages + (memory ? 2 : 1) * limits.max_sequences * kPagesBytes;
         rows = tokens + round_up(limits.max_batch * std::uint64_t{4}, 64);
         bytes = rows + 2 * std::uint64_t{limits.max_batch} * 8 - start;
     }

@@ -120,6 +120,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         continues(t.query, t.key) && continues(t.key, t.value) && !t.query_bias && !t.key_bias && !t.value_bias;
     for (std::size_t first = 0, end = 1; first < 3; first = end++) {
         const Input& in = inputs[first];
+        if (has(Part::vectors) && in.n_rows == 0) continue;
         const Type type = parts[first].matrix.type;
         while (end < 3 && same_operand(inputs[end], in) && is_quantized(parts[end].matrix.type) == is_quantized(type))
             ++end;

@@ -70,6 +70,10 @@ static_assert(sizeof(WorkspaceState) <= kWorkspaceStateBytes);
 [[nodiscard]] Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits,
                                      const ArenaMap& map, std::byte* arena, const SessionOptions& options) noexcept;
 
+/// Whether it is a cache of the workspace's model, of a pool for memories or one for texts.
+/// Errors: bad_argument, session_mismatch.
+[[nodiscard]] Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noexcept;
+
 /// forward for steps whose number is known to fit; see fovea/workspace.h.
 [[nodiscard]] Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept;
 

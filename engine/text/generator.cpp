@@ -18,11 +18,12 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
 [[nodiscard]] Status lay_out_generator(const Model& model, const Tokenizer& tokenizer, const GeneratorLimits& asked,
                                        GeneratorMap& map, GeneratorPlan& plan) noexcept {
     const Stack& stack = model.config().decoder;
-    if (kind_of(model.config()) != Kind::decode) return {Code::unsupported, "logits of this model", 0, 0};
+    if (kind_of(model.config()) != Kind::decode && !steps_with_memory(model.config()))
+        return {Code::unsupported, "logits of this model", 0, 0};
     GeneratorLimits limits = asked;
-    if (limits.max_tokens == 0) limits.max_tokens = stack.max_positions;
-    if (limits.max_tokens > stack.max_positions)
-        return {Code::bad_limits, "tokens of a text at most", stack.max_positions, limits.max_tokens};
+    const std::uint32_t most = or_else(stack.max_positions, kMaxPositions);
+    if (limits.max_tokens == 0) limits.max_tokens = or_else(stack.max_positions, 512);
+    if (limits.max_tokens > most) return {Code::bad_limits, "tokens of a text at most", most, limits.max_tokens};
     if (!has(Part::speculation) && limits.max_proposed)
         return {Code::unsupported, "speculation: left out of this build", 0, 0};
     if (limits.max_proposed > kMostProposed)
@@ -141,7 +142,8 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     if (Status status = make_sampler(options.sampler, sampler); !status.ok()) return status;
 
     const auto n_prompt = static_cast<std::uint32_t>(prompt.size());
-    const std::uint32_t same = n_same(s.tokens(), prompt);
+    const bool same_memory = !has(Part::vectors) || same_cache(s.memory, options.memory) || !options.memory.valid();
+    const std::uint32_t same = same_memory ? n_same(s.tokens(), prompt) : 0;
     const bool same_draft =
         has(Part::speculation) && same_cache(options.speculation.draft.cache, s.speculation.draft.cache);
     s.n_drafted = !same_draft ? 0 : s.n_drafted < same ? s.n_drafted : same;
@@ -162,6 +164,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     s.sampler = sampler;
     s.filter = options.filter;
     s.speculation = options.speculation;
+    if (has(Part::vectors)) s.memory = options.memory;
     if (has(Part::speculation)) s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
     s.n_recent = options.n_recent;
     s.show_special = options.show_special;

@@ -1,5 +1,6 @@
 // What lies at the start of a generator's arena.
 #pragma once
+#include "../model/parts.h"
 #include "economy.h"
 #include "fovea/generator.h"
 #include "stop_text.h"
@@ -14,7 +15,7 @@ struct GeneratorMap {
 
 struct GeneratorState {
     Tokenizer tokenizer;
-    Cache cache;
+    Cache cache, memory;
     GeneratorLimits limits;
     std::uint32_t vocab_size = 0;
 
@@ -53,7 +54,8 @@ struct GeneratorState {
     [[nodiscard]] Step step() const noexcept {
         const std::uint32_t n = n_text + n_proposed - n_cached;
         const std::size_t n_rows = n_left ? std::size_t{1} + n_proposed : 0;
-        return {cache, {text + n_cached, n}, logits.first(n_rows * vocab_size)};
+        return {cache, {text + n_cached, n}, logits.first(n_rows * vocab_size),
+                has(Part::vectors) ? memory : Cache{}};
     }
 };
 inline constexpr std::uint64_t kGeneratorStateBytes = 704;

@@ -69,6 +69,24 @@ struct EncodeInput {
 [[nodiscard]] Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
 
+/// The first half of a decoder's work on a memory, once for all steps to come: runs the encoder on `source`, or takes
+/// `memory`, and writes every layer's keys and values of the memory to the caches, sequence i to memories[i], which
+/// grow from 0 to its length. `target`, masks of the memory, rows and before_head are not for here.
+///
+///     make_workspace_plan(config, {.max_kv_len = 448, .max_batch = 1500}, plan);   // max_kv_len: it computes steps
+///     make_pool_plan(config, {.max_kv_len = 1500, .memory = true}, memory_plan);   // a pool for memories
+///     make_pool_plan(config, {.max_sequences = 4}, pool_plan);                     // and one for texts
+///     cache_memory(workspace, {.source = {.ids = ids, .lengths = lengths}}, {&memory, 1});
+///     const Step step{text, tokens, logits, memory};
+///     forward(workspace, {&step, 1});
+///
+/// What forward computes from there is what encode computes of all rows at once, with a causal mask, in every bit.
+/// Errors, nothing changed: unsupported (a decoder that gives no logits token by token, or reads no memory),
+/// bad_argument (a cache that is not valid, not of a pool for memories, not empty, or comes twice), session_mismatch,
+/// bad_shape, token_out_of_range, context_full, pool_full, cancelled.
+[[nodiscard]] Status cache_memory(Workspace& workspace, const EncodeInput& input,
+                                  std::span<const Cache> memories) noexcept;
+
 /// Where heads are: element (sequence, row, head, i) is at the sum of index times stride, plus i. In elements.
 struct Strides {
     std::uint64_t sequence = 0, row = 0, head = 0;

@@ -68,6 +68,7 @@ typedef struct {
     uint32_t page_len;       ///< positions of a page: a multiple of 64. Each cache wastes half a page [64]
     uint32_t n_pages;        ///< of all caches [what max_sequences of max_positions take]; most of the pool's memory
     uint32_t kv_type;        ///< FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
+    uint32_t memory;         ///< not 0: caches of what attention to a memory reads, see fovea_cache_memory
 } fovea_pool_limits;
 
 typedef struct {
@@ -130,6 +131,7 @@ typedef struct {
     size_t n_tokens;
     float* logits;    ///< float32, unnormalised
     size_t n_logits;  ///< vocab_size: after the last token; n_tokens · vocab_size: after each; 0: none
+    fovea_cache memory;  ///< of a model that reads a memory: what fovea_cache_memory filled. Steps may share it
 } fovea_step;
 
 /// Appends each step's tokens to its cache and computes its logits, all steps in one pass: the weights are read once. A
@@ -183,6 +185,12 @@ typedef struct {
 /// sequence.
 /// Errors, `out` unchanged unless cancelled: those of encode.h's encode.
 fovea_status fovea_encode(fovea_workspace* workspace, const fovea_encode_input* input, float* out, size_t n_out);
+
+/// Runs the encoder on `source`, or takes `memory`, and writes every decoder layer's keys and values of it to the caches,
+/// sequence i to memories[i]; steps read them from there. No target, masks of the memory or rows. The workspace's limits
+/// have max_positions, the caches' pool has `memory`. Errors, nothing changed: those of encode.h's cache_memory.
+fovea_status fovea_cache_memory(fovea_workspace* workspace, const fovea_encode_input* input,
+                                const fovea_cache* memories, size_t n_memories);
 
 /// Where heads are: element (sequence, row, head, i) is at the sum of index times stride, plus i. Strides, in floats,
 /// are for heads as they are; a module's rows are packed.

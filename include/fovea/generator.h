@@ -84,6 +84,9 @@ struct GenerateOptions {
     std::uint32_t n_recent = 64;  ///< tokens that the repeat penalty looks back
     TokenFilter filter{};
     Speculation speculation{};
+    /// Of a model that reads a memory: what cache_memory of encode.h filled. Where it is another one than before, nothing
+    /// of the last text is kept; who fills the same one anew rewinds the text's cache to 0.
+    Cache memory{};
 };
 
 /// Why a text ended.

@@ -13,7 +13,8 @@ namespace fovea FOVEA_API {
 /// What a session or a workspace must be able to hold. The defaults work for every model.
 struct Limits {
     /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session; in a
-    /// workspace the partial sums of one row's attention. For forward alone.
+    /// workspace the partial sums of one row's attention. For forward alone; a workspace of a model that reads a memory
+    /// computes steps where it is not 0, up to so many positions.
     std::uint32_t max_kv_len = 0;
     /// Tokens computed together; longer prompts go in pieces. 0: min(192, max_kv_len). Raising it costs rows of
     /// activations and makes long prompts a little faster.
@@ -37,6 +38,9 @@ struct PoolLimits {
     /// Pages of all sequences together. 0: as many as max_sequences of max_kv_len take without sharing.
     std::uint32_t n_pages = 0;
     Type kv_type = Type::f32;  ///< f32, f16 or q8: how keys and values are cached
+    /// Caches of what a decoder's attention to a memory reads, a position for each of the memory's rows. max_kv_len 0: the
+    /// encoder's max_positions, or 512.
+    bool memory = false;
 };
 
 inline constexpr std::size_t kArenaAlignment = 64;

@@ -84,6 +84,8 @@ struct Step {
     Cache cache;
     std::span<const Token> tokens;  ///< [n_tokens] ids in [0, vocab_size), at least 1
     std::span<float> logits;  ///< [vocab_size]: after the last token; [n_tokens, vocab_size]: after each; empty: none
+    /// Of a model whose decoder reads a memory: what cache_memory filled. Steps may share it. Else none.
+    Cache memory = {};
 };
 
 /// Appends each step's tokens to its cache and computes its logits, all steps together: the weights are read once for
@@ -93,7 +95,7 @@ struct Step {
 /// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing; takes
 /// pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (a cache that is not valid, or comes twice), session_mismatch (a cache of another
-/// model), bad_shape (no steps, more than max_sequences, no tokens, logits of another size), token_out_of_range,
+/// model), bad_shape (no steps, more than max_sequences, no tokens, logits of another size, an empty memory), token_out_of_range,
 /// context_full, pool_full (pages needed), unsupported (not a model for logits), cancelled.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;

@@ -28,6 +28,10 @@ const SmallModel& both() {
     static const SmallModel model(both_config(NormPlace::pre), Type::f32);
     return model;
 }
+const SmallModel& reader() {
+    static const SmallModel model(text_config(true), Type::f32);
+    return model;
+}
 test_file file_of(const SmallModel& model) { return {model.file.data(), model.file.size()}; }
 
 void must(const Status& status) {
@@ -41,6 +45,7 @@ void must(const Status& status) {
 test_file decoder_file() { return file_of(decoder()); }
 test_file encoder_file() { return file_of(encoder()); }
 test_file both_file() { return file_of(both()); }
+test_file reader_file() { return file_of(reader()); }
 
 test_file schema_form(test_file file, const char* schema) {
     static std::vector<std::byte> form;

@@ -16,6 +16,7 @@ typedef struct {
 test_file decoder_file(void);
 test_file encoder_file(void);
 test_file both_file(void);
+test_file reader_file(void);
 
 /* The form of a JSON schema for a model's vocabulary, with its index in it. */
 test_file schema_form(test_file model, const char* schema);

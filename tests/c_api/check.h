@@ -41,6 +41,7 @@ void test_speculation(void);
 void test_generators(void);
 void test_constraint(const struct fovea_model* demo);
 void test_encode(void);
+void test_kept_memory(void);
 void test_memory(void);
 void test_attend(void);
 void test_attention(void);

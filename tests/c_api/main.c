@@ -375,6 +375,7 @@ int main(int argc, char** argv) {
     test_generators();
     test_constraint(demo);
     test_encode();
+    test_kept_memory();
     test_memory();
     test_attend();
     test_attention();

@@ -12,6 +12,59 @@ static void fill(float* x, size_t n, uint32_t seed) {
     }
 }
 
+/* Logits token by token beside a memory are those of all rows at once. */
+void test_kept_memory(void) {
+    enum { kVocab = 71, kRows = 9, kTokens = 4 };
+    const struct fovea_model* model = open_test_model(reader_file());
+    const fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 20, .max_batch = 20, .max_sequences = 2};
+    fovea_workspace* workspace = make_test_workspace(model, &limits);
+    fovea_pool* pools[2];
+    for (uint32_t memory = 0; memory < 2; ++memory) {
+        const fovea_pool_limits of = {.struct_size = sizeof of, .max_positions = 20, .memory = memory};
+        fovea_pool_plan plan = {.struct_size = sizeof plan};
+        GIVES(FOVEA_OK, fovea_plan_pool(model, &of, &plan));
+        GIVES(FOVEA_OK, fovea_make_pool(model, &of, take(plan.arena_bytes), (size_t)plan.arena_bytes, &pools[memory]));
+    }
+    const fovea_pool_limits of_memory = {.struct_size = sizeof of_memory, .memory = 1};
+    fovea_pool_plan none = {.struct_size = sizeof none};
+    GIVES(FOVEA_UNSUPPORTED, fovea_plan_pool(open_test_model(decoder_file()), &of_memory, &none));
+
+    float vectors[kRows * kWidth];
+    fill(vectors, kRows * kWidth, 5);
+    const uint32_t ids[kTokens] = {3, 70, 9, 26}, n_rows = kRows, n_tokens = kTokens;
+    const fovea_sequences source = {
+        .struct_size = sizeof source, .vectors = vectors, .n_vectors = kRows * kWidth, .lengths = &n_rows, .n_lengths = 1};
+    const fovea_sequences target = {
+        .struct_size = sizeof target, .ids = ids, .n_ids = kTokens, .lengths = &n_tokens, .n_lengths = 1};
+    fovea_encode_input input = {.struct_size = sizeof input, .source = &source, .target = &target};
+    float *expected = take_floats(kTokens * kVocab), *logits = take_floats(kVocab);
+    GIVES(FOVEA_OK, fovea_encode(workspace, &input, expected, kTokens * kVocab));
+
+    fovea_cache text = {0}, memory = {0};
+    GIVES(FOVEA_OK, fovea_make_cache(pools[0], &text));
+    GIVES(FOVEA_OK, fovea_make_cache(pools[1], &memory));
+    GIVES(FOVEA_BAD_SHAPE, fovea_cache_memory(workspace, &input, &memory, 1));
+    input.target = NULL;
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_cache_memory(NULL, &input, &memory, 1));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_cache_memory(workspace, NULL, &memory, 1));
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_cache_memory(workspace, &input, &text, 1));
+    GIVES(FOVEA_BAD_SHAPE, fovea_cache_memory(workspace, &input, &memory, 3));
+    GIVES(FOVEA_OK, fovea_cache_memory(workspace, &input, &memory, 1));
+    CHECK(fovea_cache_kv_len(&memory) == kRows);
+    for (uint32_t i = 0; i < kTokens; ++i) {
+        fovea_step step = {.struct_size = sizeof step,
+                           .cache = text,
+                           .tokens = ids + i,
+                           .n_tokens = 1,
+                           .logits = logits,
+                           .n_logits = kVocab};
+        GIVES(FOVEA_BAD_ARGUMENT, fovea_forward_steps(workspace, &step, 1));
+        step.memory = memory;
+        GIVES(FOVEA_OK, fovea_forward_steps(workspace, &step, 1));
+        CHECK(same_floats(expected + i * kVocab, logits, kVocab));
+    }
+}
+
 void test_encode(void) {
     const struct fovea_model* model = open_test_model(encoder_file());
     fovea_limits limits = {.struct_size = sizeof limits, .max_batch = 64, .max_sequences = 2};

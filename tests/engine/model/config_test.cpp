@@ -133,13 +133,16 @@ TEST_CASE("config: a stack that is not there has no blocks, a block without head
     check_invalid("value_head_dim", [](Stack&, Block& b) { b.n_heads = b.n_kv_heads = b.head_dim = 0; });
 }
 
-TEST_CASE("config: logits come from a decoder that attends to no memory") {
+TEST_CASE("config: a session's logits come from a decoder that attends to no memory, a workspace's from others too") {
     Config config = llama_config();
     config.decoder.blocks[0].cross_attention = true;
     REQUIRE(check(config).ok());
     Plan plan;
-    CHECK(make_plan(config, {}, plan).code == Code::unsupported);
+    CHECK(make_plan(config, {.max_kv_len = 4}, plan).code == Code::bad_limits);
     CHECK(plan.arena_bytes == 0);
+    CHECK(make_workspace_plan(config, {.max_kv_len = 4}, plan).ok());
+    PoolPlan pool;
+    CHECK(make_pool_plan(config, {.memory = true}, pool).ok());
 }
 
 TEST_CASE("config: a pass's tasks are counted in 32 bits, and a plan refuses more") {
