@@ -164,8 +164,8 @@ void check_blocks(const ModelSource& source) {
     if (source.config.encoder.n_layers || !stack.n_layers || !stack.has_output_head)
         throw Refusal("--calibrate: expected a decoder that gives logits, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff)
-            throw Refusal("--calibrate: expected blocks of attention and a feed-forward part");
+        if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff || stack.blocks[i].n_experts)
+            throw Refusal("--calibrate: expected blocks of attention and one feed-forward part for all rows");
 }
 
 [[nodiscard]] std::vector<Token> read_tokens(const ModelSource& source, std::string_view text, std::uint32_t most) {

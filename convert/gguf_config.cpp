@@ -45,7 +45,7 @@ private:
     void refuse_others() const {
         if (file_.count_or("split.count", 1) > 1) file_.refuse("split.count", "a model in one file");
         if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
-        if (file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
+        if (!family_->experts && file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
         for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv",
                                  "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping"}) {
             const auto is_it = [&](const char* known) { return std::string_view(known) == name; };
@@ -131,8 +131,27 @@ private:
         block.parallel = family_->parallel;
         block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
+        read_experts(block);
         if (family_->position == Position::alibi) block.position = Position::alibi;
         if (family_->position == Position::rope) read_rope(block);
+    }
+
+    /// Experts in place of the feed-forward part. A shared one is there where its gate is.
+    void read_experts(Block& block) const {
+        if (!family_->experts || file_.count_or(key("expert_count"), 0) == 0) return;
+        block.n_experts = file_.count(key("expert_count"), 1, kMaxExperts);
+        block.n_experts_used = file_.count(key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed));
+        block.normalize_experts = file_.flag_or(key("expert_weights_norm"), family_->normalize_experts);
+        if (has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
+            block.shared_d_ff = file_.count_or(key("expert_shared_feed_forward_length"), block.d_ff);
+            block.shared_gate = true;
+        }
+        block.d_ff = file_.count_or(key("expert_feed_forward_length"), block.d_ff);
+        const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
+        if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
+        constexpr std::uint32_t kSoftmax = 1;
+        if (file_.count_or(key("expert_gating_func"), kSoftmax) != kSoftmax)
+            file_.refuse(key("expert_gating_func"), "1 (softmax)");
     }
 
     /// Layers of one kind, or windows and full layers.

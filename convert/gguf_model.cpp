@@ -47,6 +47,12 @@ constexpr GgufName kNames[] = {
     {Role::up_bias, "#ffn_up.bias"},
     {Role::down, "#ffn_down.weight"},
     {Role::down_bias, "#ffn_down.bias"},
+    {Role::router, "#ffn_gate_inp.weight"},
+    {Role::expert_up, "#ffn_up_exps.weight"},
+    {Role::expert_down, "#ffn_down_exps.weight"},
+    {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
+    {Role::shared_up, "#ffn_up_shexp.weight"},
+    {Role::shared_down, "#ffn_down_shexp.weight"},
 };
 
 std::string full_name(const char* name, std::uint32_t layer) {
@@ -117,15 +123,18 @@ private:
     }
 
     /// Rows [row_begin, row_begin + n_rows) of the tensor of that name, which has n_all, after checking it. With `in_rows` a
-    /// vector is a matrix there, whose rows are so long.
+    /// vector is a matrix there, whose rows are so long; a matrix of one row may be a vector; with `n_experts` a matrix has the
+    /// rows of each one below the other.
     TensorView view(const std::string& name, bool vector, std::uint64_t n_cols, std::uint64_t row_begin,
-                    std::uint64_t n_all, std::uint64_t in_rows = 0) {
+                    std::uint64_t n_all, std::uint64_t in_rows = 0, std::uint64_t n_experts = 0) {
         std::vector<std::uint64_t> wanted = {n_all};
         if (in_rows) wanted = {n_all / in_rows, in_rows};
+        if (n_experts) wanted = {n_experts, n_all / n_experts};
         if (!vector) wanted.push_back(n_cols);
         const auto found = file_.tensors().find(name);
         if (found == file_.tensors().end()) refuse(name, "expected " + in_words(wanted) + ", got none");
         const GgufTensor& tensor = found->second;
+        if (n_all == 1 && tensor.shape.size() == 1) wanted = {vector ? 1 : n_cols};
         if (tensor.shape != wanted)
             refuse(name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
         used_.insert(name);
@@ -165,7 +174,11 @@ private:
         const Block& block = stack.block(spec.layer);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
-        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated) return add_gated(block, spec, name);
+        if (spec.role == Role::expert_up || spec.role == Role::expert_down) return add_experts(block, spec, name);
+        if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
+            return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
+        if (spec.role == Role::shared_up && block.gated)
+            return add_gated(block.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
         RowOrder order;
         const std::optional<std::uint32_t> turning =
             is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
@@ -176,12 +189,29 @@ private:
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
-    void add_gated(const Block& block, const TensorSpec& spec, const std::string& name) {
+    void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const std::string& name, const char* gate_name) {
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
-        const std::string gate = stacked ? name : full_name(vector ? "#ffn_gate.bias" : "#ffn_gate.weight", spec.layer);
-        const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{block.d_ff};
+        const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
+        const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
         weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all),
-                           view(name, vector, spec.n_cols, stacked ? block.d_ff : 0, n_all), block.d_ff, spec.stack);
+                           view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all), d_ff, spec.stack);
+    }
+
+    /// Every expert's rows of one tensor, or of a gate's and an up's.
+    void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const bool gated = spec.role == Role::expert_up && block.gated;
+        const std::uint32_t n_rows = spec.role == Role::expert_up ? block.d_ff : config_.stack.d_model;
+        const auto of = [&](const std::string& all, std::uint64_t number) {
+            return view(all, false, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
+                        block.n_experts);
+        };
+        const std::string gate = full_name("#ffn_gate_exps.weight", spec.layer);
+        std::vector<MappedWeights::Expert> experts;
+        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
+            experts.push_back({of(gated ? gate : name, i)});
+            if (gated) experts.back().up = of(name, i);
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
     }
 
     static bool is_turned(Role role) {
@@ -250,8 +280,8 @@ private:
     void set_type(ModelSource& source) const {
         std::map<const GgufBlocks*, std::uint64_t> n_elements;
         for (const auto& [name, tensor] : file_.tensors())
-            if (tensor.shape.size() == 2 && name.starts_with("blk."))
-                n_elements[tensor.blocks] += tensor.shape[0] * tensor.shape[1];
+            if (tensor.shape.size() >= 2 && name.starts_with("blk."))
+                n_elements[tensor.blocks] += tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
         if (n_elements.empty()) return;
         const auto most = std::max_element(n_elements.begin(), n_elements.end(), [](const auto& a, const auto& b) {
             return a.second != b.second ? a.second < b.second : a.first < b.first;

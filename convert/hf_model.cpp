@@ -172,8 +172,11 @@ private:
         const Block& block = stack.block(spec.layer);
         const TensorName* place = name_of(spec.role);
         const bool vector = spec.layout == Layout::vector;
+        if (spec.role == Role::expert_up || spec.role == Role::expert_down)
+            return add_experts(block, spec, *place, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
-            return add_gated(block, spec, *place, name);
+            return add_gated(block.d_ff, spec, *place, name);
+        if (spec.role == Role::shared_up && block.gated) return add_gated(block.shared_d_ff, spec, *place, name);
         Part part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
         if (spec.role == Role::position_embedding) {
@@ -254,14 +257,36 @@ private:
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
-    void add_gated(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
+    void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const TensorName& place, const std::string& name) {
         const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
         const std::string gate_name = stacked ? name : full_name(place.gate, spec.layer);
-        const std::uint64_t n_all = stacked ? 2 * std::uint64_t{block.d_ff} : block.d_ff;
-        const TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? block.d_ff : 0}, spec.n_cols);
+        const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
+        const TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
         const TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
         if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": expected the type of " + name);
-        weights_.add_gated(spec.role, spec.layer, gate, up, block.d_ff, spec.stack);
+        weights_.add_gated(spec.role, spec.layer, gate, up, d_ff, spec.stack);
+    }
+
+    /// A tensor, or a gate and an up, for each expert.
+    void add_experts(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
+        const bool gated = spec.role == Role::expert_up && block.gated;
+        const std::uint32_t n_rows = spec.role == Role::expert_up ? block.d_ff : config_.stack().d_model;
+        const auto of = [&](std::string numbered, std::uint32_t number) {
+            numbered.replace(numbered.find('*'), 1, std::to_string(number));
+            return view(numbered, false, {.n_all = n_rows}, spec.n_cols);
+        };
+        std::vector<MappedWeights::Expert> experts;
+        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
+            if (!gated) {
+                experts.push_back({of(name, i)});
+                continue;
+            }
+            const std::string gate_name = full_name(place.gate, spec.layer);
+            experts.push_back({of(gate_name, i), of(name, i)});
+            if (experts.back().view.type != experts.back().up.type)
+                throw Refusal("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " + name);
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
     }
 
     /// A tensor that nothing reads means a model of another shape than its configuration says.

@@ -97,7 +97,23 @@ std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t lay
     return std::nullopt;
 }
 
+void MappedWeights::add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows,
+                                bool gated, StackIndex stack) {
+    Entry& entry = entries_[{stack, role, layer}];
+    entry.order.gated_rows = gated ? n_rows : 0;
+    entry.experts = std::move(experts);
+    entry.expert_rows = n_rows;
+}
+
 MappedWeights::Place MappedWeights::find_row(const Entry& entry, std::uint32_t row) {
+    if (!entry.experts.empty()) {
+        const bool gated = entry.order.gated_rows != 0;
+        const std::uint32_t of_each = static_cast<std::uint32_t>(round_up(entry.expert_rows, kLanes)) * (gated ? 2 : 1);
+        const Expert& expert = entry.experts[row / of_each];
+        const UpRow from = gated ? up_row(row % of_each) : UpRow{true, row % of_each};
+        if (from.row >= entry.expert_rows) return {};
+        return {from.gate ? &expert.view : &expert.up, from.row};
+    }
     if (entry.order.gated_rows) {
         const UpRow from = up_row(row);
         if (from.row >= entry.order.gated_rows) return {};
@@ -152,6 +168,12 @@ Type MappedWeights::type_of(const TensorSpec& spec) const {
         if (view.groups) return view.group_type;
         return spec.layout == Layout::rows ? Type::f32 : Type::q8;
     };
+    if (!entry.experts.empty()) {
+        const Type type = of(entry.experts.front().view);
+        for (const Expert& expert : entry.experts)
+            if (of(expert.view) != type || (entry.order.gated_rows && of(expert.up) != type)) return Type::q8;
+        return type;
+    }
     const Type type = of(entry.view);
     return entry.order.gated_rows && of(entry.up) != type ? Type::q8 : type;
 }

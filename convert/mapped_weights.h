@@ -59,6 +59,14 @@ public:
                    StackIndex stack = StackIndex::decoder) {
         entries_[{stack, role, layer}] = {std::move(gate), std::move(up), {.gated_rows = d_ff}};
     }
+    /// Every expert's matrix, one below the other: of each its view, or its gate's and its up's, of n_rows rows, which the
+    /// file has in whole panels.
+    struct Expert {
+        TensorView view;
+        TensorView up = {};
+    };
+    void add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows, bool gated,
+                     StackIndex stack = StackIndex::decoder);
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
     /// A vector that is in no file, or a matrix of so many columns.
@@ -80,6 +88,8 @@ private:
         TensorView view;
         TensorView up;  // where gated
         RowOrder order;
+        std::vector<Expert> experts = {};  // in place of the views
+        std::uint32_t expert_rows = 0;     // of each
     };
     struct Place {
         const TensorView* view = nullptr;  // null: zeros

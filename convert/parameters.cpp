@@ -18,6 +18,14 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::head_map:
         case Role::output: count.output += size; return;
         case Role::up: count.feed_forward += std::uint64_t{b.d_ff} * s.d_model * (b.gated ? 2 : 1); return;
+        case Role::expert_up:
+            count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model * (b.gated ? 2 : 1);
+            return;
+        case Role::expert_down: count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model; return;
+        case Role::shared_up: count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1); return;
+        case Role::router:
+        case Role::shared_gate:
+        case Role::shared_down:
         case Role::down: count.feed_forward += size; return;
         case Role::up_bias: count.biases_and_norms += std::uint64_t{b.d_ff} * (b.up_bias + b.gate_bias); return;
         default: (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;

@@ -92,7 +92,8 @@ void put_lanes(Type type, const QuantizedLanes& lanes, std::uint32_t index, std:
 }  // namespace
 
 Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcept {
-    if (spec.layout == Layout::vector || spec.role == Role::relative_bias) return Type::f32;
+    const bool routes = spec.role == Role::router || spec.role == Role::shared_gate;
+    if (spec.layout == Layout::vector || spec.role == Role::relative_bias || routes) return Type::f32;
     if (spec.layout == Layout::rows && is_quantized(wanted)) return exact_tables ? Type::f32 : Type::f16;
     const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
     if (!output || !is_quantized(wanted) || format_of(wanted).bits > 5) return wanted;

@@ -19,8 +19,17 @@ float uniform(std::uint64_t key, std::uint64_t index) {
 }
 
 /// The matrix's rows that are padding are zero, as in a converted file.
-bool is_padding(const Block& block, const TensorSpec& spec, std::uint32_t row) {
-    return (spec.role == Role::up || spec.role == Role::up_bias) && block.gated && up_row(row).row >= block.d_ff;
+bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, std::uint32_t row) {
+    switch (spec.role) {
+        case Role::up:
+        case Role::up_bias: return block.gated && up_row(row).row >= block.d_ff;
+        case Role::shared_up: return block.gated && up_row(row).row >= block.shared_d_ff;
+        case Role::expert_up:
+            row %= expert_up_rows(block);
+            return (block.gated ? up_row(row).row : row) >= block.d_ff;
+        case Role::expert_down: return row % expert_down_rows(stack) >= stack.d_model;
+        default: return false;
+    }
 }
 
 void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spec, std::uint32_t row_begin,
@@ -40,7 +49,7 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
     for (std::uint32_t r = 0; r < n_rows; ++r)
         for (std::uint32_t c = 0; c < spec.n_cols; ++c) {
             const std::uint64_t index = std::uint64_t{row_begin + r} * spec.n_cols + c;
-            const bool padding = is_padding(block, spec, vector ? c : row_begin + r);
+            const bool padding = is_padding(stack, block, spec, vector ? c : row_begin + r);
             *out++ = padding ? 0.0f : centre + spread * uniform(key * 0x9e3779b97f4a7c15u, index);
         }
 }

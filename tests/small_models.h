@@ -115,6 +115,30 @@ struct NamedConfig {
     static constexpr std::uint8_t kBothLayers[] = {0, 1, 0};
     both.decoder.layer_blocks = kBothLayers;
     all.push_back({"norms on both sides and each head's own, parts in parallel, layers without positions", both});
+    Config routed = llama_config(2, 48, 6, 2, 8, 40, 600);
+    Block& r = routed.decoder.blocks[0];
+    r.n_experts = 5, r.n_experts_used = 2;
+    r.normalize_experts = true;
+    all.push_back({"experts", routed});
+    Config shared = llama_config(3, 80, 4, 2, 20, 24, 90);
+    shared.decoder.n_blocks = 2;
+    shared.decoder.blocks[1] = shared.decoder.blocks[0];
+    Block& e = shared.decoder.blocks[0];
+    e.n_experts = 33, e.n_experts_used = 6;  // most of them without a row
+    e.shared_d_ff = 72;
+    e.shared_gate = true;
+    e.norm_place = NormPlace::both;
+    e.residual_scale = 0.5f;
+    shared.decoder.layer_blocks = kBothLayers;
+    all.push_back({"experts and a shared one, among layers without", shared});
+    Config every = llama_config(2, 300, 4, 4, 16, 19, 90);  // sums in several parts
+    Block& u = every.decoder.blocks[0];
+    u.n_experts = u.n_experts_used = 3;
+    u.shared_d_ff = 7;
+    u.gated = false;
+    u.activation = Activation::gelu;
+    u.norm_place = NormPlace::post;
+    all.push_back({"experts without gates, all of them used, a shared one without a gate", every});
     return all;
 }
 

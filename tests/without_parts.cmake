@@ -31,11 +31,13 @@ run(${FOVEA} convert ${golden}/encoders/bert_masked -o ${SCRATCH}/vectors.fovea)
 run(${FOVEA} convert ${golden}/encoders/bert_sentence -o ${SCRATCH}/word_piece.fovea)
 run(${FOVEA} convert ${demo} --type bf16 -o ${SCRATCH}/bf16.fovea)
 run(${FOVEA} convert ${golden}/families/gemma2 -o ${SCRATCH}/variants.fovea)
+run(${FOVEA} convert ${golden}/families/mixtral -o ${SCRATCH}/experts.fovea)
 run(${SCRATCH}/without_parts ${demo} ${SCRATCH}/q6_k.fovea ${SCRATCH}/vectors.fovea ${SCRATCH}/word_piece.fovea
-    ${SCRATCH}/bf16.fovea ${SCRATCH}/variants.fovea)
+    ${SCRATCH}/bf16.fovea ${SCRATCH}/variants.fovea ${SCRATCH}/experts.fovea)
 foreach(expected
         "tensor type in this build: expected at most 4, got 5" "vectors: left out of this build" "word pieces: left out of this build"
         "weights of bf16: left out of this build" "variants of blocks: left out of this build"
+        "bytes of a block record without experts: expected 104, got "
         "attention weights: left out of this build" "speculation: left out of this build" "threads: expected at most 1, got 2"
         "answer: {\"do\":\"on\",\"device\":\"dehumidifier\",\"room\":\"garden\"}")
   string(FIND "${output}" "${expected}" at)

@@ -78,6 +78,13 @@ void describe_block(std::ostream& out, const Block& b) {
         if (b.cross_attention) out << ", cross-attention";
         out << "\n";
     }
+    if (b.n_experts) {
+        out << "    experts       " << with_separators(b.n_experts_used) << " of " << with_separators(b.n_experts)
+            << " for each token" << (b.normalize_experts ? ", weights normalized" : "");
+        if (b.shared_d_ff)
+            out << ", one shared of " << with_separators(b.shared_d_ff) << (b.shared_gate ? " with a gate" : "");
+        out << "\n";
+    }
     if (b.d_ff)
         out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
             << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";

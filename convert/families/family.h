@@ -18,7 +18,7 @@ enum class Within : std::uint8_t {
 };
 
 /// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;
-/// "*" is the number of a head, each of which has a tensor.
+/// "*" is the number of a head or of an expert, each of which has a tensor.
 /// Norms that a family does not name have weights of 1 and biases of 0.
 struct TensorName {
     Role role;

@@ -113,7 +113,7 @@ constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight
 
 using enum GgufWindows;
 constexpr GgufFamily kFamilies[] = {
-    {.architecture = "llama", .halves = false, .windows = all},
+    {.architecture = "llama", .halves = false, .windows = all, .experts = true, .normalize_experts = true},
     {.architecture = "qwen2", .windows = all},
     {.architecture = "qwen3", .head_norm = Norm::rms, .windows = all},
     {.architecture = "gpt2",
@@ -229,6 +229,14 @@ constexpr GgufFamily kFamilies[] = {
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
     {.architecture = "ernie4_5", .halves = false},
     {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},
+    {.architecture = "qwen2moe", .windows = all, .experts = true},
+    {.architecture = "qwen3moe", .head_norm = Norm::rms, .windows = all, .experts = true, .normalize_experts = true},
+    {.architecture = "olmoe",
+     .head_norm = Norm::rms,
+     .heads = HeadNorm::together,
+     .experts = true,
+     .keys = kSlopes,
+     .settle = settle_clip},
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ struct GgufFamily {
     std::uint32_t period = 1;  ///< of GgufWindows::one_in
     bool only_windows_turn = false;
     bool norm_weights = true;  ///< else they are 1
+    bool experts = false;      ///< where expert_count is there
+    bool normalize_experts = false;
     /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
     std::span<const char* const> keys = {};
     /// Names in place of the usual ones.

@@ -7,26 +7,6 @@ namespace {
 
 constexpr const char* kModelTypes[] = {"llama", "mistral", "qwen2", "qwen3"};
 
-/// Which layers see a window only: Qwen's two spellings, or Mistral's "all of them".
-std::vector<bool> windowed_layers(const Fields& fields, const std::string& type, std::uint32_t n_layers) {
-    if (type == "llama") return std::vector<bool>(n_layers, false);
-    if (type == "mistral") {
-        refuse_present(fields, "layer_types");
-        return std::vector<bool>(n_layers, fields.has("sliding_window"));
-    }
-    const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
-    if (!fields.has("layer_types")) {
-        const std::uint32_t first = has_window ? fields.count("max_window_layers", 0) : n_layers;
-        std::vector<bool> windowed(n_layers);
-        for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = i >= first;
-        return windowed;
-    }
-    std::vector<bool> windowed = read_sliding_layers(fields, n_layers);
-    for (const bool is_windowed : windowed)
-        if (is_windowed && !has_window) fields.refuse("sliding_window", "a window, as layer_types has sliding layers");
-    return windowed;
-}
-
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
@@ -40,7 +20,10 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     block.up_bias = block.gate_bias = block.down_bias = type == "llama" && fields.flag_or("mlp_bias", false);
 
     std::vector<LayerShape> layers(stack.n_layers, with_rope(fields, block));
-    const std::vector<bool> windowed = windowed_layers(fields, type, stack.n_layers);
+    const bool is_llama = type == "llama", is_mistral = type == "mistral";
+    const std::vector<bool> windowed = is_llama     ? std::vector<bool>(stack.n_layers, false)
+                                       : is_mistral ? read_windows_of_all(fields, stack.n_layers)
+                                                    : read_qwen_windows(fields, stack.n_layers);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
         if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
     set_layers(fields, layers, result);

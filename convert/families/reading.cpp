@@ -129,6 +129,49 @@ std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_laye
     return sliding;
 }
 
+std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers) {
+    refuse_present(fields, "layer_types");
+    return std::vector<bool>(n_layers, fields.has("sliding_window"));
+}
+
+std::vector<bool> read_qwen_windows(const Fields& fields, std::uint32_t n_layers) {
+    const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
+    if (!fields.has("layer_types")) {
+        const std::uint32_t first = has_window ? fields.count("max_window_layers", 0) : n_layers;
+        std::vector<bool> windowed(n_layers);
+        for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = i >= first;
+        return windowed;
+    }
+    std::vector<bool> windowed = read_sliding_layers(fields, n_layers);
+    for (const bool is_windowed : windowed)
+        if (is_windowed && !has_window) fields.refuse("sliding_window", "a window, as layer_types has sliding layers");
+    return windowed;
+}
+
+void read_experts(const Fields& fields, const ExpertNames& names, bool always, Block& block) {
+    block.n_experts = fields.count(fields.has(names.n_experts) ? names.n_experts : "num_local_experts", 1, kMaxExperts);
+    block.n_experts_used = fields.count("num_experts_per_tok", 1, std::min(block.n_experts, kMaxExpertsUsed));
+    block.normalize_experts = always || fields.flag_or("norm_topk_prob", false);
+    if (names.d_ff) block.d_ff = fields.count(names.d_ff, 1, kMostWidth);
+    if (!names.shared_d_ff) return;
+    block.shared_d_ff = fields.count(names.shared_d_ff, 1, kMostWidth);
+    block.shared_gate = true;
+}
+
+std::vector<bool> read_sparse_layers(const Fields& fields, std::uint32_t n_layers) {
+    const std::uint32_t period = fields.has("decoder_sparse_step") ? fields.count("decoder_sparse_step") : 1;
+    std::vector<bool> sparse(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) sparse[i] = (i + 1) % period == 0;
+    if (!fields.has("mlp_only_layers")) return sparse;
+    const nlohmann::json& list = fields.json()["mlp_only_layers"];
+    if (!list.is_array()) fields.refuse("mlp_only_layers", "a list of layers");
+    for (const nlohmann::json& number : list) {
+        if (!number.is_number_unsigned()) fields.refuse("mlp_only_layers", "numbers of layers");
+        if (const auto layer = number.get<std::uint64_t>(); layer < n_layers) sparse[layer] = false;
+    }
+    return sparse;
+}
+
 void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t max_distance, Block& block,
                    HfConfig& result) {
     constexpr std::uint32_t kMostBuckets = 1u << 16, kMostDistance = 1u << 20;

@@ -57,6 +57,24 @@ void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfC
 /// Where its field `layer_types` is: which layers are of type `sliding_attention`, the others being of `full_attention`.
 [[nodiscard]] std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers);
 
+/// Which layers see a window only: Mistral's "all of them", where there is a window; or as Qwen's settings say.
+[[nodiscard]] std::vector<bool> read_windows_of_all(const Fields& fields, std::uint32_t n_layers);
+[[nodiscard]] std::vector<bool> read_qwen_windows(const Fields& fields, std::uint32_t n_layers);
+
+/// What config.json calls a block's experts.
+struct ExpertNames {
+    const char* n_experts = "num_experts";  ///< num_local_experts is read too
+    const char* d_ff = nullptr;             ///< null: as for a part without experts
+    const char* shared_d_ff = nullptr;      ///< null: there is no shared one
+};
+
+/// Puts experts into a block whose d_ff is that of a part without; norm_topk_prob says whether weights are normalized, but
+/// where `always` they are.
+void read_experts(const Fields& fields, const ExpertNames& names, bool always, Block& block);
+
+/// Layers with experts among layers without: but those of mlp_only_layers, every decoder_sparse_step-th.
+[[nodiscard]] std::vector<bool> read_sparse_layers(const Fields& fields, std::uint32_t n_layers);
+
 /// Makes `block`'s positions relative ones in that many buckets (Raffel et al. 2020, section 2.1): those nearer than a
 /// quarter of them exact, further ones by logarithm, the rest one. The source's tensor relative_bias is a row a bucket.
 void read_relative(const Fields& fields, const char* n_buckets, std::uint32_t max_distance, Block& block,

@@ -57,8 +57,21 @@ void check_widths(const Stack& s, const Block& b, Checks& check) {
     check.expect(b.has_output_map || merged == d, "n_heads times value_head_dim", d, merged);
 }
 
+/// Bounds of how many and how wide keep a matrix of all experts below 2^46 elements, see format.h.
+void check_experts(const Block& b, Checks& check) {
+    const bool any = b.n_experts != 0;
+    check("n_experts_used", b.n_experts_used, any, b.n_experts);
+    check("n_experts times d_ff", std::uint64_t{b.n_experts} * b.d_ff, any, kMaxMerged);
+    check.needs("shared_d_ff", b.shared_d_ff != 0, any);
+    check.needs("normalize_experts", b.normalize_experts, any);
+    check.needs("shared_gate", b.shared_gate, b.shared_d_ff != 0);
+    check.expect(!any || !b.parallel, "experts in parallel with attention", 0, b.n_experts);
+    check.expect(!any || !(b.up_bias || b.gate_bias || b.down_bias), "biases of experts", 0, 1);
+}
+
 void check_block(const Stack& s, const Block& b, Checks& check) {
     for_each_block_field(b, check);
+    if (has(Part::experts)) check_experts(b, check);
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.query_key_norm == Norm::layer);
     check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && b.query_key_norm != Norm::rms);
     check.needs("gate_bias", b.gate_bias, b.gated);
@@ -150,6 +163,8 @@ struct Absent {
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f);
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) varies |= is_variant(s->blocks[i]);
+        for (std::uint32_t i = 0; !has(Part::experts) && i < s->n_blocks; ++i)
+            if (s->blocks[i].n_experts) return {Code::unsupported, "experts: left out of this build", 0, 0};
         if (!has(Part::block_variants) && varies)
             return {Code::unsupported, "variants of blocks: left out of this build", 0, 0};
     }

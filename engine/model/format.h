@@ -73,9 +73,10 @@ inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer s
 inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
 inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
 inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
+inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
-inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = 104,
+inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = has(Part::experts) ? 120 : 104,
                              kHeadMapRecordBytes = 16;
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
@@ -126,6 +127,11 @@ void for_each_block_field(B& b, Field& field) {
     field("projection_clip", b.projection_clip, 0, kMaxFloat),
     field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
     field.flags(b.parallel, b.shared_norm, b.attention_sinks);
+    if (!has(Part::experts)) return field.skip(4);
+    field.flags(b.normalize_experts, b.shared_gate);
+    field.skip(2);
+    field("n_experts", b.n_experts, 0, kMaxExperts), field("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
+    field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth);
     field.skip(4);
 }
 
@@ -202,6 +208,18 @@ struct TensorSpec {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) : b.d_ff;
 }
 
+/// Rows of one expert among those of all: whole panels.
+[[nodiscard]] constexpr std::uint32_t expert_up_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) * (b.gated ? 2 : 1);
+}
+[[nodiscard]] constexpr std::uint32_t expert_down_rows(const Stack& s) noexcept {
+    return static_cast<std::uint32_t>(round_up(s.d_model, kLanes));
+}
+/// Rows of `up` where it is the shared expert's.
+[[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
+    return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
+}
+
 [[nodiscard]] constexpr std::uint32_t or_else(std::uint32_t x, std::uint32_t otherwise) noexcept { return x ? x : otherwise; }
 
 /// Calls visit(TensorSpec) for each tensor of one layer of a checked stack, in the order of the roles.
@@ -210,6 +228,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     using enum Layout;
     const Block& b = s.block(layer);
     const bool attends = b.n_heads && !b.no_projections, reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0;
+    const bool routes = has(Part::experts) && b.n_experts != 0, feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
     const bool post_norm = norm && b.norm_place == NormPlace::both, post_norm_bias = post_norm && b.norm_bias;
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;

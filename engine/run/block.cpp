@@ -5,6 +5,7 @@
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
+#include "../experts/experts.h"
 #include "attention.h"
 
 namespace fovea {
@@ -46,6 +47,7 @@ void run_block(Pass& pass, const Layer& layer) noexcept {
         add_attention(pass, layer, block, reads);
     }
     if (!block.d_ff) return pass.show("block", pass.all(pass.hidden(), pass.stack().d_model));
+    if (has(Part::experts) && block.n_experts) return run_experts(pass, layer, block);
     compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
     add_inner(pass, layer.feed_forward, block);
 }

@@ -81,6 +81,21 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers, A
     return t;
 }
 
+void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& tensors) noexcept {
+    const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        ExpertTensors& t = *new (layers + i) ExpertTensors;
+        const Finder find{model, index, i};
+#define FOVEA_EXPERT_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+        const Block& b = stack.block(i);
+        for (const Matrix* m : {&t.router, &t.shared_up, &t.shared_down})
+            tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
+        for (const Matrix* m : {&t.up, &t.down})
+            if (b.n_experts) tensors.macs_per_row += std::uint64_t{m->n_rows / b.n_experts} * m->n_cols * b.n_experts_used;
+    }
+}
+
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
     for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {

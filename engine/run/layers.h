@@ -39,6 +39,12 @@ struct FeedForwardTensors {
 #include "../model/roles.inc"
 };
 
+/// Those of one layer's experts, where its block has any.
+struct ExpertTensors {
+#define FOVEA_EXPERT_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -53,7 +59,8 @@ struct Layer {
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
-static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56);
+static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
+              sizeof(ExpertTensors) == 192);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -67,6 +74,9 @@ struct StackTensors {
 
 /// Finds the tensors of a stack's head, which go to `maps` [n_head_maps].
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept;
+
+/// Finds those of a stack's experts, which go to `layers` [n_layers], and adds to `t` what they multiply.
+void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& t) noexcept;
 
 /// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers] and, where `cross` is not null, to
 /// `cross` [n_layers]. open_model has established that all that the configuration calls for are there.

@@ -94,12 +94,6 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
     return operand;
 }
 
-// Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
-constexpr std::uint32_t kPair = 2;
-[[nodiscard]] static std::uint32_t n_pairs(const Linear& p) noexcept {
-    return (p.matrix.n_panels() + kPair - 1) / kPair;
-}
-
 // Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
 // memory, whose streams are best long.
 constexpr std::uint32_t kPieces = 8;
@@ -107,18 +101,21 @@ constexpr std::uint32_t kPieces = 8;
 void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                     std::uint32_t n_rows, Then then) noexcept {
     std::uint32_t total = 0;
-    for (const Linear& p : products) total += n_pairs(p);
-    const std::uint32_t n_pieces = n_members * kPieces < total ? n_members * kPieces : total;
+    for (const Linear& p : products) total += n_pairs(p.matrix);
     phase(
-        name, output, n_rows <= kFewRows ? in_parts(total) : as_they_come(total, n_pieces),
-        [&](Share pairs) { multiply(products, operand, n_rows, pairs); }, then);
+        name, output, pairs(total, n_rows), [&](Share mine) { multiply(products, operand, n_rows, mine); }, then);
+}
+
+Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {
+    const std::uint32_t n_pieces = n_members * kPieces < n ? n_members * kPieces : n;
+    return n_rows <= kFewRows ? in_parts(n) : as_they_come(n, n_pieces);
 }
 
 void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                     Share pairs) const noexcept {
     std::uint32_t first = 0;
     for (const Linear& p : products) {
-        const std::uint32_t n = n_pairs(p);
+        const std::uint32_t n = n_pairs(p.matrix);
         const std::uint32_t begin = pairs.begin > first ? pairs.begin - first : 0;
         const std::uint32_t end = pairs.end > first ? (pairs.end - first < n ? pairs.end - first : n) : 0;
         first += n;
@@ -153,6 +150,16 @@ void Pass::norm_rows(const char* name, const Output& output, const NormWeights& 
     });
 }
 
+void Pass::add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept {
+    const std::uint32_t d_model = stack().d_model;
+    const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
+    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+        float *to = hidden()[row], *from = y[row];
+        norm(norms.output, from, d_model, from);
+        for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i] * scale;
+    }
+}
+
 void Pass::add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
                          const PartNorms& norms) noexcept {
     const std::uint32_t d_model = stack().d_model;
@@ -162,14 +169,7 @@ void Pass::add_to_stream(const char* name, const Linear& product, const void* op
         stored.out = projected();
         stored.epilogue = Epilogue::store;
         multiply(name, {}, {&stored, 1}, operand, seq_len);
-        const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
-        phase(name, before_norm, in_parts(seq_len), [&](Share mine) {
-            for (std::uint32_t row = mine.begin; row < mine.end; ++row) {
-                float *x = hidden()[row], *y = projected()[row];
-                norm(norms.output, y, d_model, y);
-                for (std::uint32_t i = 0; i < d_model; ++i) x[i] = x[i] + y[i] * scale;
-            }
-        });
+        phase(name, before_norm, in_parts(seq_len), [&](Share mine) { add_rows(block, norms, projected(), mine); });
     } else {
         multiply(name, before_norm, {&product, 1}, operand, seq_len);
     }

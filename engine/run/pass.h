@@ -40,6 +40,10 @@ struct Linear {
     bool canonical = false;
 };
 
+// Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
+inline constexpr std::uint32_t kPair = 2;
+[[nodiscard]] inline std::uint32_t n_pairs(const Matrix& m) noexcept { return (m.n_panels() + kPair - 1) / kPair; }
+
 /// What a phase leaves, for the tap (see Trace): rows, the first of them being position `first`. Without rows: nothing.
 struct Output {
     Rows rows = {};
@@ -184,6 +188,11 @@ struct Pass : PassInput {
     void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                   std::uint32_t n_rows, Then then = Then::meet) noexcept;
 
+    /// The same products' pairs of panels [begin, end), without a phase; and how members share n of them, for n_rows rows.
+    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
+                  Share pairs) const noexcept;
+    [[nodiscard]] Units pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept;
+
     /// A phase: rows = norm(rows). None where there is no norm.
     void norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows) noexcept;
 
@@ -191,6 +200,9 @@ struct Pass : PassInput {
     /// the scale that there are. Where there are any before the sum, the product goes by way of `projected`.
     void add_to_stream(const char* name, const Linear& product, const void* operand, const Block& block,
                        const PartNorms& norms) noexcept;
+
+    /// Of a block that adds by rows: x = x + scale·norm(y) of some rows y, which are normed in place.
+    void add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept;
 
     /// Shows the tap, if there is one, what the phases before have left. All have met.
     void show(const char* name, const Output& output) noexcept;
@@ -206,8 +218,6 @@ private:
     [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }
     /// All wait for all; then the flag is obeyed, or the tap is shown the output.
     void meet(const char* name, const Output& output) noexcept;
-    void multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
-                  Share pairs) const noexcept;
 };
 
 void embed(Pass& pass) noexcept;  // position.cpp
@@ -218,8 +228,8 @@ void embed(Pass& pass) noexcept;  // position.cpp
 /// A head's rotation at the position of one row of the pass, in place.
 void rotate_head(const Pass& pass, const Layer& layer, std::uint32_t row, float* head) noexcept;  // position.cpp
 void run_block(Pass& pass, const Layer& layer) noexcept;                                          // block.cpp
-void make_logits(Pass& pass) noexcept;                                                            // head.cpp
-void make_vectors(Pass& pass) noexcept;                                                           // head.cpp
+void make_logits(Pass& pass) noexcept;                                                            // heads/head.cpp
+void make_vectors(Pass& pass) noexcept;                                                           // heads/head.cpp
 void run_pass(Pass& pass) noexcept;                                                               // pass.cpp
 
 /// Runs `input` on the workspace's team, or on this thread where `macs` multiplications are too few to wake it.

@@ -2,6 +2,7 @@
 // instruction set, on pointer sizes or on the number of cores.
 #include "plan.h"
 
+#include "../experts/experts.h"
 #include "../model/parts.h"
 #include "layers.h"
 #include "pass.h"
@@ -113,6 +114,19 @@ struct Widest {
     std::uint64_t operand = 0, n_heads = 0, head_dim = 0, value_stride = 0;
     bool rotated = false;
 };
+
+/// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
+void widen_for_experts(const Stack& s, const Block& b, ArenaMap& map, Widest& widest) noexcept {
+    grow_to(map.inner_stride, pad(b.n_experts) + kLanes, pad(b.shared_d_ff));
+    grow_to(map.projected_stride, pad(s.d_model));
+    grow_to(map.attended_stride, pad(s.d_model));
+    grow_to(widest.operand, b.shared_d_ff);
+    const std::uint32_t n_groups = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
+    if (b.n_experts > map.n_experts) map.n_experts = b.n_experts;
+    if (b.n_experts_used > map.n_experts_used) map.n_experts_used = b.n_experts_used;
+    if (n_groups > map.n_groups_used) map.n_groups_used = n_groups;
+}
+
 void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.hidden_stride, pad(s.d_model));
     grow_to(widest.operand, s.d_model, s.embedding_width);
@@ -139,6 +153,7 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
         if (adds_by_rows(b)) grow_to(map.projected_stride, pad(s.d_model));
         grow_to(map.inner_stride, pad(b.d_ff));
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
+        if (has(Part::experts) && b.n_experts) widen_for_experts(s, b, map, widest);
         if (b.position == Position::relative && b.n_heads > map.distance_heads) map.distance_heads = b.n_heads;
         if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
@@ -248,15 +263,21 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("layers", map.layers, n_layers * sizeof(Layer));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
+    const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more
+    if (has(Part::experts)) {
+        take("experts", map.experts, map.n_experts ? n_layers * sizeof(ExpertTensors) : 0);
+        take("routes", map.routes, RouteLists(0, batch, map.n_experts_used, map.n_experts).bytes);
+    }
     take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
     take("steps", map.steps, decodes || limits.max_kv_len ? StepLists(0, limits, reads_memory(config)).bytes : 0);
     take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
     take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
     take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
-    take("projected", map.projected, map.max_rows * map.projected_stride * 4);
+    take("projected", map.projected, at_least(map.max_rows, n_slots) * map.projected_stride * 4);
     take("attended", map.attended, batch * map.attended_stride * 4);
-    take("inner", map.inner, batch * map.inner_stride * 4);
-    take("operand", map.operand, map.projected_stride || rows ? map.max_rows * map.operand_row_bytes : 0);
+    take("inner", map.inner, n_slots * map.inner_stride * 4);
+    const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(map.max_rows, n_slots) : 0;
+    take("operand", map.operand, n_operand_rows * map.operand_row_bytes);
     take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
     take("distances", map.distances, n_blocks * map.distance_heads * 2 * batch * 4);
     take("partials", map.partials, map.n_partials * map.partial_stride * 4);

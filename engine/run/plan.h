@@ -16,6 +16,8 @@ struct ArenaMap {
     ArenaOffset state, team, layers;
     ArenaOffset cross;      // [n_layers] of AttentionTensors: the decoder's, to a memory
     ArenaOffset head;       // [n_head_maps] of HeadTensors
+    ArenaOffset experts;    // [layers] of ExpertTensors, where there are any
+    ArenaOffset routes;     // of RouteLists
     ArenaOffset sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
     ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
     ArenaOffset pool;       // a session's cache, without its page: see PoolMap
@@ -38,6 +40,13 @@ struct ArenaMap {
     std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_key_rows
     std::uint32_t n_chunks = 0;
     std::uint32_t distance_heads = 0;  // of the block with relative positions that has most
+    // Each the most of any block; the last counts the shared expert too.
+    std::uint32_t n_experts = 0, n_experts_used = 0, n_groups_used = 0;
+
+    /// Rows there are for experts: of `inner`, `projected` and `operand`. At least max_batch, and room for a row's experts.
+    [[nodiscard]] std::uint64_t slots(const Limits& limits) const noexcept {
+        return has(Part::experts) && n_groups_used > limits.max_batch ? n_groups_used : limits.max_batch;
+    }
 };
 
 /// Whether the decoder has layers that attend to a memory.

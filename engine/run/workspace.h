@@ -47,6 +47,10 @@ struct WorkspaceState {
     [[nodiscard]] const HeadTensors* head_maps() const noexcept {
         return reinterpret_cast<const HeadTensors*>(arena + map.head);
     }
+    /// Of each layer, the encoder's first; where any has experts.
+    [[nodiscard]] ExpertTensors* experts() const noexcept {
+        return reinterpret_cast<ExpertTensors*>(arena + map.experts);
+    }
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }
     [[nodiscard]] float* floats(ArenaOffset offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }
     [[nodiscard]] const std::byte* weights(std::uint64_t offset) const noexcept {

@@ -45,7 +45,7 @@ struct Block {
     std::uint32_t key_width = 0;         ///< input width of the key projection
     std::uint32_t value_width = 0;       ///< input width of the value projection
     std::uint32_t output_width = 0;      ///< rows of the output map
-    std::uint32_t d_ff = 0;              ///< hidden width of the feed-forward part; 0: the block has none
+    std::uint32_t d_ff = 0;              ///< hidden width of the feed-forward part or of each expert; 0: the block has none
     std::uint32_t window = 0;            ///< a query sees this many positions, itself included, and where it is not
                                          ///< causal as many on its other side; 0: no limit
     std::uint32_t rotary_dim = 0;        ///< leading dims of each head that are rotated (Position::rope)
@@ -78,6 +78,13 @@ struct Block {
     bool parallel = false;
     bool shared_norm = false;      ///< parallel: the feed-forward reads attention's norm
     bool attention_sinks = false;  ///< a learned score for each head, of a key whose value is zero
+    /// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many, of d_ff each, which its
+    /// router chooses. 0: the block has one for all rows.
+    std::uint32_t n_experts = 0;
+    std::uint32_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
+    std::uint32_t shared_d_ff = 0;     ///< hidden width of one more, which every row adds; 0: none
+    bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
+    bool shared_gate = false;          ///< the shared one is multiplied by the sigmoid of a learned product with the row
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 

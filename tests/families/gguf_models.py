@@ -12,8 +12,9 @@ import shapes
 from shapes import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r"}
-PERMUTED = ("llama", "mistral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
+ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
+                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe"}
+PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -46,7 +47,15 @@ SHAPES = {  # the first of each is the smallest
     "glm4": shapes.SHAPES["glm4"][:2],
     "exaone4": [llama_like(**TINY, layers=4, sliding_window=7),
                 llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, sliding_window=13)],
+    # Every layer has experts there; whether their weights are normalized follows from the name.
+    "mixtral": [shapes.SHAPES["mixtral"][0], shapes.SHAPES["mixtral"][1]],
+    "qwen2_moe": [shapes.SHAPES["qwen2_moe"][0], shapes.SHAPES["qwen2_moe"][2]],
+    "qwen3_moe": [shapes.SHAPES["qwen3_moe"][0],
+                  llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, num_experts=9,
+                             num_experts_per_tok=4, moe_intermediate_size=20, norm_topk_prob=True)],
+    "olmoe": [shapes.SHAPES["olmoe"][0], shapes.SHAPES["olmoe"][2]],
 }
+EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
 
 def permuted(weight, n_heads):
@@ -73,13 +82,19 @@ def converted_tensors(config, folder):
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
     names = gguf.get_tensor_name_map(architecture, n_layers)
-    heads = {}
+    heads, experts = {}, {}
     for name, tensor in load_file(folder / "model.safetensors").items():
         weight = tensor.float().numpy()
         if ".norms." in name:  # a tensor a head
             start, rest = name.split(".norms.")
             heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
             continue
+        if ".experts." in name:  # a tensor an expert
+            start, number, part, _ = name.replace("block_sparse_moe", "mlp").rsplit(".", 3)
+            experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
+            continue
+        if "shared_expert_gate" in name:
+            weight = weight[0]
         if kind.startswith("gemma") and "norm" in name:
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
@@ -91,7 +106,7 @@ def converted_tensors(config, folder):
         if kind == "bloom":
             name = name.removeprefix("transformer.")
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
-    for start, parts in heads.items():
+    for start, parts in (heads | experts).items():
         weight = numpy.stack([parts[i] for i in range(len(parts))])
         yield names.get_name(start + ".weight", try_suffixes=(".weight",)), weight
 
@@ -120,6 +135,14 @@ def add_keys(writer, config):
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
+    n_experts = first("num_experts", "num_local_experts")
+    if n_experts:
+        writer.add_expert_count(n_experts)
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+    if config.get("moe_intermediate_size"):
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if config.get("shared_expert_intermediate_size"):
+        writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     settings = config.get("rope_parameters") or {}
@@ -163,7 +186,7 @@ def write_gguf(folder, path, narrow=False):
     add_keys(writer, config)
     for name, weight in converted_tensors(config, folder):
         weight = numpy.ascontiguousarray(weight)
-        if narrow and weight.ndim == 2 and "norm" not in name:
+        if narrow and weight.ndim >= 2 and "norm" not in name:
             kind = gguf.GGMLQuantizationType.BF16
             writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
         else:

@@ -51,6 +51,8 @@ def layer_of(fovea, folder, work):
     text = subprocess.run([fovea, "inspect", work / "golden.fovea"], check=True, capture_output=True, text=True).stdout
     parts = [re.search(rf"^ +{name} +(.*)$", text, re.M).group(1) for name in ("attention", "feed-forward", "norm")]
     attention = re.sub(r"^.* of \d+, ", "", parts[0])
+    if experts := re.search(r"^ +experts +(.*)$", text, re.M):
+        attention += "; experts, " + re.sub(r"shared of [0-9,]+", "shared", experts.group(1))
     return f"{attention}; {re.sub(r'^[0-9,]+ wide, ', '', parts[1])}", re.sub(r", epsilon [^,]*", "", parts[2])
 
 

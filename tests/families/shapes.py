@@ -218,6 +218,38 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, layers=3, sliding_window=None,
                    layer_types=["full_attention"] * 3, tie_word_embeddings=True),
     ],
+    "mixtral": [
+        llama_like(**TINY, num_local_experts=4, num_experts_per_tok=2),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, num_local_experts=5,
+                   num_experts_per_tok=3, sliding_window=11),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, num_local_experts=3, num_experts_per_tok=1,
+                   tie_word_embeddings=True, rope_parameters=rope(100.0)),
+    ],
+    "qwen2_moe": [
+        llama_like(**TINY, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                   shared_expert_intermediate_size=11),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, num_experts=7, num_experts_per_tok=3,
+                   moe_intermediate_size=19, shared_expert_intermediate_size=50, norm_topk_prob=True,
+                   decoder_sparse_step=2, mlp_only_layers=[3], use_sliding_window=True, sliding_window=13),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, qkv_bias=False, num_experts=6, num_experts_per_tok=6,
+                   moe_intermediate_size=17, shared_expert_intermediate_size=1),
+    ],
+    "qwen3_moe": [
+        llama_like(**TINY, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                   norm_topk_prob=True),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=4, num_experts=9,
+                   num_experts_per_tok=4, moe_intermediate_size=20, attention_bias=True, decoder_sparse_step=2),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, num_experts=17,
+                   num_experts_per_tok=1, moe_intermediate_size=5, mlp_only_layers=[0], use_sliding_window=True,
+                   sliding_window=13, tie_word_embeddings=True),
+    ],
+    "olmoe": [
+        llama_like(**TINY, clip_qkv=0.7, pad_token_id=0, eos_token_id=1, num_experts=4, num_experts_per_tok=2),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, pad_token_id=0, eos_token_id=1,
+                   attention_bias=True, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=17, pad_token_id=0, eos_token_id=1, num_experts=5,
+                   num_experts_per_tok=5, tie_word_embeddings=True),
+    ],
 }
 
 
@@ -241,6 +273,8 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     # Falcon's plain attention adds the slopes twice: its mask has them already.
     attention = "sdpa" if model_type == "falcon" else "eager"
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    if "num_experts_per_tok" in fields:  # one expert after another: grouped products want rows of whole 16 bytes
+        model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
     for parameter in model.parameters():  # rotary frequencies are not rounded

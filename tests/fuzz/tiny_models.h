@@ -33,6 +33,8 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
             block.head_dim = block.value_head_dim = 4;
             block.rotary_dim = block.rotary_dim ? 4 : 0;
             block.d_ff = 8;
+            if (block.n_experts > 4) block.n_experts = 4, block.n_experts_used = 2;
+            if (block.shared_d_ff) block.shared_d_ff = 8;
         }
     }
     return config;

@@ -22,15 +22,19 @@ struct PartBytes {
     std::uint64_t attention = 0, feed_forward = 0, embedding = 0, output = 0, rest = 0, total = 0;
 };
 
+bool is_feed_forward(std::string_view role) {
+    return role == "up" || role == "down" || role == "router" || role.starts_with("expert_") || role.starts_with("shared_");
+}
+
 PartBytes count_bytes(const Model& model) {
     PartBytes bytes;
     for (const TensorInfo& tensor : tensors(model)) {
         const std::string_view role = tensor.role, layout = tensor.layout;
-        std::uint64_t& part = role == "output"                 ? bytes.output
-                              : role.ends_with("_embedding")   ? bytes.embedding
-                              : layout != "panels"             ? bytes.rest
-                              : role == "up" || role == "down" ? bytes.feed_forward
-                                                               : bytes.attention;
+        std::uint64_t& part = role == "output"               ? bytes.output
+                              : role.ends_with("_embedding") ? bytes.embedding
+                              : layout != "panels"           ? bytes.rest
+                              : is_feed_forward(role)        ? bytes.feed_forward
+                                                             : bytes.attention;
         part += tensor.bytes;
         bytes.total += tensor.bytes;
     }
@@ -70,6 +74,9 @@ Json stack_to_json(const Stack& s) {
                                     {"head_dim", b.head_dim},
                                     {"value_head_dim", b.value_head_dim},
                                     {"d_ff", b.d_ff},
+                                    {"n_experts", b.n_experts},
+                                    {"n_experts_used", b.n_experts_used},
+                                    {"shared_d_ff", b.shared_d_ff},
                                     {"window", b.window},
                                     {"rotary_dim", b.rotary_dim},
                                     {"causal", b.causal},

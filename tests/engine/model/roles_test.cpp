@@ -31,9 +31,14 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {96, "feed_forward_norm"},
                                                                 {98, "feed_forward_post_norm"},
                                                                 {100, "up"},
-                                                                {103, "down_bias"}};
+                                                                {103, "down_bias"},
+                                                                {104, "router"},
+                                                                {106, "expert_up"},
+                                                                {108, "expert_down"},
+                                                                {112, "shared_gate"},
+                                                                {115, "shared_down"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 104, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 105, 111, 116, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -66,6 +71,17 @@ TEST_CASE("roles: a configuration calls for its tensors, in the directory's orde
                                    "0 attention_output 8 12", "0 feed_forward_norm 1 8", "0 up 64 8", "0 down 8 24",
                                    "1 attention_norm 1 8", "1 query 8 8", "1 key 4 8", "1 value 6 8",
                                    "1 attention_output 8 12", "1 feed_forward_norm 1 8", "1 up 64 8", "1 down 8 24"});
+}
+
+TEST_CASE("roles: experts in place of up and down, each in whole panels") {
+    Stack stack;
+    stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
+    Block& b = stack.blocks[0];
+    b.d_ff = 24, b.gated = true, b.n_experts = 3, b.n_experts_used = 1;
+    CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 192 20", "0 expert_down 96 24"});
+    b.gated = false, b.shared_d_ff = 7, b.shared_gate = true;
+    CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 96 20", "0 expert_down 96 24",
+                                                        "0 shared_gate 1 20", "0 shared_up 7 20", "0 shared_down 20 7"});
 }
 
 TEST_CASE("roles: every part that a block may have, in the directory's order") {

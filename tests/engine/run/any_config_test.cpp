@@ -69,6 +69,14 @@ private:
                                     : kind == 2 ? 4 * below(10)
                                                 : below(10);
         Change field{below(48), value};
+        if (Block& b = stack.blocks[below(3)]; below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
+            b.n_experts = 1 + below(6);
+            b.n_experts_used = 1 + below(b.n_experts);
+            b.shared_d_ff = below(2) * (1 + below(40));
+            b.shared_gate = b.shared_d_ff && below(2);
+            b.normalize_experts = below(2) != 0;
+            b.up_bias = b.gate_bias = b.down_bias = b.parallel = b.shared_norm = false;
+        }
         if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
             HeadMap& map = stack.head[below(2)];
             if (!map.width) map.width = 1 + below(40);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "pass.h"
+#include "../run/pass.h"
 
 namespace fovea {
 namespace {

@@ -1,0 +1,33 @@
+// Mixtral (Jiang et al. 2024): Mistral with experts, whose matrices are w1 (the gate), w3 (up) and w2 (down).
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"mixtral"};
+
+constexpr auto kNames = with_llama_names({
+    {Role::router, "#block_sparse_moe.gate.weight"},
+    {Role::expert_up, "#block_sparse_moe.experts.*.w3.weight", Within::alone, "#block_sparse_moe.experts.*.w1.weight"},
+    {Role::expert_down, "#block_sparse_moe.experts.*.w2.weight"},
+});
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
+    LayerShape shape = with_rope(fields, block);
+    if (read_windows_of_all(fields, stack.n_layers).front()) shape.block.window = fields.count("sliding_window");
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, shape), result);
+}
+
+}  // namespace
+
+const Family families::mixtral = {
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

@@ -1,0 +1,56 @@
+// Qwen's mixtures: 1.5 and 2 (Yang et al. 2024), with a shared expert and a gate for it; 3 (Yang et al. 2025) with norms of
+// queries and keys. Some of their layers may have one feed-forward part for all rows.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"qwen2_moe", "qwen3_moe"};
+
+constexpr auto kNames = with_llama_names({
+    {Role::router, "#mlp.gate.weight"},
+    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
+    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
+    {Role::shared_gate, "#mlp.shared_expert_gate.weight"},
+    {Role::shared_up, "#mlp.shared_expert.up_proj.weight", Within::alone, "#mlp.shared_expert.gate_proj.weight"},
+    {Role::shared_down, "#mlp.shared_expert.down_proj.weight"},
+});
+
+/// Qwen 3's window is every layer's, where it is used.
+std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
+    if (!is_third) return read_qwen_windows(fields, n_layers);
+    return std::vector<bool>(n_layers, fields.flag_or("use_sliding_window", false) && fields.has("sliding_window"));
+}
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    const bool is_third = type == "qwen3_moe";
+    block.query_key_norm = is_third ? Norm::rms : Norm::none;
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    block.output_bias = is_third && fields.flag_or("attention_bias", false);
+    block.query_bias = block.key_bias = block.value_bias =
+        is_third ? block.output_bias : fields.flag_or("qkv_bias", true);
+
+    Block sparse = block;
+    const char* shared = is_third ? nullptr : "shared_expert_intermediate_size";
+    read_experts(fields, {.d_ff = "moe_intermediate_size", .shared_d_ff = shared}, false, sparse);
+    const std::vector<bool> windowed = windowed_layers(fields, is_third, stack.n_layers);
+    const std::vector<bool> is_sparse = read_sparse_layers(fields, stack.n_layers);
+    std::vector<LayerShape> layers;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        layers.push_back(with_rope(fields, is_sparse[i] ? sparse : block));
+        if (windowed[i]) layers.back().block.window = fields.count("sliding_window");
+    }
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::qwen_moe = {
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea

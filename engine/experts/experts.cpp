@@ -1,0 +1,357 @@
+// A row's feed-forward part is the sum of a few experts' (Shazeer et al. 2017, eq. 1 and 2):
+//
+//     p = softmax(W_router · norm(x)) over all experts;  C: the k with the largest p, of equal ones the lower
+//     w_e = p_e, or p_e / Σ of p over C
+//     sum = Σ over e in C, ascending, of w_e·f_e(norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
+//     x = x + sum, with the norms and the scale that a block's other parts have too
+//
+// A row's sum has one order, whoever computes it and whatever rows are in the pass. Rows are grouped by expert, so that each
+// chosen expert's weights are read once and others' not at all. Groups that together have no more slots than the arena has
+// rows are a *piece*, whose phases run one after another.
+#include "experts.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::uint32_t kSumColumns = 256;  // of few rows' sums, a unit of work: a row alone still has some to share
+
+class Mixture {
+public:
+    Mixture(Pass& p, const Layer& layer, const Block& block) noexcept
+        : pass_(p),
+          t_(p.workspace.experts()[p.tensors().first_layer + p.layer]),
+          b_(block),
+          norms_(part_norms(block, layer.feed_forward)),
+          n_rows_(p.seq_len),
+          d_model_(p.stack().d_model) {
+        const WorkspaceState& w = p.workspace;
+        const RouteLists at(w.map.routes, w.limits.max_batch, w.map.n_experts_used, w.map.n_experts);
+        chosen_ = list(at.chosen);
+        slots_ = list(at.slots);
+        weights_ = w.floats(at.weights);
+        rows_ = list(at.rows);
+        first_ = list(at.first);
+    }
+
+    void run() noexcept {
+        route();
+        Piece piece;
+        while (next(piece)) run_piece(piece);
+        finish();
+    }
+
+private:
+    /// Groups [begin, end), slots [slot_begin, slot_end): those of experts, then as many as there are rows of the shared one.
+    struct Piece {
+        std::uint32_t begin = 0, end = 0, slot_begin = 0, slot_end = 0;
+        [[nodiscard]] std::uint32_t n_slots() const noexcept { return slot_end - slot_begin; }
+    };
+    /// One expert, for the rows that chose it.
+    struct Group {
+        std::uint32_t slot, n_rows;
+        Matrix up, down;
+        std::uint32_t d_ff;
+    };
+
+    [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
+        return reinterpret_cast<std::uint32_t*>(pass_.workspace.arena + at);
+    }
+    [[nodiscard]] std::uint32_t n_groups() const noexcept { return b_.n_experts + (b_.shared_d_ff ? 1 : 0); }
+    [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.n_experts_used; }
+    [[nodiscard]] std::uint32_t first_slot(std::uint32_t group) const noexcept {
+        return group < b_.n_experts ? first_[group] : n_chosen();
+    }
+    [[nodiscard]] std::uint32_t n_slots(std::uint32_t group) const noexcept {
+        return group < b_.n_experts ? first_[group + 1] - first_[group] : n_rows_;
+    }
+    [[nodiscard]] std::uint32_t row_of(std::uint32_t slot) const noexcept {
+        return slot < n_chosen() ? rows_[slot] : slot - n_chosen();
+    }
+    /// Rows [number·n_rows, (number + 1)·n_rows) of all experts' matrix.
+    [[nodiscard]] static Matrix part(const Matrix& all, std::uint32_t number, std::uint32_t n_rows) noexcept {
+        Matrix one = all;
+        one.offset += std::uint64_t{number} * (n_rows / kLanes) * all.panel_stride;
+        one.n_rows = n_rows;
+        return one;
+    }
+    [[nodiscard]] Group group(std::uint32_t number) const noexcept {
+        const std::uint32_t slot = first_slot(number), n = n_slots(number);
+        if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
+        return {slot, n, part(t_.up, number, expert_up_rows(b_)), part(t_.down, number, expert_down_rows(pass_.stack())),
+                b_.d_ff};
+    }
+
+    void route() noexcept;
+    void choose(std::uint32_t row) noexcept;
+    void sort_by_expert() noexcept;
+    [[nodiscard]] bool next(Piece& piece) const noexcept;
+    void run_piece(const Piece& piece) noexcept;
+    template<class Pack>
+    void pack(const Piece& piece, const Pack& pack_rows) noexcept;
+    void pack_stream(const Piece& piece) noexcept;
+    void pack_inner(const Piece& piece) noexcept;
+    [[nodiscard]] const void* inner_operand(const Piece& piece, const Group& g) const noexcept;
+    [[nodiscard]] std::byte* packed(const Piece& piece, const Group& g, bool inner) const noexcept;
+    template<class Of>
+    void multiply(const char* name, const Piece& piece, const Of& product_of) noexcept;
+    void sum(const Piece& piece, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept;
+    void finish() noexcept;
+    [[nodiscard]] bool is_added_by_rows() const noexcept { return has(Part::block_variants) && adds_by_rows(b_); }
+    [[nodiscard]] Output stream() const noexcept { return pass_.all(pass_.hidden(), d_model_); }
+
+    Pass& pass_;
+    const ExpertTensors& t_;
+    const Block& b_;
+    const PartNorms norms_;
+    const std::uint32_t n_rows_, d_model_;
+    std::uint32_t *chosen_, *slots_, *rows_, *first_;
+    float* weights_;
+};
+
+/// Logits to `inner`, the shared expert's behind them in a panel of its own; then who computes what.
+void Mixture::route() noexcept {
+    const Rows logits = pass_.inner();
+    const Rows beside{logits.data + round_up(b_.n_experts, kLanes), logits.stride};
+    const Linear linears[] = {{.matrix = t_.router, .out = logits, .n_stored = b_.n_experts},
+                              {.matrix = t_.shared_gate, .out = beside, .n_stored = 1}};
+    const auto multiply_by = [&](std::span<const Linear> products, const Output& output) {
+        const Type type = products[0].matrix.type;
+        const void* operand = pass_.operand(type, pass_.hidden(), n_rows_, d_model_, norms_.before);
+        pass_.multiply("router", output, products, operand, n_rows_);
+    };
+    const Output output = pass_.all(logits, b_.n_experts);
+    const bool one_operand = is_quantized(t_.router.type) == is_quantized(t_.shared_gate.type);
+    multiply_by(std::span(linears).first(b_.shared_gate && one_operand ? 2 : 1), output);
+    if (b_.shared_gate && !one_operand) multiply_by(std::span(linears).subspan(1), {});
+
+    pass_.phase("routed", {}, in_parts(n_rows_), [&](Pass::Share mine) {
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) choose(row);
+        if (n_rows_ == 1 && mine.begin < mine.end) sort_by_expert();
+    });
+    if (n_rows_ > 1)
+        pass_.phase("grouped", {}, in_parts(1), [&](Pass::Share mine) {
+            if (mine.begin < mine.end) sort_by_expert();
+        });
+}
+
+/// One row's experts and their weights. Its logits become what softmax divides, and −1 where one is chosen. Where a NaN
+/// leaves nothing to compare, the lowest are chosen.
+void Mixture::choose(std::uint32_t row) noexcept {
+    const std::uint32_t n = b_.n_experts, k = b_.n_experts_used;
+    float* p = pass_.inner()[row];
+    float largest = p[0];
+    for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
+    for (std::uint32_t i = 0; i < n; ++i) p[i] = p[i] - largest;
+    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
+    unary[static_cast<int>(Unary::exp)](p, n, p);
+    float total = 0.0f;
+    for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
+
+    std::uint32_t* chosen = chosen_ + std::uint64_t{row} * k;
+    float* weights = weights_ + std::uint64_t{row} * (k + 1);
+    for (std::uint32_t n_chosen = 0; n_chosen < k; ++n_chosen) {
+        std::uint32_t best = n;
+        for (std::uint32_t i = 0; i < n; ++i)
+            if (!(p[i] < 0.0f) && (best == n || p[i] > p[best])) best = i;
+        std::uint32_t at = n_chosen;
+        for (; at > 0 && chosen[at - 1] > best; --at) chosen[at] = chosen[at - 1], weights[at] = weights[at - 1];
+        chosen[at] = best;
+        weights[at] = p[best];
+        p[best] = -1.0f;
+    }
+    if (b_.normalize_experts) {
+        total = 0.0f;
+        for (std::uint32_t i = 0; i < k; ++i) total = total + weights[i];
+    }
+    for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
+    weights[k] = 1.0f;
+    if (!b_.shared_gate) return;
+    float gate = -p[round_up(n, kLanes)];
+    unary[static_cast<int>(Unary::exp)](&gate, 1, &gate);
+    weights[k] = 1.0f / (1.0f + gate);
+}
+
+/// Slots by counting: an expert's rows ascend.
+void Mixture::sort_by_expert() noexcept {
+    const std::uint32_t n = b_.n_experts;
+    for (std::uint32_t i = 0; i <= n; ++i) first_[i] = 0;
+    for (std::uint32_t i = 0; i < n_chosen(); ++i) ++first_[chosen_[i] + 1];
+    for (std::uint32_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
+    for (std::uint32_t i = 0; i < n_chosen(); ++i) {
+        slots_[i] = first_[chosen_[i]]++;
+        rows_[slots_[i]] = i / b_.n_experts_used;
+    }
+    for (std::uint32_t i = n; i > 0; --i) first_[i] = first_[i - 1];
+    first_[0] = 0;
+}
+
+/// The groups after `piece`, as many as have room; false: there are none.
+bool Mixture::next(Piece& piece) const noexcept {
+    if (pass_.stopped) return false;  // what the lists hold may be of another layer
+    const std::uint64_t most = pass_.workspace.map.slots(pass_.workspace.limits);
+    piece = {piece.end, piece.end, piece.slot_end, piece.slot_end};
+    for (; piece.end < n_groups(); ++piece.end) {
+        const std::uint32_t n = n_slots(piece.end);
+        if (std::uint64_t{piece.n_slots()} + n > most) break;
+        piece.slot_end += n;
+    }
+    return piece.n_slots() != 0;
+}
+
+/// Where a group's operand starts: of its rows of the stream, or of what its `up` made of them.
+std::byte* Mixture::packed(const Piece& piece, const Group& g, bool inner) const noexcept {
+    // Slots before it in the piece are experts', which are all of one type and width.
+    const Matrix& before = inner ? t_.down : t_.up;
+    return pass_.workspace.arena + pass_.workspace.map.operand +
+           operand_bytes(before.type, g.slot - piece.slot_begin, before.n_cols);
+}
+
+/// A phase: pack_rows(group, first, n) for every block of every group's rows.
+template<class Pack>
+void Mixture::pack(const Piece& piece, const Pack& pack_rows) noexcept {
+    const auto blocks_of = [](std::uint32_t n) { return (n + kRowBlock - 1) / kRowBlock; };
+    std::uint32_t n_blocks = 0;
+    for (std::uint32_t i = piece.begin; i < piece.end; ++i) n_blocks += blocks_of(n_slots(i));
+    pass_.phase("operand", {}, in_parts(n_blocks), [&](Pass::Share mine) {
+        std::uint32_t first_block = 0;
+        for (std::uint32_t i = piece.begin; i < piece.end && first_block < mine.end; ++i) {
+            const std::uint32_t n = blocks_of(n_slots(i)), block_rows = row_block(n_slots(i));
+            for (std::uint32_t block = 0; block < n; ++block) {
+                if (first_block + block < mine.begin || first_block + block >= mine.end) continue;
+                const std::uint32_t first = block * block_rows, left = n_slots(i) - first;
+                pack_rows(group(i), first, left < block_rows ? left : block_rows);
+            }
+            first_block += n;
+        }
+    });
+}
+
+/// Rows of the stream, normed. Of a single row every member makes its own, see Pass::operand.
+void Mixture::pack_stream(const Piece& piece) noexcept {
+    pack(piece, [&](const Group& g, std::uint32_t first, std::uint32_t n) {
+        const std::uint64_t stride = pass_.workspace.map.hidden_stride;
+        for (std::uint32_t i = 0; i < n; ++i) {
+            const float* row = pass_.hidden()[row_of(g.slot + first + i)];
+            pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
+        }
+        pass_.pack(g.up.type, pass_.scratch(), stride, n, d_model_,
+                   packed(piece, g, false) + operand_bytes(g.up.type, first, d_model_));
+    });
+}
+
+/// What `up` made. One row of floats is its own operand, so that few rows may need no phase.
+void Mixture::pack_inner(const Piece& piece) noexcept {
+    bool is_needed = false;
+    for (std::uint32_t i = piece.begin; i < piece.end; ++i)
+        is_needed |= n_slots(i) > 1 || (n_slots(i) == 1 && is_quantized(group(i).down.type));
+    if (!is_needed) return;
+    pack(piece, [&](const Group& g, std::uint32_t first, std::uint32_t n) {
+        const Rows inner = pass_.inner();
+        pass_.pack(g.down.type, inner[g.slot - piece.slot_begin + first], inner.stride, n, g.d_ff,
+                   packed(piece, g, true) + operand_bytes(g.down.type, first, g.d_ff));
+    });
+}
+
+const void* Mixture::inner_operand(const Piece& piece, const Group& g) const noexcept {
+    if (g.n_rows == 1 && !is_quantized(g.down.type)) return pass_.inner()[g.slot - piece.slot_begin];
+    return packed(piece, g, true);
+}
+
+/// A phase: a product for every group, as product_of(group) has it with its operand; panels shared out as if they were one
+/// matrix.
+template<class Of>
+void Mixture::multiply(const char* name, const Piece& piece, const Of& product_of) noexcept {
+    std::uint32_t total = 0;
+    for (std::uint32_t i = piece.begin; i < piece.end; ++i)
+        if (n_slots(i)) total += n_pairs(product_of(group(i)).linear.matrix);
+    const auto work = [&](Pass::Share mine) {
+        std::uint32_t first = 0;
+        for (std::uint32_t i = piece.begin; i < piece.end && first < mine.end; ++i) {
+            if (n_slots(i) == 0) continue;
+            const Group g = group(i);
+            const auto product = product_of(g);
+            const std::uint32_t n = n_pairs(product.linear.matrix);
+            const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
+            const std::uint32_t end = mine.end - first < n ? mine.end - first : n;
+            if (begin < end) pass_.multiply({&product.linear, 1}, product.operand, g.n_rows, {begin, end});
+            first += n;
+        }
+    };
+    pass_.phase(name, {}, pass_.pairs(total, piece.n_slots()), work);
+}
+
+void Mixture::run_piece(const Piece& piece) noexcept {
+    struct Product {
+        Linear linear;
+        const void* operand;
+    };
+    // Of one row: the operands of both types, if there are two, lie side by side in the member's scratch.
+    const void* own[2] = {};
+    for (std::uint32_t i = piece.begin; n_rows_ == 1 && i < piece.end; ++i) {
+        if (n_slots(i) == 0) continue;
+        const Type type = group(i).up.type;
+        if (!own[is_quantized(type)])
+            own[is_quantized(type)] = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
+    }
+    if (n_rows_ > 1) pack_stream(piece);
+    multiply("inner", piece, [&](const Group& g) {
+        const Rows inner = pass_.inner(), out{inner[g.slot - piece.slot_begin], inner.stride};
+        const Linear up{.matrix = g.up,
+                        .out = out,
+                        .n_stored = g.d_ff,
+                        .epilogue = b_.gated ? Epilogue::gate : Epilogue::store,
+                        .activation = b_.activation};
+        return Product{up, n_rows_ == 1 ? own[is_quantized(g.up.type)] : packed(piece, g, false)};
+    });
+    pack_inner(piece);
+    multiply("experts", piece, [&](const Group& g) {
+        const Rows made = pass_.projected(), out{made[g.slot - piece.slot_begin], made.stride};
+        return Product{{.matrix = g.down, .out = out, .n_stored = d_model_}, inner_operand(piece, g)};
+    });
+
+    const std::uint32_t n_parts = n_rows_ <= kFewRows ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;
+    const bool is_last = piece.end == n_groups(), is_block = is_last && !is_added_by_rows();
+    const auto add_up = [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t row = i / n_parts, begin = n_parts > 1 ? i % n_parts * kSumColumns : 0;
+            const std::uint32_t end = n_parts > 1 && begin + kSumColumns < d_model_ ? begin + kSumColumns : d_model_;
+            sum(piece, row, begin, end);
+            float *x = pass_.hidden()[row], *y = pass_.attended()[row];
+            for (std::uint32_t col = begin; is_block && col < end; ++col) x[col] = x[col] + y[col];
+        }
+    };
+    const Output added = norms_.after.kind == Norm::none ? stream() : Output{};
+    if (is_block)
+        pass_.phase("block", added, in_parts(n_rows_ * n_parts), add_up);
+    else
+        pass_.phase("experts", {}, in_parts(n_rows_ * n_parts), add_up);
+}
+
+/// Adds the piece's outputs of one row to what `attended` has of those before: columns [begin, end).
+void Mixture::sum(const Piece& piece, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
+    const std::uint32_t k = b_.n_experts_used;
+    float* total = pass_.attended()[row];
+    const float* weights = weights_ + std::uint64_t{row} * (k + 1);
+    for (std::uint32_t col = begin; piece.slot_begin == 0 && col < end; ++col) total[col] = 0.0f;
+    for (std::uint32_t i = 0; i <= k; ++i) {
+        if (i == k && !b_.shared_d_ff) break;
+        const std::uint32_t slot = i < k ? slots_[std::uint64_t{row} * k + i] : n_chosen() + row;
+        if (slot < piece.slot_begin || slot >= piece.slot_end) continue;
+        const float* y = pass_.projected()[slot - piece.slot_begin];
+        for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weights[i];
+    }
+}
+
+/// What is left where the sum is normed or scaled before it is added, or the stream is normed after.
+void Mixture::finish() noexcept {
+    if (is_added_by_rows())
+        pass_.phase("block", norms_.after.kind == Norm::none ? stream() : Output{}, in_parts(n_rows_),
+                    [&](Pass::Share mine) { pass_.add_rows(b_, norms_, pass_.attended(), mine); });
+    pass_.norm_rows("block", stream(), norms_.after, pass_.hidden());
+}
+
+}  // namespace
+
+void run_experts(Pass& pass, const Layer& layer, const Block& block) noexcept { Mixture(pass, layer, block).run(); }
+
+}  // namespace fovea
