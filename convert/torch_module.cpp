@@ -8,6 +8,7 @@
 
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
+#include "convert/torch_ends.h"
 
 namespace fovea {
 namespace {
@@ -85,14 +86,33 @@ void read_layers(const Fields& fields, const char* n_layers, bool decoder, bool 
     b.cross_attention = decoder;
 }
 
-Config read_config(const Fields& fields, const std::string& type) {
+/// A module's configuration, and the names of what stands around its stacks, by StackIndex.
+struct TorchConfig {
     Config config;
+    std::array<TorchEnds, 2> ends;
+};
+
+/// Ids go in where there is a vocab_size, and an output map may follow the last stack. Layers of an encoder that see no later
+/// row and give logits are a decoder without a memory.
+TorchConfig read_config(const Fields& fields, const std::string& type) {
+    TorchConfig result;
+    auto& [config, ends] = result;
     if (type == kModules[0]) read_multihead(fields, config.encoder);
     if (type == kModules[4]) read_attention(fields, config.encoder);
-    const bool both = type == kModules[3];
-    if (both || type == kModules[1]) read_layers(fields, "num_encoder_layers", false, both, config.encoder);
-    if (both || type == kModules[2]) read_layers(fields, "num_decoder_layers", true, both, config.decoder);
-    return config;
+    const bool both = type == kModules[3], encoder = both || type == kModules[1], decoder = both || type == kModules[2];
+    if (encoder) read_layers(fields, "num_encoder_layers", false, both, config.encoder);
+    if (decoder) read_layers(fields, "num_decoder_layers", true, both, config.decoder);
+    if (!encoder && !decoder) return result;
+    if (encoder) read_torch_embedding(both && fields.has("source") ? fields.object("source") : fields, config.encoder, ends[0]);
+    if (decoder) read_torch_embedding(both && fields.has("target") ? fields.object("target") : fields, config.decoder, ends[1]);
+    Stack& last = decoder ? config.decoder : config.encoder;
+    read_torch_output(fields, last, ends[decoder]);
+    last.blocks[0].causal = fields.flag_or("causal", decoder && last.has_output_head);
+    if (!decoder && last.blocks[0].causal && last.has_output_head) {
+        std::swap(config.encoder, config.decoder);
+        std::swap(ends[0], ends[1]);
+    }
+    return result;
 }
 
 /// Where a tensor of ours is in a state dict: a name and, of several maps in one tensor, which.
@@ -103,15 +123,18 @@ struct Place {
 
 class Joiner {
 public:
-    Joiner(const std::string& type, const Config& config, Safetensors weights)
-        : type_(type), config_(config), files_(std::move(weights)) {}
+    Joiner(const std::string& type, const TorchConfig& config, std::string prefix, Safetensors weights)
+        : type_(type), config_(config.config), ends_(config.ends), prefix_(std::move(prefix)), files_(std::move(weights)) {}
 
     ModelSource join() {
         ModelSource source;
         source.config = config_;
         for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
             for_each_tensor(stack_of(index), index, [&](const TensorSpec& spec) {
-                weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
+                if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
+                    weights_.add_computed(spec.role, spec.layer, sinusoids(spec.n_rows, spec.n_cols), spec.stack, {}, spec.n_cols);
+                else
+                    weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
             });
         for (const auto& [name, tensor] : files_.tensors)
             if (!used_.count(name)) refuse(name, "expected only tensors that the configuration calls for");
@@ -124,6 +147,9 @@ public:
 private:
     [[nodiscard]] const Stack& stack_of(StackIndex index) const {
         return index == StackIndex::encoder ? config_.encoder : config_.decoder;
+    }
+    [[nodiscard]] const TorchEnds& ends_of(const TensorSpec& spec) const {
+        return ends_[static_cast<std::size_t>(spec.stack)];
     }
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
         throw Refusal(files_.files.front().string() + ": tensor " + name + ": " + why);
@@ -143,10 +169,10 @@ private:
     [[nodiscard]] Place place_of(const TensorSpec& spec) const {
         const Stack& stack = stack_of(spec.stack);
         const Block& b = stack.block(spec.layer);
-        std::string outer;
-        if (type_ == kModules[3]) outer = spec.stack == StackIndex::encoder ? "encoder." : "decoder.";
+        std::string outer = prefix_;
+        if (type_ == kModules[3]) outer += spec.stack == StackIndex::encoder ? "encoder." : "decoder.";
         const bool in_stack = b.d_ff != 0;
-        const std::string layer = in_stack ? outer + "layers." + std::to_string(spec.layer) + "." : "";
+        const std::string layer = in_stack ? outer + "layers." + std::to_string(spec.layer) + "." : outer;
         const std::string self = layer + (in_stack ? "self_attn." : ""), cross = layer + "multihead_attn.";
         const std::string output = type_ == kModules[4] ? "o_proj" : "out_proj";
         const std::string last_norm = layer + (b.cross_attention ? "norm3" : "norm2");
@@ -155,6 +181,12 @@ private:
             return projection(prefix, b, stack.d_model, i / 2, i % 2 == 1);
         };
         switch (spec.role) {
+            case Role::token_embedding: return {ends_of(spec).token_embedding};
+            case Role::position_embedding: return {ends_of(spec).position_embedding};
+            case Role::output:
+            case Role::head_map: return {ends_of(spec).output};
+            case Role::output_bias:
+            case Role::head_map_bias: return {ends_of(spec).output_bias};
             case Role::final_norm: return {outer + "norm.weight"};
             case Role::final_norm_bias: return {outer + "norm.bias"};
             case Role::attention_norm: return {layer + "norm1.weight"};
@@ -187,7 +219,10 @@ private:
         const auto found = files_.tensors.find(place.name);
         if (found == files_.tensors.end()) refuse(place.name, "expected shape " + in_words(wanted) + ", got none");
         const SourceTensor& tensor = found->second;
-        if (tensor.shape != wanted)
+        std::vector<std::uint64_t> shape = tensor.shape;
+        if (spec.role == Role::position_embedding)  // a buffer may have an axis for the batch
+            shape.erase(std::remove(shape.begin(), shape.end(), 1u), shape.end());
+        if (shape != wanted)
             refuse(place.name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
         used_.insert(place.name);
         TensorView result;
@@ -211,6 +246,8 @@ private:
 
     const std::string type_;
     const Config config_;
+    const std::array<TorchEnds, 2> ends_;
+    const std::string prefix_;
     Safetensors files_;
     MappedWeights weights_;
     std::set<std::string> used_;
@@ -225,10 +262,10 @@ bool is_torch_module(const std::string& model_type) {
 
 ModelSource read_torch_module(const Fields& fields, Safetensors weights) {
     const std::string type = fields.text("model_type");
-    const Config config = read_config(fields, type);
-    if (const Status status = check(config); !status.ok())
+    const TorchConfig config = read_config(fields, type);
+    if (const Status status = check(config.config); !status.ok())
         fields.refuse("model_type", "a module that can be, not one where " + status_words(status));
-    ModelSource source = Joiner(type, config, std::move(weights)).join();
+    ModelSource source = Joiner(type, config, fields.text_or("prefix", ""), std::move(weights)).join();
     source.info = {{"name", type}, {"architecture", type}};
     return source;
 }

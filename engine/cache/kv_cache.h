@@ -29,7 +29,7 @@ struct PageBytes {
 };
 /// Whether a layer has keys and values in a page, of its rows or of a memory.
 [[nodiscard]] constexpr bool is_cached(const Block& block, bool memory) noexcept {
-    return !memory || block.cross_attention;
+    return !has(Part::vectors) || !memory || block.cross_attention;
 }
 /// Lays a page out; `places` [n_layers], or null for the size alone.
 PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,

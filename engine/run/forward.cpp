@@ -34,7 +34,7 @@ namespace {
 
 /// Whether the weights asked for have room for all steps.
 [[nodiscard]] Status check_capture(const WorkspaceState& w, std::span<const Step> steps) noexcept {
-    if (w.attention_capture.out.empty()) return {};
+    if (!has(Part::attention_weights) || w.attention_capture.out.empty()) return {};
     std::uint64_t n_positions = 0, n_rows = 0, n_keys = 0;
     for (const Step& step : steps) {
         const std::uint64_t n = step.cache.kv_len() + std::uint64_t{step.tokens.size()};
@@ -194,8 +194,7 @@ Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noe
 }
 
 Status run_steps(WorkspaceState& w, std::span<const Step> steps) noexcept {
-    if (kind_of(w.model.config()) != Kind::decode && !(has(Part::vectors) && w.limits.max_kv_len))
-        return {Code::unsupported, "logits of this model", 0, 0};
+    if (has(Part::vectors) && !w.limits.max_kv_len) return {Code::unsupported, "logits of this model", 0, 0};
     for (const Step& step : steps)
         if (Status status = check_step(w, step); !status.ok()) return status;
     if (Status status = check_capture(w, steps); !status.ok()) return status;

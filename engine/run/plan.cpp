@@ -173,6 +173,7 @@ bool reads_memory(const Config& config) noexcept {
 }
 
 bool steps_with_memory(const Config& config) noexcept {
+    if (!has(Part::vectors)) return false;
     const Stack& s = config.decoder;
     bool steps = reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
     for (std::uint32_t i = 0; i < s.n_blocks; ++i)
@@ -324,9 +325,10 @@ Status make_pool_plan(const Config& config, const PoolLimits& asked, PoolPlan& p
     const bool steps = steps_with_memory(config);
     if (planned_kind(config) != Kind::decode && !steps) return refuse("a pool of caches for a model without logits");
     if (limits.memory && !steps) return refuse("a pool of memories for a model that reads none");
-    const std::uint32_t most = limits.memory ? kMaxRows : or_else(config.decoder.max_positions, kMaxRows);
-    if (limits.max_kv_len == 0)
-        limits.max_kv_len = or_else((limits.memory ? config.encoder : config.decoder).max_positions, 512);
+    const bool memory = has(Part::vectors) && limits.memory;
+    const std::uint32_t made_for = (memory ? config.encoder : config.decoder).max_positions;
+    const std::uint32_t most = has(Part::vectors) && (memory || !made_for) ? kMaxRows : made_for;
+    if (limits.max_kv_len == 0) limits.max_kv_len = has(Part::vectors) ? or_else(made_for, 512) : made_for;
     if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);
     if (limits.max_sequences < 1) return bad_limit("sequences at least", 1, 0);
     if (limits.max_sequences > kMaxRows) return bad_limit("sequences at most", kMaxRows, limits.max_sequences);

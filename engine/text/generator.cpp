@@ -21,8 +21,9 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     if (kind_of(model.config()) != Kind::decode && !steps_with_memory(model.config()))
         return {Code::unsupported, "logits of this model", 0, 0};
     GeneratorLimits limits = asked;
-    const std::uint32_t most = or_else(stack.max_positions, kMaxPositions);
-    if (limits.max_tokens == 0) limits.max_tokens = or_else(stack.max_positions, 512);
+    const bool unbounded = has(Part::vectors) && !stack.max_positions;
+    const std::uint32_t most = unbounded ? kMaxPositions : stack.max_positions;
+    if (limits.max_tokens == 0) limits.max_tokens = unbounded ? 512 : most;
     if (limits.max_tokens > most) return {Code::bad_limits, "tokens of a text at most", most, limits.max_tokens};
     if (!has(Part::speculation) && limits.max_proposed)
         return {Code::unsupported, "speculation: left out of this build", 0, 0};
