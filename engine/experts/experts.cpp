@@ -352,6 +352,8 @@ void Mixture::finish() noexcept {
 
 }  // namespace
 
-void run_experts(Pass& pass, const Layer& layer, const Block& block) noexcept { Mixture(pass, layer, block).run(); }
+void run_experts(Pass& pass, const Layer& layer, const Block& block) noexcept {
+    if (has(Part::experts)) Mixture(pass, layer, block).run();
+}
 
 }  // namespace fovea

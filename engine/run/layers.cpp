@@ -83,7 +83,7 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers, A
 
 void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& tensors) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+    for (std::uint32_t i = 0; has(Part::experts) && i < stack.n_layers; ++i) {
         ExpertTensors& t = *new (layers + i) ExpertTensors;
         const Finder find{model, index, i};
 #define FOVEA_EXPERT_TENSOR(field, role, ...) find(Role::role, t.field);

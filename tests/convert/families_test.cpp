@@ -109,8 +109,25 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("granite", "residual_multiplier", 0.0, "other than 0");
     check_refused("smollm3", "no_rope_layers", Json::array({1}), "2 numbers");
     check_refused("phi", "hidden_act", "relu6", "silu, relu");
+    check_refused("mixtral", "num_experts_per_tok", 5, "from 1 to 4, got 5");
+    check_refused("mixtral", "num_local_experts", 0, "from 1 to 1024, got 0");
+    check_refused("mixtral", "num_local_experts", 1025, "from 1 to 1024");
+    check_refused("qwen2_moe", "decoder_sparse_step", 0, "at least 1, got 0");
+    check_refused("qwen2_moe", "moe_intermediate_size", 0, "got 0");
+    check_refused("qwen2_moe", "shared_expert_intermediate_size", 0, "got 0");
+    check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
+    check_refused("qwen3_moe", "mlp_only_layers", Json::array({-1}), "numbers of layers");
     for (const char* family : {"olmo3", "cohere2", "exaone4", "gemma3_text"})
         check_refused(family, "sliding_window", 0, "at least 1");
+}
+
+TEST_CASE("families: experts that the file has more or fewer of are refused by the tensor's name") {
+    CHECK(contains(line_of("mixtral", [](Json& json) { json["num_local_experts"] = 5; }),
+                   "tensor model.layers.0.block_sparse_moe.gate.weight: expected shape [5, 12], got [4, 12]"));
+    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["moe_intermediate_size"] = 10; }),
+                   "experts.0.gate_proj.weight: expected shape [10, 12], got [9, 12]"));
+    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["mlp_only_layers"] = Json::array({1}); }),
+                   "tensor model.layers.1.mlp."));
 }
 
 TEST_CASE("families: older spellings give the same file") {

@@ -114,6 +114,20 @@ TEST_CASE("gguf refusals: metadata") {
         {"llama.attention.layer_norm_rms_epsilon: expected a number from 0 to 1, got nothing"});
 }
 
+TEST_CASE("gguf refusals: experts") {
+    const auto u32 = [](const char* key, std::uint32_t number) {
+        return Spoiled("../families_gguf/qwen2_moe/model.gguf").value(key, number).line();
+    };
+    check_has(u32("qwen2moe.expert_count", 5), {"tensor blk.0.ffn_gate_inp.weight", "expected shape [5, 12], got [4, 12]"});
+    check_has(u32("qwen2moe.expert_count", 0xffffffffu), {"expert_count: expected a whole number from 1 to 1024"});
+    check_has(u32("qwen2moe.expert_count", 0), {"tensor blk.0.", "expected "});
+    check_has(u32("qwen2moe.expert_used_count", 0), {"expert_used_count: expected a whole number from 1 to 4, got 0"});
+    check_has(u32("qwen2moe.expert_used_count", 5), {"expert_used_count: expected a whole number from 1 to 4, got 5"});
+    check_has(u32("qwen2moe.expert_feed_forward_length", 8),
+              {"blk.0.ffn_gate_exps.weight", "expected shape [4, 8, 12], got [4, 9, 12]"});
+    check_has(u32("qwen2moe.expert_shared_feed_forward_length", 1u << 30), {"shared_d_ff"});
+}
+
 TEST_CASE("gguf refusals: values that are not what they say") {
     Spoiled kind, text, list, nested;
     check_has(kind.put<std::uint32_t>(kind.after("llama.block_count"), 13).line(), {"block_count", "from 0 to 12"});

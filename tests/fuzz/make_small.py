@@ -7,6 +7,7 @@ tokens left out; weights are zeros, for no parser looks at them. Needs nothing b
     python3 make_small.py
 """
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -260,8 +261,8 @@ def gguf_tensors(shapes, type_, d_model):
     tensors = {}
     for name, shape in shapes.items():
         shape = [d_model if n == D_MODEL else n for n in shape]
-        kind = type_ if len(shape) == 2 and shape[-1] % block[type_][0] == 0 else 0
-        n_elements = shape[0] * (shape[1] if len(shape) == 2 else 1)
+        kind = type_ if len(shape) > 1 and shape[-1] % block[type_][0] == 0 else 0
+        n_elements = math.prod(shape)
         tensors[name + ("" if name.endswith(".bias") else ".weight")] = (
             shape, kind, n_elements // block[kind][0] * block[kind][1])
     return tensors
@@ -329,7 +330,10 @@ def make_gguf():
     normed = {f"blk.0.attn_{x}_norm": [k] for x in "qk"}
     scaled = {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 2.0,
               "llama.rope.scaling.original_context_length": 4}
-    files = {"llama": (llama, 1, w, "llama3", {}), "llama_yarn": (llama, 30, w, None, scaled),
+    routed = {name: shape for name, shape in llama.items() if not name.startswith("blk.0.ffn_") or "norm" in name}
+    routed |= {"blk.0.ffn_gate_inp": [4, w]} | {f"blk.0.ffn_{x}_exps": [4, w, w] for x in ("gate", "up", "down")}
+    experts = {"llama.expert_count": 4, "llama.expert_used_count": 2}
+    files = {"llama": (llama, 1, w, "llama3", {}), "llama_experts": (routed, 1, w, None, experts), "llama_yarn": (llama, 30, w, None, scaled),
              "llama_linear": (llama, 0, w, "metaspace", {"llama.rope.scaling.factor": 2.0}),
              "llama_q8": (llama, 8, 32, None, {}), "llama_q4": (llama, 2, 32, None, {}),
              "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),

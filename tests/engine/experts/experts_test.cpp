@@ -46,14 +46,11 @@ public:
 
     /// The bytes of one expert's rows of a tensor.
     [[nodiscard]] std::span<std::byte> expert(const char* role, std::uint32_t number) const {
-        for (const TensorInfo& t : tensors(model))
-            if (std::string_view(t.role) == role)
-                return {base_ + t.offset + t.bytes / kExperts * number, t.bytes / kExperts};
-        return {};
-    }
-    [[nodiscard]] std::span<std::byte> tensor(const char* role) const {
-        for (const TensorInfo& t : tensors(model))
-            if (std::string_view(t.role) == role) return {base_ + t.offset, t.bytes};
+        for (const TensorInfo& t : tensors(model)) {
+            if (std::string_view(t.role) != role) continue;
+            const auto n_bytes = static_cast<std::size_t>(t.bytes / kExperts);
+            return {base_ + t.offset + n_bytes * number, n_bytes};
+        }
         return {};
     }
     /// Makes the whole pages within some bytes unreadable; how many there are.
