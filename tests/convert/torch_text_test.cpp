@@ -159,5 +159,5 @@ TEST_CASE("torch text: what a config.json may not say is refused by name") {
     names("output", "nothing.weight", "nothing.weight: expected shape [31, 20], got none");
     names("output_bias", "", "out.bias: expected only tensors that the configuration calls for");
     names("num_labels", 3, "out.weight: expected shape [3, 20], got [31, 20]");
-    names("prefix", "other.", "other.layers.0");
+    names("prefix", "other.", "tensor other.norm.weight: expected shape [20], got none");
 }
