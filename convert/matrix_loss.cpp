@@ -33,7 +33,8 @@ std::vector<Type> candidate_types(const ModelSource& source, const TensorSpec& s
     std::vector<Type> types;
     for (int i = 0; i < kQuantTypeCount; ++i) {
         const Type type = quant_type(i);
-        if (type != Type::mxfp4 || (source.type_of && source.type_of(spec) == type)) types.push_back(type);
+        const bool special = type == Type::mxfp4 || type == Type::tq2_0;
+        if (!special || (source.type_of && source.type_of(spec) == type)) types.push_back(type);
     }
     return types;
 }
