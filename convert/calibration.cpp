@@ -3,27 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include "convert/moments.h"
 #include "convert/ordered_work.h"
 #include "convert/refusal.h"
-#include "convert/writer.h"
-#include "fovea/session.h"
-#include "fovea/tokenizer.h"
+#include "convert/text_reader.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kWindow = 512;  // tokens read as one text
-constexpr std::uint32_t kBatch = 128;   // rows whose inputs are kept until they are added up
-
-void need(Status status, const char* what) {
-    if (status.ok()) return;
-    char line[160];
-    throw Refusal(std::string("--calibrate: ") + what + ": " + std::string(describe(status, line)));
-}
+constexpr std::uint32_t kBatch = TextReader::kBatch;  // rows whose inputs are kept until they are added up
 
 /// A norm's weights, to make a matrix's input of the residual stream again.
 struct NormOf {
@@ -168,50 +158,6 @@ void check_blocks(const ModelSource& source) {
             throw Refusal("--calibrate: expected blocks of attention and one feed-forward part for all rows");
 }
 
-[[nodiscard]] std::vector<Token> read_tokens(const ModelSource& source, std::string_view text, std::uint32_t most) {
-    Tokenizer tokenizer;
-    if (source.tokenizer.empty()) throw Refusal("--calibrate: expected a model with a tokenizer, got one without");
-    const AlignedBytes section(source.tokenizer.begin(), source.tokenizer.end());
-    need(open_tokenizer(section, tokenizer), "tokenizer");
-    // Each token takes a byte at least, so this much text gives as many as are wanted, or all there are.
-    const std::size_t longest = std::min<std::size_t>(text.size(), most ? std::size_t{most} * 64 : text.size());
-    text = text.substr(0, longest);
-    std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
-    std::vector<std::uint32_t> scratch(tokenize_scratch_bytes(tokenizer, text.size()) / 4 + 1);
-    std::size_t n = 0;
-    need(tokenize(tokenizer, text, {}, std::as_writable_bytes(std::span(scratch)), tokens, n), "text");
-    tokens.resize(most ? std::min<std::size_t>(n, most) : n);
-    if (tokens.size() < 2)
-        throw Refusal("--calibrate: expected a text of 2 tokens or more, got " + std::to_string(tokens.size()));
-    return tokens;
-}
-
-/// The model as its source has it, in memory, and a session on it.
-struct Reader {
-    AlignedBytes file, arena;
-    Model model;
-    Session session;
-    std::uint32_t window = 0;
-
-    Reader(const ModelSource& source, const CalibrationOptions& options) {
-        WriteOptions write;
-        write.type = source.type;
-        write.as_source = true;
-        write.exact_tables = source.exact_tables;
-        write.n_threads = options.n_threads;
-        file = write_bytes(source, write);
-        need(open_model(file, model), "model");
-        window = std::min(kWindow, source.config.decoder.max_positions);
-        Plan plan;
-        need(make_plan(model.config(),
-                       {.max_kv_len = window, .max_batch = std::min(kBatch, window), .n_threads = options.n_threads},
-                       plan),
-             "plan");
-        arena.resize(plan.arena_bytes);
-        need(make_session(model, plan.limits, arena, session), "session");
-    }
-};
-
 void factor_all(Calibration& result, std::uint32_t n_threads) {
     OrderedWork work;
     work.n_pieces = result.moments.size();
@@ -244,18 +190,18 @@ const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
 
 Calibration calibrate(const ModelSource& source, std::string_view text, const CalibrationOptions& options) {
     check_blocks(source);
-    const std::vector<Token> tokens = read_tokens(source, text, options.max_tokens);
-    Reader reader(source, options);
+    const std::vector<Token> tokens = text_tokens(source, text, options.max_tokens);
+    TextReader reader(source, {}, options.n_threads);
     Calibration result;
     Inputs inputs(source, result);
     set_trace(reader.session, {Inputs::show, &inputs});
     for (std::size_t at = 0; at < tokens.size(); at += reader.window) {
         const std::size_t end = std::min<std::size_t>(tokens.size(), at + reader.window);
-        need(rewind(reader.session, 0), "window");
+        need_calibration(rewind(reader.session, 0), "window");
         for (std::size_t first = at; first < end; first += kBatch) {
             const std::size_t n = std::min<std::size_t>(kBatch, end - first);
             inputs.begin(static_cast<std::uint32_t>(first - at));
-            need(forward(reader.session, std::span(tokens).subspan(first, n), {}), "pass");
+            need_calibration(forward(reader.session, std::span(tokens).subspan(first, n), {}), "pass");
             inputs.add(static_cast<std::uint32_t>(n), options.n_threads);
             if (options.progress) options.progress(first + n, tokens.size());
         }

@@ -189,9 +189,9 @@ ModelSource read_source(const ConvertOptions& options, Safetensors weights) {
 
 WriteOptions write_options(const ConvertOptions& options, const ModelSource& source) {
     WriteOptions write;
-    write.type = options.type.value_or(source.type);
-    write.as_source = !options.type;
-    write.exact_tables = !options.type && source.exact_tables;
+    write.type = options.budget ? Type::q8 : options.type.value_or(source.type);
+    write.as_source = !options.type && !options.budget;
+    write.exact_tables = write.as_source && source.exact_tables;
     write.n_threads = options.n_threads;
     write.progress = options.progress;
     write.quantized = options.quantized;
@@ -207,6 +207,19 @@ void convert(const ConvertOptions& options) {
         calibration = calibrate(source, *options.calibration_text,
                                 {.n_threads = options.n_threads, .progress = options.calibrating});
         write.calibration = &calibration;
+    }
+    MatrixTypes types;
+    if (options.budget) {
+        const std::vector<ChosenType> chosen =
+            choose_types(source, write,
+                         {.budget = *options.budget,
+                          .calibration = write.calibration,
+                          .text = options.calibration_text ? std::string_view(*options.calibration_text) : "",
+                          .n_threads = options.n_threads,
+                          .progress = options.measuring});
+        if (options.chosen) options.chosen(chosen);
+        types = types_of(chosen);
+        write.types = &types;
     }
     write_file(source, options.output, write);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "convert/budget.h"
 #include "convert/model_source.h"
 #include "convert/safetensors.h"
 #include "convert/writer.h"
@@ -14,6 +15,7 @@ struct ConvertOptions {
     std::filesystem::path source = {};  ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output = {};
     std::optional<Type> type = {};         ///< of the weights; the source's by default
+    std::optional<Budget> budget = {};     ///< chooses each matrix's type instead, see convert/budget.h
     std::filesystem::path tokenizer = {};  ///< what tokenizer_file.h reads; empty: beside the model
     std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
@@ -21,6 +23,8 @@ struct ConvertOptions {
     QuantReport quantized = {};                        ///< called after each tensor that is quantized
     Progress progress = {};                            ///< called as the weights are written
     std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
+    std::function<void(std::uint64_t done, std::uint64_t total)> measuring = {};    ///< called with matrices, for the budget
+    std::function<void(const std::vector<ChosenType>&)> chosen = {};                ///< called with what the budget gave
 };
 
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.

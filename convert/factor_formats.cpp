@@ -11,7 +11,10 @@ namespace fovea {
 namespace {
 
 constexpr std::uint16_t kHalfNan = 0x7e00, kBfloatNan = 0x7fc0;
-constexpr int kMostFactors = 127;  // what an int8 multiplies a factor with, at most
+
+/// What a group multiplies a factor with, at most: an int8, or four bits, which are never below zero.
+int most_multiple(const QuantFormat& format) noexcept { return format.scale == QuantScale::nibble ? 15 : 127; }
+int least_multiple(const QuantFormat& format) noexcept { return format.scale == QuantScale::nibble ? 0 : -127; }
 
 int clamped(double x, int least, int most) noexcept {
     if (!(x > least)) return least;
@@ -102,21 +105,22 @@ Fit fit_scale(const float* x, std::uint32_t n, Range range) noexcept {
     return best;
 }
 
-/// The float16 of which `most` is at most kMostFactors times.
-std::uint16_t factor_for(double most) noexcept {
-    std::uint16_t factor = to_f16(static_cast<float>(most / kMostFactors));
-    if (most > 0 && from_f16(factor) * (kMostFactors + 0.5) < most) ++factor;
+/// The float16 of which `most` is at most most_multiple times.
+std::uint16_t factor_for(const QuantFormat& format, double most) noexcept {
+    std::uint16_t factor = to_f16(static_cast<float>(most / most_multiple(format)));
+    if (most > 0 && from_f16(factor) * (most_multiple(format) + 0.5) < most) ++factor;
     return factor;
 }
 
 /// The multiples of both factors with the least error, near those wanted.
-void choose_multiples(const float* x, std::uint32_t n, Range range, const Fit& fit, double factor,
-                      double minimum_factor, std::int8_t& scale, std::int8_t& minimum) noexcept {
-    const int s = factor > 0 ? clamped(fit.scale / factor, -kMostFactors, kMostFactors) : 0;
-    const int m = minimum_factor > 0 ? clamped(fit.minimum / minimum_factor, 0, kMostFactors) : 0;
+void choose_multiples(const QuantFormat& format, const float* x, std::uint32_t n, Range range, const Fit& fit,
+                      double factor, double minimum_factor, std::int8_t& scale, std::int8_t& minimum) noexcept {
+    const int least = least_multiple(format), most = most_multiple(format);
+    const int s = factor > 0 ? clamped(fit.scale / factor, least, most) : 0;
+    const int m = minimum_factor > 0 ? clamped(fit.minimum / minimum_factor, 0, most) : 0;
     double best = std::numeric_limits<double>::infinity();
-    for (int i = std::max(s - 1, -kMostFactors); i <= std::min(s + 1, kMostFactors); ++i)
-        for (int j = std::max(m - 1, 0); j <= std::min(m + (minimum_factor > 0), kMostFactors); ++j) {
+    for (int i = std::max(s - 1, least); i <= std::min(s + 1, most); ++i)
+        for (int j = std::max(m - 1, 0); j <= std::min(m + (minimum_factor > 0), most); ++j) {
             const double error = squared_error(x, n, range, i * factor, j * minimum_factor);
             if (error >= best) continue;
             best = error;
@@ -142,15 +146,15 @@ void quantize_with_factors(const QuantFormat& format, const float* x, std::uint3
         most_scale = std::max(most_scale, std::fabs(fits[i].scale));
         most_minimum = std::max(most_minimum, fits[i].minimum);
     }
-    const std::uint16_t scale = factor_for(most_scale), minimum = factor_for(most_minimum);
+    const std::uint16_t scale = factor_for(format, most_scale), minimum = factor_for(format, most_minimum);
     for (std::uint32_t i = 0; i < n_groups * parts; ++i) {
         QuantizedGroup& group = out[i / parts];
         group.scale = scale;
         group.minimum_factor = minimum;
         const double factor = from_f16(scale), minimum_factor = from_f16(minimum);
-        std::int8_t& multiple = group.scales[i % parts];
-        choose_multiples(x + i * width, width, range, fits[i], factor, minimum_factor, multiple, group.minimum);
-        set_quants(x + i * width, width, range, multiple * factor, group.minimum * minimum_factor,
+        std::int8_t &multiple = group.scales[i % parts], &least = group.minima[i % parts];
+        choose_multiples(format, x + i * width, width, range, fits[i], factor, minimum_factor, multiple, least);
+        set_quants(x + i * width, width, range, multiple * factor, least * minimum_factor,
                    group.quants.data() + i % parts * width);
     }
 }
@@ -162,22 +166,34 @@ std::int8_t nearest(const std::int8_t* codebook, double x) noexcept {
     return static_cast<std::int8_t>(best);
 }
 
-void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
-    const bool powers = format.scale == QuantScale::bf16;  // of two
-    double extreme = 0, best = std::numeric_limits<double>::infinity();
+/// The group's quants, and what is lost with that scale.
+double round_by_codebook(const QuantFormat& format, const float* x, double scale, std::int8_t* quants) noexcept {
+    double error = 0;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+        quants[i] = nearest(format.codebook, x[i] / scale);
+        const double d = x[i] - scale * format.codebook[quants[i]];
+        error += d * d;
+    }
+    return error;
+}
+
+float extreme_of(const float* x) noexcept {
+    float extreme = 0;
     for (std::uint32_t i = 0; i < kGroup; ++i)
         if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+    return extreme;
+}
+
+void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
+    const bool powers = format.scale == QuantScale::bf16;  // of two
+    const double extreme = extreme_of(x);
+    double best = std::numeric_limits<double>::infinity();
     if (extreme == 0) return;
     const auto attempt = [&](std::uint16_t stored) {
         const double scale = powers ? from_bf16(stored) : from_f16(stored);
         if (scale == 0 || !std::isfinite(scale)) return;
         QuantizedGroup group{.scale = stored};
-        double error = 0;
-        for (std::uint32_t i = 0; i < kGroup; ++i) {
-            group.quants[i] = nearest(format.codebook, x[i] / scale);
-            const double d = x[i] - scale * format.codebook[group.quants[i]];
-            error += d * d;
-        }
+        const double error = round_by_codebook(format, x, scale, group.quants.data());
         if (error >= best) return;
         best = error;
         out = group;
@@ -194,6 +210,68 @@ void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGr
     if (best == std::numeric_limits<double>::infinity()) out.scale = to_f16(static_cast<float>(extreme / 127));
 }
 
+/// Each group's best scale, then its multiple of the factor.
+void quantize_by_codebook_and_factor(const QuantFormat& format, const float* x, std::uint32_t n_groups,
+                                     QuantizedGroup* out) noexcept {
+    double scales[kFactorColumns / kGroup] = {}, most = 0;
+    std::int8_t quants[kGroup];
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        const double extreme = extreme_of(x + g * kGroup);
+        double best = std::numeric_limits<double>::infinity();
+        for (const int end : {-127, 113})
+            for (int quarter = -24; extreme != 0 && quarter <= 24; ++quarter) {
+                const double error = round_by_codebook(format, x + g * kGroup, extreme / (end + quarter), quants);
+                if (error >= best) continue;
+                best = error;
+                scales[g] = extreme / (end + quarter);
+            }
+        most = std::max(most, std::fabs(scales[g]));
+    }
+    const std::uint16_t stored = factor_for(format, most);
+    const double factor = from_f16(stored);
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        out[g].scale = stored;
+        if (factor == 0 || !std::isfinite(factor) || scales[g] == 0) continue;
+        const int wanted = clamped(scales[g] / factor, least_multiple(format), most_multiple(format));
+        double best = squared_error(x + g * kGroup, kGroup, {0, 0}, 0, 0);  // with a multiple of zero
+        for (int i = std::max(wanted - 1, least_multiple(format)); i <= std::min(wanted + 1, most_multiple(format)); ++i) {
+            if (i == 0) continue;
+            const double error = round_by_codebook(format, x + g * kGroup, i * factor, quants);
+            if (error >= best) continue;
+            best = error;
+            out[g].scales[0] = static_cast<std::int8_t>(i);
+            std::copy_n(quants, kGroup, out[g].quants.data());
+        }
+    }
+}
+
+/// One scale for all groups, the best of sixteen thresholds for what is not zero. A matrix that has three numbers keeps them.
+void quantize_ternary(const float* x, std::uint32_t n_groups, QuantizedGroup* out) noexcept {
+    const std::uint32_t n = n_groups * kGroup;
+    float extreme = 0;
+    for (std::uint32_t i = 0; i < n; ++i) extreme = std::max(extreme, std::fabs(x[i]));
+    constexpr Range kRange{-1, 1};
+    Fit best{0, 0, squared_error(x, n, kRange, 0, 0)};
+    for (int sixteenth = 1; extreme != 0 && sixteenth <= 16; ++sixteenth) {
+        Fit fit{static_cast<double>(extreme) * sixteenth / 16};
+        double products = 0, squares = 0;
+        for (std::uint32_t i = 0; i < n; ++i) {
+            const int q = clamped(x[i] / fit.scale, kRange.least, kRange.most);
+            products += static_cast<double>(x[i]) * q;
+            squares += q * q;
+        }
+        fit.scale = products / squares;  // the extreme's quant is not zero
+        fit.error = squared_error(x, n, kRange, fit.scale, 0);
+        if (fit.error < best.error) best = fit;
+    }
+    const std::uint16_t stored = to_f16(static_cast<float>(best.scale));
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        out[g].scale = stored;
+        out[g].scales = {1, 1};
+        set_quants(x + g * kGroup, kGroup, kRange, from_f16(stored), 0, out[g].quants.data());
+    }
+}
+
 }  // namespace
 
 void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup* out) noexcept {
@@ -203,6 +281,9 @@ void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup*
     std::copy_n(x, n, padded);
     for (std::uint32_t i = 0; i < n_groups; ++i) out[i] = {};
     const bool finite = std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+    if (format.scale == QuantScale::alone && finite) return quantize_ternary(padded, n_groups, out);
+    if (format.factors() && format.codebook && finite)
+        return quantize_by_codebook_and_factor(format, padded, n_groups, out);
     if (format.factors() && finite) return quantize_with_factors(format, padded, n_groups, out);
     for (std::uint32_t i = 0; i < n_groups; ++i) {
         const float* group = padded + i * kGroup;
@@ -223,9 +304,14 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
     if (format.factors()) {
         std::memcpy(head + lane * 2, &group.scale, 2);
         if (format.minima) std::memcpy(head + (kLanes + lane) * 2, &group.minimum_factor, 2);
-        for (std::uint32_t i = 0; i < parts; ++i)
-            unit[(of_unit + i) * kLanes + lane] = static_cast<std::byte>(group.scales[i]);
-        if (format.minima) unit[format.minima_at() + of_unit * kLanes + lane] = static_cast<std::byte>(group.minimum);
+        for (std::uint32_t i = 0; i < parts && format.scale != QuantScale::alone; ++i) {
+            std::byte& scale = unit[(of_unit + i) * kLanes + lane];
+            scale = static_cast<std::byte>(group.scales[i]);
+            if (format.scale == QuantScale::nibble)
+                scale |= static_cast<std::byte>(group.minima[i] << 4);
+            else if (format.minima)
+                unit[format.minima_at() + (of_unit + i) * kLanes + lane] = static_cast<std::byte>(group.minima[i]);
+        }
     } else {
         std::memcpy(unit + (of_unit * kLanes + lane) * 2, &group.scale, 2);
     }
@@ -239,9 +325,9 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
             put(i / 4 * 64, quant);
             continue;
         }
-        if (format.bits == 3) {
+        if (format.bits <= 3) {
             put(i / 16 * 64, (quant & 3) << i / 4 % 4 * 2);
-            put(128, (quant >> 2) << i / 4);
+            if (format.bits == 3) put(128, (quant >> 2) << i / 4);
             continue;
         }
         put(i / 8 * 64, (quant & 15) << (i % 8 < 4 ? 0 : 4));
@@ -250,17 +336,26 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
     }
 }
 
+namespace {
+
+double scale_of(const QuantFormat& format, const QuantizedGroup& group, std::uint32_t i) noexcept {
+    const double scale = format.scale == QuantScale::bf16 ? from_bf16(group.scale) : from_f16(group.scale);
+    return format.factors() ? scale * group.scales[i / format.scale_columns] : scale;
+}
+
+double minimum_of(const QuantFormat& format, const QuantizedGroup& group, std::uint32_t i) noexcept {
+    if (!format.minima) return 0;
+    return static_cast<double>(from_f16(group.minimum_factor)) * group.minima[i / format.scale_columns];
+}
+
+}  // namespace
+
 std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t i, double x) noexcept {
     const QuantFormat& format = format_of(type);
-    if (format.codebook) {
-        const double scale = format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale);
-        return scale != 0 && std::isfinite(x / scale) ? nearest(format.codebook, x / scale) : std::int8_t{0};
-    }
-    const double scale = format.factors()
-                             ? static_cast<double>(from_f16(group.scale)) * group.scales[i / format.scale_columns]
-                             : from_f16(group.scale);
-    const double minimum = format.factors() ? static_cast<double>(from_f16(group.minimum_factor)) * group.minimum : 0;
+    const double scale = scale_of(format, group, i), minimum = minimum_of(format, group, i);
     if (scale == 0 || !std::isfinite((x + minimum) / scale)) return 0;
+    if (format.codebook) return nearest(format.codebook, x / scale);
+    if (format.scale == QuantScale::alone) return static_cast<std::int8_t>(clamped(x / scale, -1, 1));
     const int least = format.bits == 8 ? -127 : -format.zero;
     const int most = format.bits == 8 ? 127 : (1 << format.bits) - 1 - format.zero;
     return static_cast<std::int8_t>(clamped((x + minimum) / scale, least, most));
@@ -269,10 +364,7 @@ std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t 
 double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept {
     const QuantFormat& format = format_of(type);
     const double quant = format.codebook ? format.codebook[group.quants[i]] : group.quants[i];
-    if (!format.factors())
-        return quant * (format.scale == QuantScale::f16 ? from_f16(group.scale) : from_bf16(group.scale));
-    const double scale = static_cast<double>(from_f16(group.scale)) * group.scales[i / format.scale_columns];
-    return scale * quant - static_cast<double>(from_f16(group.minimum_factor)) * group.minimum;
+    return scale_of(format, group, i) * quant - minimum_of(format, group, i);
 }
 
 }  // namespace fovea

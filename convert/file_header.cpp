@@ -83,6 +83,13 @@ std::uint32_t stored_layer(const ModelSource& source, const TensorSpec& spec) {
     return layers.empty() || spec.role < Role::attention_norm ? spec.layer : layers.at(spec.layer);
 }
 
+/// The type that options.types has for it; null: none.
+const Type* chosen_type(const WriteOptions& options, const TensorSpec& spec) {
+    if (!options.types) return nullptr;
+    const auto entry = options.types->find(key_of(spec));
+    return entry == options.types->end() ? nullptr : &entry->second;
+}
+
 void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
     const auto place = [&](TensorSpec spec) {
         if (const std::uint32_t stored = stored_layer(source, spec); stored != spec.layer) {
@@ -96,11 +103,15 @@ void place_tensors(const ModelSource& source, const WriteOptions& options, FileH
         }
         // A source's quantized embeddings stay as they are, and quants lie in panels.
         const bool own_types = options.as_source && source.type_of;
+        const Type* chosen = chosen_type(options, spec);
+        if (chosen) spec.layout = Layout::panels;
         if (own_types && spec.role == Role::token_embedding && is_quantized(source.type_of(spec)))
             spec.layout = Layout::panels;
         const bool panels = spec.layout == Layout::panels;
         const bool as_it_is = panels && own_types;
-        const Type type = as_it_is ? source.type_of(spec) : stored_type(spec, options.type, options.exact_tables);
+        const Type type = chosen     ? *chosen
+                          : as_it_is ? source.type_of(spec)
+                                     : stored_type(spec, options.type, options.exact_tables);
         TensorRecord r{};
         r.role = static_cast<std::uint16_t>(spec.role);
         r.stack = static_cast<std::uint16_t>(spec.stack);
@@ -138,7 +149,8 @@ std::span<const std::byte> between(const Bytes& bytes, std::uint64_t offset, std
 
 const char* type_name(Type type) noexcept {
     static constexpr std::array<const char*, kTypeCount> kNames = {"f32",  "f16",  "bf16",   "q8",    "q4",  "q6_k",
-                                                                   "q5_k", "q4_k", "iq4_nl", "mxfp4", "q3_k"};
+                                                                   "q5_k", "q4_k", "iq4_nl", "mxfp4", "q3_k",
+                                                                   "q2_k", "iq4_xs", "tq2_0"};
     return kNames[static_cast<std::size_t>(type)];
 }
 

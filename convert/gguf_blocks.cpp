@@ -129,6 +129,56 @@ void take_apart_q3_k(const std::byte* block, QuantizedGroup* out) {
     }
 }
 
+/// A byte for each sixteen elements: four bits of scale, four of minimum. Quants lie as the lower bits of Q3_K's do.
+void take_apart_q2_k(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        QuantizedGroup& group = out[i / kGroup];
+        const int both = std::to_integer<int>(block[i / 16]);
+        group.scale = bits_at(block + 80);
+        group.minimum_factor = bits_at(block + 82);
+        group.scales[i % kGroup / 16] = static_cast<std::int8_t>(both & 15);
+        group.minima[i % kGroup / 16] = static_cast<std::int8_t>(both >> 4);
+        const int quant = std::to_integer<int>(block[16 + i / 128 * 32 + i % 32]) >> i % 128 / 32 * 2 & 3;
+        group.quants[i % kGroup] = static_cast<std::int8_t>(quant);
+    }
+}
+
+/// As blocks of IQ4_NL, with six bits of scale for each under one float16: four in nibbles, two in a word before them.
+void take_apart_iq4_xs(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge / kGroup; ++i) {
+        const int low = std::to_integer<int>(block[4 + i / 2]) >> i % 2 * 4 & 15, high = bits_at(block + 2) >> 2 * i & 3;
+        out[i].scale = bits_at(block);
+        out[i].scales[0] = static_cast<std::int8_t>((low | high << 4) - 32);
+        for (std::uint32_t k = 0; k < kGroup; ++k)
+            out[i].quants[k] = static_cast<std::int8_t>(nibble(block + 8 + i * kGroup / 2, k, kGroup / 2));
+    }
+}
+
+/// Digit i of five to the base of three that a byte holds as a fraction of 256.
+int digit(std::byte byte, std::uint32_t i) {
+    constexpr int kPowers[] = {1, 3, 9, 27, 81};
+    return (std::to_integer<int>(byte) * kPowers[i] & 255) * 3 >> 8;
+}
+
+/// Five elements in a byte: elements 0 to 159 digit after digit of 32 bytes, those to 239 of 16, the last 16 four in a byte.
+int quant_tq1_0(const std::byte* block, std::uint32_t i) {
+    if (i < 160) return digit(block[i % 32], i / 32) - 1;
+    if (i < 240) return digit(block[32 + (i - 160) % 16], (i - 160) / 16) - 1;
+    return digit(block[48 + (i - 240) % 4], (i - 240) / 4) - 1;
+}
+int quant_tq2_0(const std::byte* block, std::uint32_t i) {
+    return (std::to_integer<int>(block[i / 128 * 32 + i % 32]) >> i % 128 / 32 * 2 & 3) - 1;
+}
+
+template<int (*quant)(const std::byte*, std::uint32_t), std::uint32_t scale_at>
+void take_apart_ternary(const std::byte* block, QuantizedGroup* out) {
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        out[i / kGroup].scale = bits_at(block + scale_at);
+        out[i / kGroup].scales = {1, 1};
+        out[i / kGroup].quants[i % kGroup] = static_cast<std::int8_t>(quant(block, i));
+    }
+}
+
 void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
     out->scale = bits_at(block);
     std::memcpy(out->quants.data(), block + 2, kSmall);
@@ -150,7 +200,7 @@ void take_apart_k45(const std::byte* block, QuantizedGroup* out) {
         out->scale = bits_at(block);
         out->minimum_factor = bits_at(block + 2);
         out->scales[0] = static_cast<std::int8_t>(scale);
-        out->minimum = static_cast<std::int8_t>(minimum);
+        out->minima[0] = static_cast<std::int8_t>(minimum);
         for (std::uint32_t i = 0; i < 32; ++i) {
             const int high = five ? std::to_integer<int>(fifth[i]) >> group & 1 : 0;
             out->quants[i] =
@@ -184,6 +234,22 @@ void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
 }
 
+/// Of blocks whose elements are (factor·multiple)·quant, less a second factor's where there are minima.
+template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
+void dequantize_factors(const std::byte* block, float* out) {
+    QuantizedGroup groups[kLarge / kGroup];
+    take_apart(block, groups);
+    const QuantFormat& format = format_of(type);
+    for (std::uint32_t i = 0; i < kLarge; ++i) {
+        const QuantizedGroup& group = groups[i / kGroup];
+        const std::uint32_t part = i % kGroup / format.scale_columns;
+        const int quant = group.quants[i % kGroup];
+        const float scale = from_f16(group.scale) * static_cast<float>(group.scales[part]);
+        out[i] = scale * static_cast<float>(format.codebook ? format.codebook[quant] : quant);
+        if (format.minima) out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
+    }
+}
+
 /// Of blocks that are one group of a codebook's numbers.
 template<void (*take_apart)(const std::byte*, QuantizedGroup*), Type type>
 void dequantize_codebook(const std::byte* block, float* out) {
@@ -203,12 +269,19 @@ constexpr GgufBlocks kBlocks[] = {
     {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
     {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
     {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
+    {10, "Q2_K", kLarge, 84, dequantize_factors<take_apart_q2_k, Type::q2_k>, Type::f32, take_apart_q2_k, Type::q2_k},
     {11, "Q3_K", kLarge, 110, dequantize_q3_k, Type::f32, take_apart_q3_k, Type::q3_k},
     {12, "Q4_K", kLarge, 144, dequantize_k45<false>, Type::f32, take_apart_k45<false>, Type::q4_k},
     {13, "Q5_K", kLarge, 176, dequantize_k45<true>, Type::f32, take_apart_k45<true>, Type::q5_k},
     {14, "Q6_K", kLarge, 210, dequantize_q6_k, Type::f32, take_apart_q6_k, Type::q6_k},
     {20, "IQ4_NL", kSmall, 18, dequantize_codebook<take_apart_iq4_nl, Type::iq4_nl>, Type::f32, take_apart_iq4_nl,
      Type::iq4_nl},
+    {23, "IQ4_XS", kLarge, 136, dequantize_factors<take_apart_iq4_xs, Type::iq4_xs>, Type::f32, take_apart_iq4_xs,
+     Type::iq4_xs},
+    {34, "TQ1_0", kLarge, 54, dequantize_factors<take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0>, Type::f32,
+     take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0},
+    {35, "TQ2_0", kLarge, 66, dequantize_factors<take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0>, Type::f32,
+     take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0},
     {39, "MXFP4", kSmall, 17, dequantize_codebook<take_apart_mxfp4, Type::mxfp4>, Type::f32, take_apart_mxfp4,
      Type::mxfp4},
 };

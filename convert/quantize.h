@@ -18,8 +18,8 @@ struct QuantizedGroup {
     /// float16 (mxfp4: bfloat16); infinity where none is large enough, NaN where an x is not finite
     std::uint16_t scale = 0;
     std::uint16_t minimum_factor = 0;          ///< float16
-    std::array<std::int8_t, 2> scales{};       ///< multiples of the factor: one, or q6_k's two
-    std::int8_t minimum = 0;                   ///< a multiple too
+    std::array<std::int8_t, 2> scales{};       ///< multiples of the factor: one, or two of sixteen columns each
+    std::array<std::int8_t, 2> minima{};       ///< multiples too
     std::array<std::int8_t, kGroup> quants{};  ///< less QuantFormat::zero; an index where there is a codebook
 };
 

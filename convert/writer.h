@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <new>
+#include <tuple>
 #include <vector>
 
 #include "convert/model_source.h"
@@ -15,6 +17,13 @@ namespace fovea {
 using Progress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
 class Calibration;  // convert/calibration.h
+
+/// Which tensor of a file it is.
+using TensorKey = std::tuple<StackIndex, std::uint32_t, Role>;
+[[nodiscard]] inline TensorKey key_of(const TensorSpec& spec) noexcept { return {spec.stack, spec.layer, spec.role}; }
+
+/// A quantized type for each of some matrices; a table of token embeddings among them lies in panels.
+using MatrixTypes = std::map<TensorKey, Type>;
 
 /// Called after each quantized tensor with what was lost of it: sqrt(Σ(error²) / Σ(weight²)), with a calibration the same of
 /// its outputs.
@@ -27,6 +36,7 @@ struct WriteOptions {
     std::uint64_t weights_alignment = kWeightsAlignment;
     std::uint32_t n_threads =
         1;  ///< with more, source.read_rows and read_groups are called by so many at the same time
+    const MatrixTypes* types = nullptr;        ///< of those matrices, whatever `type` says; outlives the call
     const Calibration* calibration = nullptr;  ///< quantizes what it has inputs of by them; outlives the call
     Progress progress = {};
     QuantReport quantized = {};

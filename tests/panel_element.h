@@ -30,7 +30,9 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
     const std::map<Type, Layout> layouts = {{Type::q8, {8, 0, 64, 0}},     {Type::q4, {4, 0, 64, 0}},
                                             {Type::q6_k, {6, 64, 64, 0}},  {Type::q5_k, {5, 64, 32, 32}},
                                             {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
-                                            {Type::mxfp4, {4, 0, 64, 0}},  {Type::q3_k, {3, 64, 64, 0}}};
+                                            {Type::mxfp4, {4, 0, 64, 0}},  {Type::q3_k, {3, 64, 64, 0}},
+                                            {Type::q2_k, {2, 64, 64, 0}},  {Type::iq4_xs, {4, 64, 32, 0}},
+                                            {Type::tq2_0, {2, 64, 0, 0}}};
     const Layout l = layouts.at(type);
     const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64;
     const std::byte* head = panel + unit / 4 * (l.head + 4 * unit_bytes);
@@ -39,7 +41,7 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
     const std::byte* quants = block + l.scales + l.minima + group * 64 * l.bits + lane * 4 + i % 4;
     if (l.bits == 8)
         return static_cast<float>(signed_at(quants + i / 4 * 64)) * half_at(block + (group * 16 + lane) * 2);
-    int quant = l.bits == 3 ? std::to_integer<int>(quants[i / 16 * 64]) >> i / 4 % 4 * 2 & 3
+    int quant = l.bits <= 3 ? std::to_integer<int>(quants[i / 16 * 64]) >> i / 4 % 4 * 2 & 3
                             : std::to_integer<int>(quants[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15;
     if (l.bits == 3) quant |= (std::to_integer<int>(quants[128]) >> i / 4 & 1) << 2;
     if (l.bits == 6) quant |= (std::to_integer<int>(quants[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3) << 4;
@@ -51,6 +53,16 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
         case Type::q4: return static_cast<float>(quant - 8) * half_at(scale);
         case Type::iq4_nl: return static_cast<float>(kNonlinear[quant]) * half_at(scale);
         case Type::mxfp4: return static_cast<float>(kFloats[quant]) * bfloat_at(scale);
+        case Type::tq2_0: return static_cast<float>(quant - 1) * half_at(head + lane * 2);
+        case Type::iq4_xs: {
+            const auto multiple = static_cast<float>(signed_at(block + group * 16 + lane));
+            return half_at(head + lane * 2) * multiple * static_cast<float>(kNonlinear[quant]);
+        }
+        case Type::q2_k: {
+            const int both = std::to_integer<int>(block[(group * 2 + i / 16) * 16 + lane]);
+            return half_at(head + lane * 2) * static_cast<float>(both & 15) * static_cast<float>(quant) -
+                   half_at(head + 32 + lane * 2) * static_cast<float>(both >> 4);
+        }
         case Type::q3_k:
         case Type::q6_k: {
             const auto multiple = static_cast<float>(signed_at(block + (group * 2 + i / 16) * 16 + lane));

@@ -151,7 +151,7 @@ inline constexpr int kUnaryCount = kFirstActivation + kActivationCount;
 struct TypeKernels {
     /// out = W·x with the epilogue of Matmul.
     /// In a dot product of quantized weights a group of columns that share a scale is one step: the int32 sum of the
-    /// quants' products, exact, then sum = fma(float(that), w_scale·x_scale, sum). After 32 columns their minimum, where
+    /// quants' products, exact, then sum = fma(float(that), w_scale·x_scale, sum). After them their minimum, where
     /// the format has any: sum = fma((−Σ x quants)·x_scale, minimum, sum). All groups of the panel count, padding too.
     void (*matmul)(const Matmul&) noexcept;
 

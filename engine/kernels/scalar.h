@@ -101,7 +101,7 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     }
 }
 
-/// The same of any quantized type. A group's minimum is taken from the sum of the operand's 32 columns at their end:
+/// The same of any quantized type. A group's minimum is taken from the sum of the operand's columns at their end:
 /// sum[lane] = fma(−(x_scale·Σ quants), minimum, sum).
 void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
     for (float& s : sum) s = 0.0f;
@@ -111,7 +111,9 @@ void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
         const QuantGroup x = group_at(c, col);
         std::int32_t dots[kLanes];
         dot_span(panel, col, step, x, c.row, dots);
-        const float minus_total = static_cast<float>(x.start4(c.row)) * 0.125f * x.scale(c.row);
+        std::int32_t total = 0;
+        for (std::size_t i = 0; i < step; ++i) total += x.quant(c.row, (col + i) % kGroup);
+        const float minus_total = static_cast<float>(-total) * x.scale(c.row);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             sum[lane] = fma_f32(static_cast<float>(dots[lane]), panel.scale(col, lane) * x.scale(c.row), sum[lane]);
             if (panel.format.minima) sum[lane] = fma_f32(minus_total, panel.minimum(col, lane), sum[lane]);

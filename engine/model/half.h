@@ -30,20 +30,23 @@ struct QuantPanel {
     QuantPanel(const std::byte* panel, Type type) noexcept : data(panel), format(format_of(type)) {}
 
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
-        if (format.factors()) return factor(col, lane) * small(col, lane, 0);
+        if (format.scale == QuantScale::alone) return factor(col, lane);
+        if (format.factors()) return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
         const std::uint16_t bits = half(unit(col) + (group(col) * kLanes + lane) * 2);
         return format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
     }
     [[nodiscard]] float minimum(std::uint64_t col, std::uint64_t lane) const noexcept {
-        return format.minima ? factor(col, kLanes + lane) * small(col, lane, format.minima_at()) : 0.0f;
+        if (!format.minima) return 0.0f;
+        return factor(col, kLanes + lane) * static_cast<float>(high(small(col, lane, format.minima_at())));
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
         const std::uint64_t i = col % kGroup;
         const std::byte* at = quants(col) + lane * 4 + i % 4;
         if (format.bits == 8) return static_cast<std::int8_t>(at[i / 4 * 64]);
-        if (format.bits == 3) {
+        if (format.bits <= 3) {
             const std::uint32_t two = std::uint32_t(at[i / 16 * 64]) >> i / 4 % 4 * 2 & 3u;
-            return static_cast<std::int32_t>(two | (std::uint32_t(at[128]) >> i / 4 & 1u) << 2) - format.zero;
+            const std::uint32_t third = format.bits == 3 ? std::uint32_t(at[128]) >> i / 4 & 1u : 0;
+            return static_cast<std::int32_t>(two | third << 2) - format.zero;
         }
         std::uint32_t stored = std::uint32_t(at[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15u;
         if (format.bits == 6) stored |= (std::uint32_t(at[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3u) << 4;
@@ -60,7 +63,7 @@ struct QuantPanel {
     }
     /// Where the scales of the column's group start.
     [[nodiscard]] const std::byte* scales(std::uint64_t col) const noexcept {
-        return unit(col) + group(col) * kLanes * (format.factors() ? 1 : 2);
+        return unit(col) + group(col) * kLanes * format.scale_bytes();
     }
 
 private:
@@ -78,8 +81,15 @@ private:
     [[nodiscard]] float factor(std::uint64_t col, std::uint64_t i) const noexcept {
         return from_f16(half(data + format.head_at(col / kSuperblock) + i * 2));
     }
-    [[nodiscard]] float small(std::uint64_t col, std::uint64_t lane, std::uint64_t at) const noexcept {
-        return static_cast<float>(static_cast<std::int8_t>(unit(col)[at + group(col) * kLanes + lane]));
+    [[nodiscard]] std::int32_t small(std::uint64_t col, std::uint64_t lane, std::uint64_t at) const noexcept {
+        return static_cast<std::int8_t>(unit(col)[at + group(col) * kLanes + lane]);
+    }
+    /// Of a byte the scale and the minimum: all of it, or four bits each.
+    [[nodiscard]] std::int32_t low(std::int32_t byte) const noexcept {
+        return format.scale == QuantScale::nibble ? byte & 15 : byte;
+    }
+    [[nodiscard]] std::int32_t high(std::int32_t byte) const noexcept {
+        return format.scale == QuantScale::nibble ? byte >> 4 & 15 : byte;
     }
 };
 

@@ -24,33 +24,39 @@ enum class QuantScale : std::uint8_t {
     f16,     ///< a float16 for each group and row
     bf16,    ///< a bfloat16
     factor,  ///< an int8 for each group and row, times a float16 for each row and 256 columns
+    nibble,  ///< the low four bits of a byte in place of the int8; the high ones are the minimum
+    alone,   ///< that float16, the groups' own being 1
 };
 
 /// weight = scale·quant − minimum. A unit, 64 columns of a panel, is
-///   scales    [groups][16], each a float16, a bfloat16 or an int8
-///   minima    [groups][16] bytes, where there are any
+///   scales    [groups][16], each a float16, a bfloat16 or an int8, or nothing
+///   minima    [groups][16] bytes, where there are any that are not in the scales' bytes
 ///   quants    [2] of 32 columns: 8 bits: int8 [8][16][4], four columns, row, column. Else planes of bits, the lowest first:
 ///     4 bits  [4][16][4]: the low nibble of byte j is column 8·i + j, the high one column 8·i + 4 + j
 ///     2 bits  [2][16][4]: bits 2·k and 2·k + 1 of byte j are column 16·i + 4·k + j
 ///     1 bit   [16][4]: bit k of byte j is column 4·k + j
 /// With factors, four units follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
 struct QuantFormat {
-    std::uint32_t bits;           ///< of a stored quant: 8, 6, 5, 4 or 3
+    std::uint32_t bits;           ///< of a stored quant: 8, 6, 5, 4, 3 or 2
     std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16
     QuantScale scale;
-    bool minima;                  ///< a group's minimum is an int8 times a factor
+    bool minima;                  ///< a group's minimum is an int8, or four bits, times a factor
     std::int32_t zero;            ///< what is taken from a stored quant; one of 8 bits is signed
     const std::int8_t* codebook;  ///< [16] what stored quants stand for; null: themselves
 
     [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept { return kSuperblock / scale_columns; }
-    [[nodiscard]] constexpr bool factors() const noexcept { return scale == QuantScale::factor; }
+    [[nodiscard]] constexpr bool factors() const noexcept { return scale >= QuantScale::factor; }
+    /// Bytes of a group's scale.
+    [[nodiscard]] constexpr std::uint32_t scale_bytes() const noexcept {
+        return scale == QuantScale::alone ? 0 : factors() ? 1 : 2;
+    }
     [[nodiscard]] constexpr std::uint32_t head_bytes() const noexcept { return factors() ? 64 : 0; }
     /// Of a unit: where minima and quants start, and its size.
     [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept {
-        return n_groups() * kLanes * (factors() ? 1 : 2);
+        return scale == QuantScale::nibble ? 0 : n_groups() * kLanes * scale_bytes();
     }
     [[nodiscard]] constexpr std::uint32_t quants_at() const noexcept {
-        return minima_at() + (minima ? n_groups() * kLanes : 0);
+        return minima_at() + (minima ? n_groups() * kLanes : 0);  // of nibbles those are the scales' bytes
     }
     [[nodiscard]] constexpr std::uint32_t group_bytes() const noexcept { return kLanes * kGroup * bits / 8; }
     [[nodiscard]] constexpr std::uint32_t unit_bytes() const noexcept { return quants_at() + 2 * group_bytes(); }
@@ -79,6 +85,9 @@ inline constexpr QuantFormat kQuantFormats[] = {
     {4, 32, QuantScale::f16, false, 0, kNonlinear4},  // iq4_nl
     {4, 32, QuantScale::bf16, false, 0, kFloat4},     // mxfp4
     {3, 16, QuantScale::factor, false, 4, nullptr},   // q3_k
+    {2, 16, QuantScale::nibble, true, 0, nullptr},    // q2_k
+    {4, 32, QuantScale::factor, false, 0, kNonlinear4},  // iq4_xs
+    {2, 32, QuantScale::alone, false, 1, nullptr},    // tq2_0
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);

@@ -7,7 +7,7 @@
 namespace fovea FOVEA_API {
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-/// Those from q8 on are quantized, see docs/format.md; q6_k to q3_k hold what GGUF's types of these names hold.
+/// Those from q8 on are quantized, see docs/format.md; those from q6_k on hold what GGUF's types of these names hold.
 enum class Type : std::uint8_t {
     f32 = 0,
     f16 = 1,
@@ -20,10 +20,14 @@ enum class Type : std::uint8_t {
     iq4_nl = 8,
     mxfp4 = 9,
     q3_k = 10,
+    q2_k = 11,
+    iq4_xs = 12,
+    tq2_0 = 13,  ///< −1, 0 or 1 times a scale
 };
-inline constexpr int kTypeCount = 11;
+inline constexpr int kTypeCount = 14;
 inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,    Type::q4,  Type::q6_k,
-                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k};
+                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k,
+                                            Type::q2_k, Type::iq4_xs, Type::tq2_0};
 
 enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4, tanh = 5 };
 inline constexpr int kActivationCount = 6;

@@ -225,8 +225,8 @@ TEST_CASE("calibrate: refusals of one line") {
         CHECK(result.err.find(line) != std::string::npos);
         CHECK(!std::filesystem::exists(out));
     };
-    refused(demo + text, 2, "--calibrate: expected a quantized --type beside it");
-    refused(demo + text + " --type f16", 2, "--calibrate: expected a quantized --type beside it");
+    refused(demo + text, 2, "--calibrate: expected a quantized --type, --bits or --bytes beside it");
+    refused(demo + text + " --type f16", 2, "--calibrate: expected a quantized --type, --bits or --bytes beside it");
     refused(demo + " --type q4 --calibrate " + (folder / "empty.txt").string(), 1,
             "expected a text of 2 tokens or more, got 1");
     refused((golden_models() / "gpt2_tied").string() + " --type q4" + text, 1, "expected a model with a tokenizer");

@@ -37,7 +37,7 @@ TEST_CASE("gguf: every type of tensor dequantizes to the gguf package's floats")
     const ModelSource source = read_model("blocks.gguf");
     const NpyArray expected = read_npy((golden_gguf() / "blocks.npy").string());
     const Stack& stack = source.config.decoder;
-    constexpr std::uint32_t kBlockTypes = 14;
+    constexpr std::uint32_t kBlockTypes = 18;
     REQUIRE(stack.n_layers == kBlockTypes);
     REQUIRE(expected.data.size() == std::size_t{kBlockTypes} * 6 * stack.d_model * sizeof(float));
     const std::size_t part_bytes = 2 * stack.d_model * sizeof(float);
@@ -61,7 +61,8 @@ TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number
     constexpr std::uint32_t kCols = 256;
     constexpr std::pair<std::uint32_t, Type> kKept[] = {{4, Type::q4},    {8, Type::q4_k},    {9, Type::q5_k},
                                                         {10, Type::q6_k}, {11, Type::iq4_nl}, {12, Type::mxfp4},
-                                                        {13, Type::q3_k}};
+                                                        {13, Type::q3_k}, {14, Type::q2_k},   {15, Type::iq4_xs},
+                                                        {16, Type::tq2_0}, {17, Type::tq2_0}};
     constexpr Role kRoles[] = {Role::query, Role::key, Role::value};
     for (const auto& kept : kKept)
         for (std::uint32_t part = 0; part < 3; ++part) {

@@ -251,9 +251,9 @@ def make_berts():
 
 
 BLOCKS = [T.F32, T.F16, T.BF16, T.Q8_0, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q4_K, T.Q5_K, T.Q6_K,
-          T.IQ4_NL, T.MXFP4, T.Q3_K]
+          T.IQ4_NL, T.MXFP4, T.Q3_K, T.Q2_K, T.IQ4_XS, T.TQ1_0, T.TQ2_0]
 HALVES = {T.Q4_1: (0, 2), T.Q5_1: (0, 2), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,),
-          T.MXFP4: (), T.Q3_K: (108,)}  # where blocks have float16s
+          T.MXFP4: (), T.Q3_K: (108,), T.Q2_K: (80, 82), T.TQ1_0: (52,), T.TQ2_0: (64,)}  # where blocks have float16s
 
 
 def make_blocks():

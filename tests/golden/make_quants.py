@@ -87,15 +87,17 @@ def panels(weights, scales, bits):
 
 # Types beyond q8 and q4: bits, columns of a scale, whether groups have minima, what is taken from a stored quant.
 FORMATS = {"q6_k": (6, 16, False, 32), "q5_k": (5, 32, True, 0), "q4_k": (4, 32, True, 0), "iq4_nl": (4, 32, False, 0),
-           "mxfp4": (4, 32, False, 0), "q3_k": (3, 16, False, 4)}
+           "mxfp4": (4, 32, False, 0), "q3_k": (3, 16, False, 4), "q2_k": (2, 16, True, 0),
+           "iq4_xs": (4, 32, False, 0), "tq2_0": (2, 32, False, 1)}
 CODEBOOKS = {"iq4_nl": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+             "iq4_xs": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
              "mxfp4": [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]}
 
 
 def planes(stored, bits):
     """32 columns of 16 rows, [16, 32]: planes of bits, the lowest first."""
     cells, data = stored.reshape(LANES, GROUP // 4, 4).transpose(1, 0, 2), b""
-    for width in {3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2)}[bits]:
+    for width in {2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2)}[bits]:
         low, cells = cells & (1 << width) - 1, cells >> width
         for first in range(0, GROUP // 4, 8 // width):
             data += sum(low[first + i] << i * width for i in range(8 // width)).astype(numpy.uint8).tobytes()
@@ -105,17 +107,20 @@ def planes(stored, bits):
 def make_format(name, random, rows):
     """Panels with random quants, multiples and factors, and the exact product in the order that is promised."""
     bits, columns, has_minima, zero = FORMATS[name]
-    factors = name.endswith("_k")
+    factors, nibbles, alone = name.endswith(("_k", "_xs", "2_0")), name == "q2_k", name == "tq2_0"
     stored = random.integers(0, 1 << bits, (N_ROWS, N_GROUPS * GROUP))
     n_scales, n_supers = N_GROUPS * GROUP // columns, -(-N_GROUPS * GROUP // 256)
-    multiples = random.integers(-128, 128, (N_ROWS, n_scales))
-    minima = random.integers(-128, 128, (N_ROWS, N_GROUPS))
+    minimum_columns = 16 if nibbles else GROUP
+    multiples = random.integers(0, 16, (N_ROWS, n_scales)) if nibbles else random.integers(-128, 128, (N_ROWS, n_scales))
+    if alone:
+        multiples[:] = 1
+    minima = random.integers(*((0, 16) if nibbles else (-128, 128)), (N_ROWS, N_GROUPS * GROUP // minimum_columns))
     halves = (random.standard_normal((2, N_ROWS, n_supers)) * 1e-3).astype(numpy.float16)
     halves[:, 7, 1] = numpy.float16(6e-8)  # subnormal
     if factors:
         of = numpy.arange(n_scales) * columns // 256
         scales = halves[0].astype(f32)[:, of] * multiples.astype(f32)  # exact: 11 and 8 bits
-        least = halves[1].astype(f32)[:, numpy.arange(N_GROUPS) * GROUP // 256] * minima.astype(f32)
+        least = halves[1].astype(f32)[:, numpy.arange(minima.shape[1]) * minimum_columns // 256] * minima.astype(f32)
     elif name == "mxfp4":
         exponents = random.integers(90, 136, (N_ROWS, n_scales)).astype(numpy.uint32)
         exponents[3, 5], exponents[4, 6] = 0, 1  # subnormal
@@ -134,8 +139,13 @@ def make_format(name, random, rows):
                 low = halves[1] if has_minima else numpy.zeros_like(halves[1])
                 data += halves[0][lanes, unit // 4].tobytes() + low[lanes, unit // 4].tobytes()
             own = slice(unit * 64 // columns, (unit + 1) * 64 // columns)
-            data += multiples[lanes, own].T.astype(numpy.int8).tobytes() if factors else words[lanes, own].T.tobytes()
-            if has_minima:
+            if nibbles:
+                data += (multiples[lanes, own] | minima[lanes, own] << 4).T.astype(numpy.uint8).tobytes()
+            elif factors and not alone:
+                data += multiples[lanes, own].T.astype(numpy.int8).tobytes()
+            elif not alone:
+                data += words[lanes, own].T.tobytes()
+            if has_minima and not nibbles:
                 data += minima[lanes, 2 * unit:2 * unit + 2].T.astype(numpy.int8).tobytes()
             for group in (2 * unit, 2 * unit + 1):
                 data += planes(stored[lanes, group * GROUP:(group + 1) * GROUP], bits)
@@ -154,10 +164,11 @@ def make_format(name, random, rows):
                         with numpy.errstate(all="ignore"):
                             scale = scales[n, at // columns] * x_scales[g]
                         partial = fma(f32(dot), scale, partial)
-                    if has_minima:
-                        with numpy.errstate(all="ignore"):
-                            minus_total = f32(-quants[g].sum()) * x_scales[g]
-                        partial = fma(minus_total, least[n, g], partial)
+                        if has_minima and (col + columns) % minimum_columns == 0:
+                            of = quants[g, col + columns - minimum_columns:col + columns]
+                            with numpy.errstate(all="ignore"):
+                                minus_total = f32(-of.sum()) * x_scales[g]
+                            partial = fma(minus_total, least[n, at // minimum_columns], partial)
                 total = partial if total is None else total + partial
             out[row, n] = total
     numpy.save(FOLDER / f"{name}.npy", numpy.stack(result))

@@ -20,7 +20,35 @@ struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate;
     Type type = Type::f32;
-    bool has_type = false;
+    bool has_type = false, has_bits = false, has_bytes = false;
+    float bits = 0;
+    std::uint64_t bytes = 0;
+
+    [[nodiscard]] bool has_budget() const { return has_bits || has_bytes; }
+};
+
+/// What a budget made of each matrix: lines on stdout, or for --json.
+struct Choices {
+    nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
+    bool calibrated = false, json = false;
+
+    void take(const std::vector<ChosenType>& chosen) {
+        if (!json)
+            std::printf("%-16s %5s  %-7s %6s  %s\n", "matrix", "layer", "type", "bits",
+                        calibrated ? "cost, nats a token" : "cost, share of weights times squared error");
+        for (const ChosenType& each : chosen) {
+            const char* role = role_name(static_cast<std::uint16_t>(each.spec.role));
+            if (json)
+                matrices.push_back({{"role", role},
+                                    {"layer", each.spec.layer},
+                                    {"type", type_name(each.type)},
+                                    {"bits", each.bits},
+                                    {"cost", each.cost}});
+            else
+                std::printf("%-16s %5u  %-7s %6.3f  %.3g\n", role, each.spec.layer, type_name(each.type), each.bits,
+                            each.cost);
+        }
+    }
 };
 
 /// What quantizing lost of each tensor, for one line on stderr and for --json.
@@ -56,22 +84,29 @@ void convert_as_asked(Arguments& arguments) {
     options.config = arguments.config;
     if (arguments.has_type) options.type = arguments.type;
     options.n_threads = arguments.common.n_threads;
+    if (arguments.has_type + arguments.has_bits + arguments.has_bytes > 1)
+        throw Refusal("--type, --bits, --bytes: expected one of them, got several", 2);
+    if (arguments.has_budget()) options.budget = {arguments.bits, arguments.bytes};
     if (!arguments.calibrate.empty()) {
-        if (!arguments.has_type || !is_quantized(arguments.type))
-            throw Refusal("--calibrate: expected a quantized --type beside it", 2);
+        if (!arguments.has_budget() && (!arguments.has_type || !is_quantized(arguments.type)))
+            throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it", 2);
         options.calibration_text = read_text_file(arguments.calibrate);
         options.calibrating = progress_line("reading " + arguments.calibrate);
     }
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
+    Choices choices{.calibrated = !arguments.calibrate.empty(), .json = arguments.common.json};
+    options.chosen = [&](const std::vector<ChosenType>& chosen) { choices.take(chosen); };
+    options.measuring = progress_line("measuring matrices");
     options.progress = progress_line("writing " + arguments.output);
     convert(options);
-    if (arguments.common.json)
-        std::printf("%s\n", nlohmann::ordered_json{{"file", arguments.output},
-                                                   {"file_bytes", std::filesystem::file_size(options.output)},
-                                                   {"quantized", losses.tensors}}
-                                .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                                .c_str());
+    if (arguments.common.json) {
+        nlohmann::ordered_json object{{"file", arguments.output},
+                                      {"file_bytes", std::filesystem::file_size(options.output)},
+                                      {"quantized", losses.tensors}};
+        if (arguments.has_budget()) object["chosen"] = choices.matrices;
+        std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    }
     flush_output();
     losses.print();
 }
@@ -90,6 +125,9 @@ void add_convert(CLI::App& app) {
     CLI::Option* type =
         add_type(verb, "--type", arguments->type, {std::begin(kTypes), std::end(kTypes)},
                  "of the weights (default: the source's): " + type_names({std::begin(kTypes), std::end(kTypes)}));
+    CLI::Option* bits = add_real(verb, "--bits", arguments->bits, 1, 32,
+                                 "of a weight on average: each matrix gets the type that loses least within them");
+    CLI::Option* bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
     add_text(verb, "--tokenizer", arguments->tokenizer,
              "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
@@ -98,8 +136,10 @@ void add_convert(CLI::App& app) {
              "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
         ->type_name("FILE");
     add_common(verb, arguments->common);
-    verb.callback([arguments, type] {
+    verb.callback([arguments, type, bits, bytes] {
         arguments->has_type = type->count() > 0;
+        arguments->has_bits = bits->count() > 0;
+        arguments->has_bytes = bytes->count() > 0;
         convert_as_asked(*arguments);
     });
 }

@@ -34,18 +34,28 @@ struct QuantUnit {
         if constexpr (kFormat.scale == QuantScale::f16) return load(reinterpret_cast<const Half*>(data) + i * kLanes);
         if constexpr (kFormat.scale == QuantScale::bf16)
             return load(reinterpret_cast<const Bfloat*>(data) + i * kLanes);
-        return factor(0) * small(data + i * kLanes);
+        if constexpr (kFormat.scale == QuantScale::alone) return factor(0);
+        const F32x16 byte = small(data + i * kLanes);
+        if constexpr (kFormat.scale == QuantScale::nibble) return factor(0) * fma(high_four(byte), splat(-16.0f), byte);
+        return factor(0) * byte;
     }
-    FOVEA_LANES F32x16 minimum(std::size_t group) const {
-        return factor(1) * small(data + kFormat.minima_at() + group * kLanes);
+    FOVEA_LANES F32x16 minimum(std::size_t i) const {
+        const F32x16 byte = small(data + kFormat.minima_at() + i * kLanes);
+        if constexpr (kFormat.scale == QuantScale::nibble) {
+            const F32x16 high = high_four(byte);
+            return factor(1) * select(high < splat(0.0f), high + splat(16.0f), high);
+        }
+        return factor(1) * byte;
     }
     /// The first or second cell of a group's columns 8·pair to 8·pair + 7.
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
         const std::byte* p = quants(group);
         if constexpr (kFormat.bits == 8) return signed_cell(bytes(p + 128 * pair + 64 * i));
         const int at = static_cast<int>(2 * pair + i);
-        if constexpr (kFormat.bits == 3) {
+        if constexpr (kFormat.bits <= 3) {
             const Bytes two = moved_bits(bytes(p + pair / 2 * 64), at % 4 * 2, 0, 3);
+            if constexpr (kFormat.minima) return two;
+            if constexpr (kFormat.bits == 2) return centred_cell<kFormat.zero>(two);
             return centred_cell<kFormat.zero>(two | moved_bits(bytes(p + 128), at, 2, 4));
         }
         const Bytes both = bytes(p + 64 * pair), low = i ? high_nibbles(both) : low_nibbles(both);
@@ -58,6 +68,11 @@ struct QuantUnit {
 
 private:
     FOVEA_LANES static F32x16 small(const std::byte* p) { return load(reinterpret_cast<const std::int8_t*>(p)); }
+    /// floor(x / 16) of whole numbers from −128 to 127: x / 16 − 15 / 32 is nearest to it, and whole beside 1.5·2^23.
+    FOVEA_LANES static F32x16 high_four(F32x16 x) {
+        const F32x16 whole = splat(0x1.8p23f);
+        return fma(x, splat(0.0625f), splat(-0.46875f)) + whole - whole;
+    }
     FOVEA_LANES F32x16 factor(std::size_t i) const { return load(reinterpret_cast<const Half*>(head) + i * kLanes); }
 };
 
@@ -71,7 +86,7 @@ private:
 template<Type kType>
 struct WideQuants {
     static constexpr QuantFormat kFormat = format_of(kType);
-    float scales[kFormat.n_groups() + (kFormat.minima ? 2 : 0)][kLanes];  // and minima
+    float scales[kFormat.n_groups() * (kFormat.minima ? 2 : 1)][kLanes];  // and minima
     std::byte quants[2][kGroup / 8][2][64];
 };
 template<Type kWeights>
@@ -83,7 +98,7 @@ struct WideUnit {
 
     FOVEA_LANES static WideUnit at(const WideQuants<kType>* first, std::size_t i) { return {first + i}; }
     FOVEA_LANES F32x16 scale(std::size_t i) const { return load(data->scales[i]); }
-    FOVEA_LANES F32x16 minimum(std::size_t group) const { return load(data->scales[kFormat.n_groups() + group]); }
+    FOVEA_LANES F32x16 minimum(std::size_t i) const { return load(data->scales[kFormat.n_groups() + i]); }
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
         return bytes(data->quants[group][pair][i]);
     }
@@ -114,10 +129,11 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
     static void widen(const Quants<kType>* from, std::uint32_t n_units, WideQuants<widened_type(kType)>* to) {
         for (std::uint32_t n = 0; n < n_units; ++n) {
             const Unit unit = Unit::at(from, n);
-            for (std::size_t i = 0; i < Unit::kFormat.n_groups(); ++i) store(unit.scale(i), to[n].scales[i]);
+            for (std::size_t i = 0; i < Unit::kFormat.n_groups(); ++i) {
+                store(unit.scale(i), to[n].scales[i]);
+                if constexpr (Unit::kFormat.minima) store(unit.minimum(i), to[n].scales[Unit::kFormat.n_groups() + i]);
+            }
             for (std::size_t group = 0; group < 2; ++group) {
-                if constexpr (Unit::kFormat.minima)
-                    store(unit.minimum(group), to[n].scales[Unit::kFormat.n_groups() + group]);
                 for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
                     Bytes cell[2] = {unit.cell(group, pair, 0), unit.cell(group, pair, 1)};
                     make_pairs(cell);
@@ -129,8 +145,27 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
 };
 static_assert(kColumnBlock % kFactorColumns == 0);
 
-/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), by halves where scales are; then what its
-/// minima take. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
+/// sum[row][p] = fma((−Σ x quants)·x_scale, minimum, sum[row][p]) of the group i that has that minimum.
+template<std::uint32_t kRows, class At, class Q, std::uint32_t kPanels, class Totals>
+FOVEA_LANES void take_minima(At&& at, const Q (&weight)[kPanels], std::size_t i, const Totals& totals,
+                             const std::byte* x_scales, std::size_t n_packed) {
+    F32x16 minimum[kPanels];
+    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) minimum[p] = weight[p].minimum(i);
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        float minus = 0;
+        if constexpr (sums_own(Q::kType))
+            minus = static_cast<float>(word(totals.of(r)));
+        else
+            minus = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r)) * 0.125f;
+        const F32x16 minus_total = splat(minus * number(x_scales + 4 * r));
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            store(fma(minus_total, minimum[p], load(at(r, p))), at(r, p));
+        }
+    }
+}
+
+/// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
+/// scales are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
 /// called before every eight columns, to fetch what comes next.
 template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class EachPair>
 FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
@@ -162,17 +197,7 @@ FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t g
                 store(fma(end_sum<Q::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at(r, p))), at(r, p));
             }
         }
-    }
-    if constexpr (Q::kFormat.minima) {
-        F32x16 minimum[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) minimum[p] = weight[p].minimum(group);
-        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-            const auto start4 = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r));
-            const F32x16 minus_total = splat(start4 * 0.125f * number(x_scales + 4 * r));
-            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                store(fma(minus_total, minimum[p], load(at(r, p))), at(r, p));
-            }
-        }
+        if constexpr (Q::kFormat.minima) take_minima<kRows>(at, weight, group * kParts + part, starts, x_scales, n_packed);
     }
 }
 

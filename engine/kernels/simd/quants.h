@@ -7,11 +7,12 @@
 //   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
 //   signed_cell(w)         int8 weights as add_products wants them
 //   codebook_cell(w, codebook)  the same of those that nibbles stand for
-//   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of groups of sixteen columns
+//   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of types that sums_own is true of
 //   store_bytes(x, p)      the lowest byte of each of sixteen words
 //   Dot                    sixteen rows' sums over a group, in whatever parts
 //   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
-//                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero
+//                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
+//                          with minima that sums_own is true of: −Σ of the quants that share one
 //   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed)  products of two cells of each panel, eight columns, with those
 //                          columns of kRows rows, which are at x and at x + 4·n_packed
@@ -43,6 +44,38 @@ struct LateStarts {
     FOVEA_LANES LateStarts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
         : first(x_scales + 8 * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
+};
+
+/// Whether what pack_q8 says of a group's sum is of no use: its halves have their own, or no one packed its zero's.
+[[nodiscard]] constexpr bool sums_own(Type type) {
+    return format_of(type).scale_columns == 16 || format_of(type).bits == 2;
+}
+
+/// −Σ of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in two
+/// sums of 16 bits.
+template<Type kType, std::uint32_t kRows>
+struct MinusTotals {
+    std::int32_t minus[kRows];
+    FOVEA_LANES MinusTotals(const std::byte* x, std::size_t n_packed, const std::byte*) {
+        constexpr std::uint32_t kCols = format_of(kType).scale_columns;
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            std::uint32_t sums = 0;
+            FOVEA_UNROLL for (std::uint32_t cell = 0; cell < kCols / 4; ++cell) {
+                const std::uint32_t four = static_cast<std::uint32_t>(word(x + 4 * (cell * n_packed + r))) ^ 0x80808080u;
+                sums += (four & 0xff00ffu) + (four >> 8 & 0xff00ffu);
+            }
+            minus[r] = static_cast<std::int32_t>(128 * kCols) - static_cast<std::int32_t>((sums & 0xffffu) + (sums >> 16));
+        }
+    }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return reinterpret_cast<const std::byte*>(minus + r); }
+};
+template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima && sums_own(kType)>
+struct StartsOf {
+    using Found = LateStarts<kType>;
+};
+template<Type kType, std::uint32_t kRows>
+struct StartsOf<kType, kRows, true> {
+    using Found = MinusTotals<kType, kRows>;
 };
 
 /// Whether the products of a group are summed as int16: unsigned quants of four bits.

@@ -186,8 +186,8 @@ FOVEA_LANES Dot whole(Dot sum) {
 }
 #endif
 
-template<Type kType, std::uint32_t>
-using Starts = LateStarts<kType>;
+template<Type kType, std::uint32_t kRows>
+using Starts = typename StartsOf<kType, kRows>::Found;
 template<Type>
 FOVEA_LANES Dot begin_sum(const std::byte*) {
     return {};

@@ -175,14 +175,15 @@ struct Starts {
         : first(x_scales + (kType == Type::q4 ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
 };
-/// Of sixteen columns, whose sums of quants no one packed: −zero·Σ, all rows side by side.
+/// Where no one packed the sums of quants: −zero·Σ, with minima −Σ, all rows side by side.
 template<Type kType, std::uint32_t kRows>
-requires(format_of(kType).scale_columns == 16) struct Starts<kType, kRows> {
+requires(sums_own(kType)) struct Starts<kType, kRows> {
     alignas(64) std::byte minus[64];
     FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte*) {
-        const Bytes zero = four_of(format_of(kType).zero);
+        constexpr QuantFormat kFormat = format_of(kType);
+        const Bytes zero = four_of(kFormat.minima ? 1 : kFormat.zero);
         Bytes sum{};
-        FOVEA_UNROLL for (std::size_t cell = 0; cell < 4; ++cell) {
+        FOVEA_UNROLL for (std::size_t cell = 0; cell < kFormat.scale_columns / 4; ++cell) {
             sum = dot4(sum, zero, words_up_to(x + 4 * cell * n_packed, kRows));
         }
         store(negative(sum), minus);
@@ -213,8 +214,8 @@ template<int kZero>
 FOVEA_LANES Bytes centred_cell(Bytes w) {
     return less(w, kZero);
 }
-template<Type kType, std::uint32_t>
-using Starts = LateStarts<kType>;
+template<Type kType, std::uint32_t kRows>
+using Starts = typename StartsOf<kType, kRows>::Found;
 template<Type>
 FOVEA_LANES Bytes begin_sum(const std::byte*) {
     return Bytes{};

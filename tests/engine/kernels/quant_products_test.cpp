@@ -32,7 +32,8 @@ TEST_CASE(
     const Kernels* const* tables = usable_kernels(n_tables);
     const std::pair<Type, std::string> kNames[] = {
         {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},   {Type::q5_k, "q5_k"},
-        {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"}};
+        {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"},
+        {Type::q2_k, "q2_k"}, {Type::iq4_xs, "iq4_xs"}, {Type::tq2_0, "tq2_0"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
     for (const auto& entry : kNames) {
         const Type type = entry.first;

@@ -1,0 +1,42 @@
+// What a quantized type would lose of a matrix, and what that would cost the model.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "convert/calibration.h"
+#include "convert/writer.h"
+
+namespace fovea {
+
+/// The types among which a matrix's is chosen: those that are stored, without MXFP4 and ternary weights, which suit only
+/// sources that have them, where the source has the matrix in one of those.
+[[nodiscard]] std::vector<Type> candidate_types(const ModelSource& source, const TensorSpec& spec);
+
+/// The loss of rows [row, row + 16) in that type, nothing where the source has them in it. `rows` are those rows,
+/// [16][n_cols]; `panel` is what they become.
+[[nodiscard]] QuantLoss panel_loss(const ModelSource& source, const Calibration* calibration, const TensorSpec& spec,
+                                   Type type, std::uint32_t row, const std::vector<float>& rows,
+                                   std::vector<std::byte>& panel);
+
+/// A weight as f32, f16 or bf16 has it.
+void store_weight(Type type, float value, std::byte* at) noexcept;
+
+/// For each matrix and type of candidate_types the squared relative error Σ(error²) / Σ(weight²), with a calibration that of
+/// its outputs, over up to sixteen panels spread evenly over the matrix. The same for any number of threads.
+[[nodiscard]] std::vector<std::vector<double>> relative_losses(const ModelSource& source,
+                                                               const Calibration* calibration,
+                                                               const std::vector<TensorSpec>& matrices,
+                                                               std::uint32_t n_threads);
+
+/// What a unit of that error costs, nats a token: each matrix in turn is rounded to three bits, and the divergence of the
+/// model's predictions on the text, of up to 4,096 tokens, divided by the error; they are in proportion (Malinovskii et
+/// al. 2024, the linearity theorem). Takes the model's size in memory. Refuses what `calibrate` does.
+[[nodiscard]] std::vector<double> sensitivities(
+    const ModelSource& source, const Calibration& calibration, const std::vector<TensorSpec>& matrices,
+    std::string_view text, std::uint32_t n_threads,
+    const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
+
+}  // namespace fovea

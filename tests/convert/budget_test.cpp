@@ -1,0 +1,194 @@
+// Types mixed under a budget: the choice beside every other there is, and what files it makes of the demo model.
+#include "convert/budget.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "command_line.h"
+#include "convert_fixtures.h"
+#include "small_models.h"
+
+using namespace fovea;
+using namespace fovea::testing;
+
+namespace {
+
+Ran run_words(const std::string& words) {
+    std::vector<std::string> arguments;
+    std::istringstream stream(words);
+    for (std::string word; stream >> word;) arguments.push_back(word);
+    return run_fovea(arguments);
+}
+
+/// Matrices whose choices cost less the larger they are, by ever less for a byte.
+std::vector<MatrixChoices> made_up_matrices(std::uint32_t seed) {
+    std::uint32_t state = seed;
+    const auto next = [&](std::uint32_t below) {
+        state = state * 1664525u + 1013904223u;
+        return (state >> 8) % below;
+    };
+    std::vector<MatrixChoices> matrices(5);
+    for (MatrixChoices& matrix : matrices) {
+        MatrixChoices::Choice choice{Type::q4, 10 + next(20), 64.0 * (1 + next(100))};
+        double gain = choice.cost / 8;
+        for (std::uint32_t i = 0, n = 1 + next(4); i < n; ++i) {
+            matrix.choices.push_back(choice);
+            const std::uint32_t more = 1 + next(8);
+            gain /= 1 + next(4) + more;
+            choice.bytes += more;
+            choice.cost -= gain * more;
+        }
+    }
+    return matrices;
+}
+
+struct Sum {
+    std::uint64_t bytes = 0;
+    double cost = 0;
+};
+Sum sum_of(const std::vector<MatrixChoices>& matrices, const std::vector<std::size_t>& chosen) {
+    Sum sum;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        sum.bytes += matrices[i].choices[chosen[i]].bytes;
+        sum.cost += matrices[i].choices[chosen[i]].cost;
+    }
+    return sum;
+}
+
+/// Every combination, one after the other; false behind the last.
+bool next_combination(const std::vector<MatrixChoices>& matrices, std::vector<std::size_t>& chosen) {
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        if (++chosen[i] < matrices[i].choices.size()) return true;
+        chosen[i] = 0;
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("budget: no combination of fewer bytes, by one step, costs less") {
+    for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+        CAPTURE(seed);
+        const std::vector<MatrixChoices> matrices = made_up_matrices(seed);
+        std::vector<Sum> all;
+        std::vector<std::size_t> combination(matrices.size());
+        do all.push_back(sum_of(matrices, combination));
+        while (next_combination(matrices, combination));
+        std::uint64_t least = all[0].bytes, most = 0, step = 0;
+        for (const Sum& sum : all) most = std::max(most, sum.bytes);
+        for (const MatrixChoices& matrix : matrices)
+            for (std::size_t i = 1; i < matrix.choices.size(); ++i)
+                step = std::max(step, matrix.choices[i].bytes - matrix.choices[i - 1].bytes);
+        CHECK(least_cost(matrices, least - 1).empty());
+        for (std::uint64_t bytes = least; bytes <= most + 1; ++bytes) {
+            const auto chosen = least_cost(matrices, bytes);
+            REQUIRE(chosen.size() == matrices.size());
+            const Sum sum = sum_of(matrices, chosen);
+            CHECK(sum.bytes <= bytes);
+            for (const Sum& other : all)
+                if (other.bytes + step <= bytes) CHECK(sum.cost <= other.cost * (1 + 1e-12));
+        }
+        CHECK(sum_of(matrices, least_cost(matrices, most)).bytes == most);
+    }
+}
+
+namespace {
+
+const std::string kDemo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
+
+std::string run_well(const std::string& arguments) {
+    const auto result = run_words(arguments);
+    CAPTURE(arguments);
+    CAPTURE(result.err);
+    REQUIRE(result.status == 0);
+    return result.out;
+}
+
+/// The demo's commands, half to calibrate by, half to judge by.
+void write_halves(const TemporaryFolder& folder) {
+    const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
+    const std::size_t half = all.find('\n', all.size() / 2) + 1;
+    write_text(folder / "seen.txt", all.substr(0, half));
+    write_text(folder / "held.txt", all.substr(half));
+}
+
+}  // namespace
+
+TEST_CASE("budget: a file within its bytes that is nearer to the model than one type of as many, on any threads") {
+    const TemporaryFolder folder;
+    const auto path = [&](const char* name) { return (folder / name).string(); };
+    write_halves(folder);
+    run_well("convert " + kDemo + " --type f32 -o " + path("f32.fovea"));
+    const auto divergence = [&](const char* file) {
+        const auto json = nlohmann::json::parse(run_well("eval " + path(file) + " --text " + path("held.txt") +
+                                                         " --against " + path("f32.fovea") + " --json"));
+        return json.at("against").at("kl_divergence").get<double>();
+    };
+    run_well("convert " + kDemo + " --type q4_k -o " + path("uniform.fovea"));
+    run_well("convert " + kDemo + " --type q4_k --calibrate " + path("seen.txt") + " -o " + path("fed.fovea"));
+    const auto bytes = std::filesystem::file_size(path("uniform.fovea"));
+    const std::string mixed = "convert " + path("f32.fovea") + " --bytes " + std::to_string(bytes);
+    const auto report = nlohmann::json::parse(run_well(mixed + " --json -o " + path("mixed.fovea")));
+    CHECK(std::filesystem::file_size(path("mixed.fovea")) <= bytes);
+    CHECK(divergence("mixed.fovea") < divergence("uniform.fovea"));
+    CHECK(report.at("chosen").size() == report.at("quantized").size());
+    for (std::size_t i = 0; i < report.at("chosen").size(); ++i)
+        for (const char* key : {"role", "layer", "type"})
+            CHECK(report.at("chosen")[i].at(key) == report.at("quantized")[i].at(key));
+    const std::string calibrated = mixed + " --calibrate " + path("seen.txt") + " -o ";
+    const std::string one = run_well(calibrated + path("one.fovea") + " --threads 1");
+    CHECK(one == run_well(calibrated + path("two.fovea") + " --threads 2"));
+    CHECK(read_text(path("one.fovea")) == read_text(path("two.fovea")));
+    CHECK(std::filesystem::file_size(path("one.fovea")) <= bytes);
+    CHECK(divergence("one.fovea") < divergence("fed.fovea"));
+}
+
+TEST_CASE("budget: bits of a weight, from the least there are, refused below with that number") {
+    const TemporaryFolder folder;
+    const std::string out = (folder / "m.fovea").string();
+    const auto refused = [&](const std::string& arguments, int status, const std::string& line) {
+        const auto result = run_words("convert " + kDemo + " " + arguments + " -o " + out);
+        CAPTURE(arguments);
+        CAPTURE(result.err);
+        CHECK(result.status == status);
+        CHECK(result.err.find(line) != std::string::npos);
+        CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+        CHECK(!std::filesystem::exists(out));
+        return result.err;
+    };
+    const std::string bits = refused("--bits 1.5", 1, "--bits: expected ");
+    const std::string bytes = refused("--bytes 2K", 1, "--bytes: expected ");
+    refused("--bits 4 --type q8", 2, "expected one of them, got several");
+    refused("--bits 4 --bytes 90K", 2, "expected one of them, got several");
+    refused("--bits 0.5", 2, "--bits");
+    // What a refusal names is enough, and a byte less is not.
+    const std::string least_bits = bits.substr(bits.find("expected ") + 9, 5);
+    run_well("convert " + kDemo + " --bits " + least_bits + " -o " + out);
+    const auto smallest = std::filesystem::file_size(out);
+    std::filesystem::remove(out);
+    std::string least = bytes.substr(bytes.find("expected ") + 9);
+    least = least.substr(0, least.find(' '));
+    least.erase(std::remove(least.begin(), least.end(), ','), least.end());
+    refused("--bytes " + std::to_string(std::stoull(least) - 1), 1, "--bytes: expected ");
+    run_well("convert " + kDemo + " --bytes " + least + " -o " + out);
+    CHECK(std::filesystem::file_size(out) == smallest);
+}
+
+TEST_CASE("budget: a table of embeddings is one of the matrices, and what a source has in a type costs nothing in it") {
+    const TemporaryFolder folder;
+    const std::string out = (folder / "m.fovea").string(), again = (folder / "n.fovea").string();
+    const std::string source = (golden_models() / "gpt2_untied").string();
+    const auto report = nlohmann::json::parse(run_well("convert " + source + " --bits 32 --json -o " + out));
+    CHECK(report.at("chosen")[0].at("role") == "token_embedding");
+    const auto kept = nlohmann::json::parse(
+        run_well("convert " FOVEA_GOLDEN_DIR "/gguf/llama_q8_0.gguf --bits 16 --json -o " + again));
+    REQUIRE(!kept.at("chosen").empty());
+    for (const auto& chosen : kept.at("chosen")) {
+        CHECK(chosen.at("type") == "q8");
+        CHECK(chosen.at("cost") == 0);
+    }
+}
