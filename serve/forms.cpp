@@ -1,7 +1,7 @@
 #include "serve/forms.h"
 
-#include "fovea/constraint.h"
 #include "convert/grammar/grammar.h"
+#include "fovea/constraint.h"
 
 namespace fovea::serve {
 
@@ -47,8 +47,10 @@ void hoist(Json& parameters, Json& root) {
     }
 }
 
-grammar::Grammar read(Form form, const std::string& text) {
-    return form == Form::grammar ? grammar::read_gbnf(text) : grammar::read_json_schema(text);
+grammar::Grammar read(Form form, const std::string& text, bool compact) {
+    if (form == Form::grammar) return grammar::read_gbnf(text);
+    if (form == Form::regex) return grammar::read_regex(text);
+    return grammar::read_json_schema(text, {.compact = compact});
 }
 
 }  // namespace
@@ -75,20 +77,21 @@ Json schema_of_calls(const Json& tools, const std::string& name) {
     return root;
 }
 
-std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, const char* param) {
+std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string& text, bool compact,
+                                                   const char* param) {
     if (text.size() > kMostText)
         throw RequestError(400,
                            std::string(param) + ": expected at most " + std::to_string(kMostText) + " bytes, got " +
                                std::to_string(text.size()),
                            param);
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-        if (kept->form != form || kept->text != text) continue;
+        if (kept->form != form || kept->compact != compact || kept->text != text) continue;
         kept_.splice(kept_.begin(), kept_, kept);
         return kept_.front().compiled;
     }
     auto made = std::make_shared<CompiledForm>();
     try {
-        const grammar::Grammar grammar = read(form, text);
+        const grammar::Grammar grammar = read(form, text, compact);
         if (!index_)
             index_ = std::make_shared<const std::vector<std::byte>>(grammar::index_vocabulary(served_.tokenizer));
         made->index = index_;
@@ -98,7 +101,7 @@ std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string&
     }
     const Status status = open_constraint(served_.tokenizer, made->form, *made->index, made->constraint);
     if (!status.ok()) throw RequestError(400, std::string(param) + ": " + StatusLine(status).c_str(), param);
-    kept_.push_front({form, text, made});
+    kept_.push_front({form, compact, text, made});
     if (kept_.size() > kMostKept) kept_.pop_back();
     return made;
 }
@@ -107,13 +110,15 @@ std::function<std::unique_ptr<Constrained>()> Forms::find(const Request& request
     if (request.form == Form::any) return {};
     const char* param = request.form == Form::tool      ? "tools"
                         : request.form == Form::grammar ? "grammar"
+                        : request.form == Form::regex   ? "regex"
                         : is_ollama(request.api)        ? "format"
                                                         : "response_format";
-    const std::string text = request.form == Form::grammar  ? request.grammar
+    const bool is_written = request.form == Form::grammar || request.form == Form::regex;
+    const std::string text = is_written                     ? request.grammar
                              : request.form == Form::schema ? request.schema.dump()
                              : request.form == Form::tool   ? schema_of_calls(request.tools, request.tool).dump()
                                                             : R"({"type": "object"})";
-    const auto form = compile(request.form, text, param);
+    const auto form = compile(request.form, text, request.compact, param);
     return [form] { return std::make_unique<Place>(form); };
 }
 

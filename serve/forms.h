@@ -27,10 +27,12 @@ public:
 private:
     struct Kept {
         Form form;
+        bool compact;
         std::string text;
         std::shared_ptr<const CompiledForm> compiled;
     };
-    [[nodiscard]] std::shared_ptr<const CompiledForm> compile(Form form, const std::string& text, const char* param);
+    [[nodiscard]] std::shared_ptr<const CompiledForm> compile(Form form, const std::string& text, bool compact,
+                                                              const char* param);
 
     const ServedModel& served_;
     std::shared_ptr<const std::vector<std::byte>> index_;  // of the vocabulary; made for the first form

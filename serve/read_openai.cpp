@@ -125,6 +125,10 @@ void read_common(const Fields& fields, Request& request) {
         request.form = Form::grammar;
         request.grammar = grammar;
     }
+    if (fields.find("regex")) {
+        request.form = Form::regex;
+        request.grammar = fields.text("regex");
+    }
 }
 
 void read_chat(const Fields& fields, Request& request) {

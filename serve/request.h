@@ -36,7 +36,7 @@ struct Prompt {
 };
 
 /// What an answer must be.
-enum class Form { any, json, schema, grammar, tool };
+enum class Form { any, json, schema, grammar, regex, tool };
 
 struct Request {
     Api api = Api::chat;
@@ -57,9 +57,10 @@ struct Request {
     bool echo = false, stream = false, with_usage = false, in_base64 = false, cuts = false;
 
     Form form = Form::any;
-    Json schema;          ///< Form::schema
-    std::string grammar;  ///< Form::grammar
-    std::string tool;     ///< Form::tool: its name; empty: any of them
+    Json schema;           ///< Form::schema
+    bool compact = false;  ///< of JSON: no space between its parts
+    std::string grammar;   ///< Form::grammar, or the expression of Form::regex
+    std::string tool;      ///< Form::tool: its name; empty: any of them
 };
 
 inline constexpr std::size_t kMostChoices = 32;      // of one request

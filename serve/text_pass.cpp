@@ -8,9 +8,8 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kWorthWaiting = 32;      // tokens that a sequence waits for another to compute
-constexpr std::uint32_t kRowsBesideTokens = 64;  // of prompts, in a pass that others' next tokens wait for
-constexpr std::size_t kMostUnsent = 64 << 10;    // bytes; above, a sequence rests until its client has read some
+constexpr std::uint32_t kWorthWaiting = 32;    // tokens that a sequence waits for another to compute
+constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, a sequence rests until its client has read some
 
 bool is_slow(const Job& job) { return job.unsent->load(std::memory_order_relaxed) > kMostUnsent; }
 
@@ -106,7 +105,7 @@ void TextWorker::plan_pass() {
         n_tokens += s.n_rows;
     }
     const std::uint32_t most = plan_.limits.max_batch - std::min(plan_.limits.max_batch, n_tokens);
-    std::uint32_t left = n_tokens ? std::min(most, kRowsBesideTokens) : most;
+    std::uint32_t left = n_tokens ? std::min(most, options_.n_beside) : most;
     auto n_filling = static_cast<std::uint32_t>(filling.size());
     for (Sequence* s : filling) {
         const std::uint32_t n_before = left;

@@ -1,6 +1,7 @@
 // Whether a JSON value fits a schema, by the standard's words alone: what the answers of forms are held against. Of keywords
 // it knows those that the test schemas have; formats and patterns are for Python's validator.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -31,6 +32,7 @@ private:
         if (key == "allOf") return count(value, rule) == rule.size();
         if (key == "anyOf") return count(value, rule) > 0;
         if (key == "oneOf") return count(value, rule) == 1;
+        if (key == "not") return !fits(value, rule);
         if (value.is_number()) return keeps_number(value.get<double>(), key, rule);
         if (value.is_string()) return keeps_string(value.get<std::string>(), key, rule);
         if (value.is_array()) return keeps_array(value, schema, key, rule);
@@ -80,6 +82,11 @@ private:
                                    const Json& rule) const {
         if (key == "minItems") return value.size() >= rule.get<std::size_t>();
         if (key == "maxItems") return value.size() <= rule.get<std::size_t>();
+        if (key == "contains") {
+            const auto n = static_cast<std::size_t>(
+                std::count_if(value.begin(), value.end(), [&](const Json& item) { return fits(item, rule); }));
+            return n >= schema.value("minContains", std::size_t{1});
+        }
         const std::size_t n_first = schema.contains("prefixItems") ? schema["prefixItems"].size() : 0;
         for (std::size_t i = 0; i < value.size(); ++i) {
             if (key == "prefixItems" && i < n_first && !fits(value[i], rule[i])) return false;
@@ -94,12 +101,32 @@ private:
                 if (!value.contains(name.get<std::string>())) return false;
             return true;
         }
+        if (key == "dependentRequired") {
+            for (const auto& [name, needed] : rule.items())
+                for (const Json& other : needed)
+                    if (value.contains(name) && !value.contains(other.get<std::string>())) return false;
+            return true;
+        }
+        if (key == "minProperties") return value.size() >= rule.get<std::size_t>();
         const Json named = schema.value("properties", Json::object());
         for (const auto& [name, member] : value.items()) {
             if (key == "properties" && named.contains(name) && !fits(member, named[name])) return false;
-            if (key == "additionalProperties" && !named.contains(name) && !fits(member, rule)) return false;
+            if (key == "propertyNames" && !fits(name, rule)) return false;
+            if (key == "patternProperties")
+                for (const auto& [pattern, one] : rule.items())
+                    if (std::regex_search(name, std::regex(pattern)) && !fits(member, one)) return false;
+            if (key == "additionalProperties" && !named.contains(name) && !is_patterned(name, schema) &&
+                !fits(member, rule))
+                return false;
         }
         return true;
+    }
+
+    static bool is_patterned(const std::string& name, const Json& schema) {
+        const Json patterns = schema.value("patternProperties", Json::object());
+        for (const auto& [pattern, one] : patterns.items())
+            if (std::regex_search(name, std::regex(pattern))) return true;
+        return false;
     }
 
     const Json& root_;

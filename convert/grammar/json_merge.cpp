@@ -97,6 +97,16 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     }
 }
 
+/// What one schema says of names by a pattern holds for those that the other has, which is not worked out.
+void check_names(const Json& a, const Json& b, const std::string& place) {
+    for (const char* keyword : {"patternProperties", "propertyNames"})
+        for (const char* other :
+             {"properties", "required", "additionalProperties", "patternProperties", "propertyNames"})
+            if (a.contains(keyword) && b.contains(other) && a.value(other, Json()) != b[other])
+                throw GrammarError(place + ": expected no " + other + " in a schema that holds together with " +
+                                   keyword + ", got it: not supported");
+}
+
 }  // namespace
 
 bool is_annotation(const std::string& keyword) {
@@ -113,6 +123,8 @@ Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
     if (b == true || a == false) return a;
     if (!a.is_object() || !b.is_object())
         throw GrammarError(place + ": expected a schema, got " + (a.is_object() ? b : a).dump());
+    check_names(a, b, place);
+    check_names(b, a, place);
     Json out = Json::object();
     const auto is_property = [](const std::string& key) {
         return key == "properties" || key == "additionalProperties";
@@ -161,12 +173,13 @@ std::vector<std::string> types_of(const Json& schema) {
         return out;
     }
     static constexpr std::pair<const char*, const char*> kOf[] = {
-        {"properties", "object"}, {"required", "object"},         {"additionalProperties", "object"},
-        {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
-        {"maxItems", "array"},    {"pattern", "string"},          {"format", "string"},
-        {"minLength", "string"},  {"maxLength", "string"},        {"minimum", "number"},
-        {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
-        {"multipleOf", "number"}};
+        {"properties", "object"},        {"required", "object"},         {"additionalProperties", "object"},
+        {"patternProperties", "object"}, {"propertyNames", "object"},    {"dependentRequired", "object"},
+        {"dependencies", "object"},      {"contains", "array"},          {"items", "array"},
+        {"prefixItems", "array"},        {"minItems", "array"},          {"maxItems", "array"},
+        {"pattern", "string"},           {"format", "string"},           {"minLength", "string"},
+        {"maxLength", "string"},         {"minimum", "number"},          {"maximum", "number"},
+        {"exclusiveMinimum", "number"},  {"exclusiveMaximum", "number"}, {"multipleOf", "number"}};
     for (const auto& [key, type] : kOf)
         if (schema.contains(key)) {
             out.emplace_back(type);

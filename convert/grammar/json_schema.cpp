@@ -5,6 +5,8 @@
 
 #include "convert/grammar/json_merge.h"
 #include "convert/grammar/json_parts.h"
+#include "convert/grammar/json_rewrite.h"
+#include "convert/grammar/json_values.h"
 
 namespace fovea::grammar {
 namespace {
@@ -13,21 +15,8 @@ constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
 
 /// Keywords that ask for what is not kept.
-constexpr const char* kUnsupported[] = {"not",
-                                        "if",
-                                        "then",
-                                        "else",
-                                        "dependentSchemas",
-                                        "dependentRequired",
-                                        "dependencies",
-                                        "patternProperties",
-                                        "propertyNames",
-                                        "unevaluatedItems",
-                                        "contains",
-                                        "minContains",
-                                        "maxContains",
-                                        "$dynamicRef",
-                                        "$recursiveRef"};
+constexpr const char* kUnsupported[] = {"if",          "then",         "else", "dependentSchemas", "unevaluatedItems",
+                                        "$dynamicRef", "$recursiveRef"};
 
 class SchemaReader {
 public:
@@ -116,6 +105,10 @@ private:
         if (given.contains("allOf")) return all_of(given, place, depth);
         for (const char* keyword : {"anyOf", "oneOf"})
             if (given.contains(keyword)) return any_of(given, keyword, place, depth);
+        for (const char* keyword : {"dependentRequired", "dependencies"})
+            if (given.contains(keyword)) return schema(without_dependency(given, keyword, place), place, depth + 1);
+        if (given.contains("not") && !excludes_strings(given))
+            return schema(without_not(given, expanded(given["not"], place), place), place, depth + 1);
         if (given.contains("enum") || given.contains("const")) return constants(given, place);
         if (given.contains("nullable") && given["nullable"] == true && !given.contains("type")) {
             Json rest = given;
@@ -190,48 +183,6 @@ private:
         return grammar_.choice(std::move(nodes));
     }
 
-    [[nodiscard]] static bool fits(const Json& value, const Json& given, const std::string& place) {
-        if (given.contains("const") && value != given["const"]) return false;
-        if (given.contains("type")) {
-            const Json& type = given["type"];
-            bool found = false;
-            for (const Json& name : type.is_array() ? type : Json::array({type}))
-                found = found || is_of_type(value, name, place);
-            if (!found && !(value.is_null() && given.contains("nullable") && given["nullable"] == true)) return false;
-        }
-        if (value.is_number()) {
-            const double number = value.get<double>();
-            const NumberBounds b = bounds(given, place);
-            if (b.low &&
-                (number < static_cast<double>(*b.low) || (b.open_low && number == static_cast<double>(*b.low))))
-                return false;
-            if (b.high &&
-                (number > static_cast<double>(*b.high) || (b.open_high && number == static_cast<double>(*b.high))))
-                return false;
-        }
-        if (value.is_string()) {
-            std::uint32_t n = 0;
-            for (const char c : value.get_ref<const std::string&>()) n += (c & 0xc0) != 0x80;
-            return n >= read_size(given, "minLength", 0, place) && n <= read_size(given, "maxLength", kNoLimit, place);
-        }
-        return true;
-    }
-
-    [[nodiscard]] static bool is_of_type(const Json& value, const Json& type, const std::string& place) {
-        const std::string name = type.is_string() ? type.get<std::string>() : type.dump();
-        if (name == "integer")
-            return value.is_number_integer() ||
-                   (value.is_number() && std::floor(value.get<double>()) == value.get<double>());
-        if (name == "number") return value.is_number();
-        if (name == "string") return value.is_string();
-        if (name == "boolean") return value.is_boolean();
-        if (name == "null") return value.is_null();
-        if (name == "object") return value.is_object();
-        if (name == "array") return value.is_array();
-        throw GrammarError(place + "/type: expected object, array, string, number, integer, boolean or null, got " +
-                           name);
-    }
-
     // ---- types -----------------------------------------------------------------------------------------------------
 
     NodeId typed(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -271,44 +222,10 @@ private:
         return whole ? parts_.integer(b) : parts_.number(b);
     }
 
-    [[nodiscard]] static NumberBounds bounds(const Json& given, const std::string& place, bool whole = true) {
-        NumberBounds out;
-        const auto read = [&](const char* keyword, bool up) -> std::optional<std::int64_t> {
-            const auto found = given.find(keyword);
-            if (found == given.end() || found->is_boolean()) return std::nullopt;
-            if (!found->is_number())
-                throw GrammarError(place + "/" + keyword + ": expected a number, got " + found->dump());
-            const double number = found->get<double>();
-            if (!whole && std::floor(number) != number)
-                throw GrammarError(place + "/" + keyword + ": expected a whole number, got " + found->dump() +
-                                   ": not supported");
-            const double near = up ? std::ceil(number) : std::floor(number);
-            const auto most = static_cast<double>(kMostInteger + 1);
-            return static_cast<std::int64_t>(std::max(-most, std::min(most, near)));
-        };
-        const auto is_true = [&](const char* keyword) { return given.contains(keyword) && given[keyword] == true; };
-        out.low = read("minimum", true);
-        out.high = read("maximum", false);
-        out.open_low = out.low && is_true("exclusiveMinimum");  // as drafts before 6 have it
-        out.open_high = out.high && is_true("exclusiveMaximum");
-        // A bound that is no whole number is not reached by one, open or not.
-        const auto is_whole = [&](const char* keyword) {
-            return std::floor(given[keyword].get<double>()) == given[keyword].get<double>();
-        };
-        if (const auto low = read("exclusiveMinimum", true); low && (!out.low || *low >= *out.low)) {
-            out.low = low;
-            out.open_low = is_whole("exclusiveMinimum");
-        }
-        if (const auto high = read("exclusiveMaximum", false); high && (!out.high || *high <= *out.high)) {
-            out.high = high;
-            out.open_high = is_whole("exclusiveMaximum");
-        }
-        return out;
-    }
-
     NodeId string(const Json& given, const std::string& place) {
         const StringBounds b{read_size(given, "minLength", 0, place), read_size(given, "maxLength", kNoLimit, place)};
         if (b.min > b.max) return grammar_.choice({});
+        if (given.contains("not")) return other_string(given, place);
         const bool has_pattern = given.contains("pattern"), has_format = given.contains("format");
         if (has_pattern && has_format)
             throw GrammarError(place + ": expected pattern or format, got both: not supported");
@@ -326,13 +243,83 @@ private:
                            "or uri, got " + name + ": not supported");
     }
 
+    /// A string that is none of those of `not`.
+    NodeId other_string(const Json& given, const std::string& place) {
+        for (const char* keyword : {"pattern", "format", "minLength", "maxLength"})
+            if (given.contains(keyword))
+                throw GrammarError(place + ": expected no " + keyword + " beside not, got it: not supported");
+        std::set<std::string> names;
+        for (const Json& value : given["not"]["enum"]) names.insert(value.get<std::string>());
+        return parts_.other_key({names.begin(), names.end()});
+    }
+
     // ---- objects and arrays ----------------------------------------------------------------------------------------
 
     NodeId member(NodeId key, NodeId value) {
         return grammar_.sequence({key, grammar_.bytes(":"), parts_.space(), value});
     }
 
+    /// Names that fit a pattern, each with a schema; or, of propertyNames, names that fit a schema.
+    NodeId patterned(const Json& given, const std::string& place, std::uint32_t depth) {
+        for (const char* keyword : {"properties", "required"})
+            if (given.contains(keyword) && !given[keyword].empty())
+                throw GrammarError(
+                    place + ": expected no " + keyword +
+                    " beside patternProperties or a propertyNames that is no enum, got it: not supported");
+        NodeId key = 0, value = 0;
+        if (!given.contains("patternProperties")) {
+            key = string(expanded(given["propertyNames"], place + "/propertyNames"), place + "/propertyNames");
+            value = schema(given.value("additionalProperties", Json(true)), place + "/additionalProperties", depth + 1);
+        } else {
+            const Json& all = given["patternProperties"];
+            std::vector<NodeId> keys;
+            for (const auto& [pattern, one] : all.items()) {
+                if (one != *all.begin())  // a name that two patterns fit must have a value that fits both
+                    throw GrammarError(
+                        place +
+                        "/patternProperties: expected patterns of one schema, got several schemas: " + "not supported");
+                keys.push_back(parts_.pattern(pattern, {}, place + "/patternProperties"));
+            }
+            key = grammar_.choice(std::move(keys));
+            value = schema(*all.begin(), place + "/patternProperties", depth + 1);
+        }
+        check_counts(given, place, "", true);
+        return parts_.object(grammar_.list({member(key, value)}, std::string(1, kAnyNumber), parts_.comma()));
+    }
+
+    /// Of an object whose names are listed: those alone are its properties.
+    Json named(const Json& given, const Json& names, const std::string& place) {
+        Json one, out = given, properties = Json::object();
+        const Json* all = constants_of(names, one);
+        if (!all) throw GrammarError(place + "/propertyNames/enum: expected names, got " + names.dump());
+        const Json values = *all;
+        const Json more = given.value("additionalProperties", Json(true));
+        for (const Json& name : values) {
+            if (!name.is_string() || !fits(name, names, place)) continue;
+            const std::string key = name;
+            const bool known = given.contains("properties") && given["properties"].contains(key);
+            properties[key] = known ? given["properties"][key] : more;
+        }
+        for (const Json& name : given.value("required", Json::array()))
+            if (name.is_string() && !properties.contains(name.get<std::string>())) return false;
+        out.erase("propertyNames");
+        out["properties"] = std::move(properties);
+        out["additionalProperties"] = false;
+        return out;
+    }
+
     NodeId object(const Json& given, const std::string& place, std::uint32_t depth) {
+        if (given.contains("propertyNames") && given["propertyNames"] != true) {
+            const Json names = expanded(given["propertyNames"], place + "/propertyNames");
+            if (given.contains("patternProperties"))
+                throw GrammarError(place + ": expected patternProperties or propertyNames, got both: not supported");
+            if (names == false) return schema(named(given, {{"enum", Json::array()}}, place), place, depth + 1);
+            if (names.contains("enum") || names.contains("const"))
+                return schema(named(given, names, place), place, depth + 1);
+            if (given.value("additionalProperties", Json(true)) != false) return patterned(given, place, depth);
+        }
+        if (given.contains("patternProperties") && !given["patternProperties"].empty())
+            return patterned(given, place, depth);
         const Json properties = given.value("properties", Json::object());
         const Json required = given.value("required", Json::array());
         if (!properties.is_object())
@@ -383,7 +370,36 @@ private:
                                " that are named, and no others, got fewer: not supported");
     }
 
+    /// Items of which some fit another schema too: so many of those, and any number of others around each.
+    NodeId containing(const Json& given, std::uint32_t n, const std::string& place, std::uint32_t depth) {
+        for (const char* keyword : {"prefixItems", "additionalItems", "maxItems", "maxContains"})
+            if (given.contains(keyword))
+                throw GrammarError(place + ": expected no " + keyword + " beside contains, got it: not supported");
+        const Json rest = given.value("items", Json(true));
+        if (rest.is_array())
+            throw GrammarError(place + ": expected one schema of items beside contains, got several: not supported");
+        constexpr std::uint32_t kMost = 64;
+        if (n > kMost || read_size(given, "minItems", 0, place) > n)
+            throw GrammarError(place +
+                               ": expected minContains of at least minItems, at most 64, got others: not supported");
+        const Json both = merge_schemas(expanded(rest, place), expanded(given["contains"], place), place + "/contains");
+        const NodeId item = schema(rest, place + "/items", depth + 1);
+        const NodeId wanted = schema(both, place + "/contains", depth + 1);
+        std::vector<NodeId> items{item};
+        std::string kinds(1, kAnyNumber);
+        for (std::uint32_t i = 0; i < n; ++i) {
+            items.insert(items.end(), {wanted, item});
+            kinds += {kRequired, kAnyNumber};
+        }
+        const NodeId list = grammar_.list(std::move(items), std::move(kinds), parts_.comma());
+        return grammar_.sequence({grammar_.bytes("["), parts_.space(), list, parts_.space(), grammar_.bytes("]")});
+    }
+
     NodeId array(const Json& given, const std::string& place, std::uint32_t depth) {
+        if (given.contains("contains")) {
+            const std::uint32_t n = read_size(given, "minContains", 1, place);
+            if (n || given.contains("maxContains")) return containing(given, n, place, depth);
+        }
         Json first = given.value("prefixItems", Json::array()), rest = given.value("items", Json(true));
         if (rest.is_array()) {  // as drafts before 2020-12 have it
             first = rest;

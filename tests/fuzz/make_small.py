@@ -403,6 +403,8 @@ def make_forms():
     schemas = sorted((compact(s) for s in json.loads((GOLDEN / "schemas.json").read_text())), key=len)
     for i, text in enumerate(schemas[4:124:8]):
         write("json_schema", str(i), text)
+    for i, schema in enumerate(json.loads((GOLDEN / "schemas_by_hand.json").read_text())):
+        write("json_schema", f"hand{i}", compact(schema))
     for i in range(8):
         write("constraint", str(i), struct.pack("<BIBIB", i, 64 + 13 * i, i, 2000 + 777 * i, 255 - i))
 

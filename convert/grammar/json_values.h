@@ -1,0 +1,17 @@
+// What a schema says of single values: their types, their bounds, and whether a constant keeps to them.
+#pragma once
+#include <string>
+
+#include "convert/grammar/json_merge.h"
+#include "convert/grammar/json_parts.h"
+
+namespace fovea::grammar {
+
+/// Whether a value is of the type that a schema names. Throws GrammarError where there is no such type.
+[[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
+/// The bounds of a number. Those that are no whole number are refused where the number need not be whole.
+[[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole = true);
+/// Whether a constant keeps to type, const, bounds and lengths beside it.
+[[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
+
+}  // namespace fovea::grammar
