@@ -28,8 +28,8 @@ struct MatrixChoices {
 };
 
 /// For each matrix the number of its choice: those of least cost in all whose bytes stay within `bytes`, as near as steps
-/// along each matrix's lower convex hull come, the most gain for a byte first (Everett 1963: they are best for the bytes that
-/// they take). Empty where the smallest take more. Of equal gains the first matrix's comes first.
+/// along each matrix's lower convex hull come, the most gain for a byte first (Everett 1963: they are best for the bytes
+/// that they take). Empty where the smallest take more. Of equal gains the first matrix's comes first.
 [[nodiscard]] std::vector<std::size_t> least_cost(const std::vector<MatrixChoices>& matrices, std::uint64_t bytes);
 
 /// What a matrix became.
@@ -37,7 +37,8 @@ struct ChosenType {
     TensorSpec spec;
     Type type = Type::q8;
     double bits = 0;  ///< of a weight, with what panels add
-    double cost = 0;  ///< estimated: with a calibration divergence in nats a token, else share of weights times squared relative error
+    /// Estimated: with a calibration divergence in nats a token, else share of weights times squared relative error.
+    double cost = 0;
 };
 
 struct BudgetOptions {
@@ -48,10 +49,10 @@ struct BudgetOptions {
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< matrices whose cost is measured
 };
 
-/// Chooses among the quantized types for every matrix of `source`, a table of token embeddings too, and returns what became
-/// of each; `write.types` is to be made of it (types_of). A matrix's cost in a type is the squared relative error there times
-/// its sensitivity, which a calibration measures and which else is the matrix's share of the weights, an output head's four times. The same on any number of threads. Throws Refusal where no
-/// choice fits, with the least that would.
+/// Chooses among the quantized types for every matrix of `source`, a table of token embeddings too, and returns what
+/// became of each; `write.types` is to be made of it (types_of). A matrix's cost in a type is the squared relative error
+/// there times its sensitivity, which a calibration measures and which else is the matrix's share of the weights, an output
+/// head's four times. The same on any number of threads. Throws Refusal where no choice fits, with the least that would.
 [[nodiscard]] std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptions& write,
                                                    const BudgetOptions& options);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "panel.h"
+#include "parts.h"
 
 namespace fovea {
 
@@ -30,32 +31,34 @@ struct QuantPanel {
     QuantPanel(const std::byte* panel, Type type) noexcept : data(panel), format(format_of(type)) {}
 
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
-        if (format.scale == QuantScale::alone) return factor(col, lane);
-        if (format.factors()) return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
+        if (kAllFormats && format.scale == QuantScale::alone) return factor(col, lane);
+        if (kAllFormats && format.factors())
+            return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
         const std::uint16_t bits = half(unit(col) + (group(col) * kLanes + lane) * 2);
-        return format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
+        return !kAllFormats || format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
     }
     [[nodiscard]] float minimum(std::uint64_t col, std::uint64_t lane) const noexcept {
-        if (!format.minima) return 0.0f;
+        if (!kAllFormats || !format.minima) return 0.0f;
         return factor(col, kLanes + lane) * static_cast<float>(high(small(col, lane, format.minima_at())));
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {
         const std::uint64_t i = col % kGroup;
         const std::byte* at = quants(col) + lane * 4 + i % 4;
         if (format.bits == 8) return static_cast<std::int8_t>(at[i / 4 * 64]);
-        if (format.bits <= 3) {
+        if (kAllFormats && format.bits <= 3) {
             const std::uint32_t two = std::uint32_t(at[i / 16 * 64]) >> i / 4 % 4 * 2 & 3u;
             const std::uint32_t third = format.bits == 3 ? std::uint32_t(at[128]) >> i / 4 & 1u : 0;
             return static_cast<std::int32_t>(two | third << 2) - format.zero;
         }
         std::uint32_t stored = std::uint32_t(at[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15u;
+        if (!kAllFormats) return static_cast<std::int32_t>(stored) - format.zero;
         if (format.bits == 6) stored |= (std::uint32_t(at[256 + i / 16 * 64]) >> i / 4 % 4 * 2 & 3u) << 4;
         if (format.bits == 5) stored |= (std::uint32_t(at[256]) >> i / 4 & 1u) << 4;
         return format.codebook ? format.codebook[stored] : static_cast<std::int32_t>(stored) - format.zero;
     }
     [[nodiscard]] float weight(std::uint64_t col, std::uint64_t lane) const noexcept {
         const float product = scale(col, lane) * static_cast<float>(quant(col, lane));
-        return format.minima ? product - minimum(col, lane) : product;
+        return kAllFormats && format.minima ? product - minimum(col, lane) : product;
     }
     /// Where the quants of the column's 32 start.
     [[nodiscard]] const std::byte* quants(std::uint64_t col) const noexcept {
@@ -67,6 +70,8 @@ struct QuantPanel {
     }
 
 private:
+    static constexpr bool kAllFormats = has(Part::gguf_types);  // q8 and q4 know no more than a scale and a zero
+
     [[nodiscard]] const std::byte* unit(std::uint64_t col) const noexcept {
         return data + format.unit_at(col / kSuperblock);
     }
