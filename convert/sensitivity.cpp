@@ -7,7 +7,6 @@
 #include "convert/matrix_loss.h"
 #include "convert/ordered_work.h"
 #include "convert/text_reader.h"
-#include "engine/model/half.h"
 
 namespace fovea {
 namespace {
@@ -136,13 +135,12 @@ private:
                             const std::vector<std::byte>& panel, std::byte* bytes) {
         const auto type = static_cast<Type>(record.type);
         const std::uint64_t n_bytes = type == Type::f32 ? 4 : 2;
-        const QuantPanel rounded(panel.data(), kProbe);
         for (std::uint32_t lane = 0; lane < std::min(kLanes, spec.n_rows - row); ++lane)
-            for (std::uint64_t col = 0; col < spec.n_cols; ++col) {
+            for (std::uint32_t col = 0; col < spec.n_cols; ++col) {
                 const std::uint64_t at = spec.layout == Layout::rows
                                              ? ((row + lane) * std::uint64_t{spec.n_cols} + col) * n_bytes
-                                             : row / kLanes * record.panel_stride + (col * kLanes + lane) * n_bytes;
-                store_weight(type, rounded.weight(col, lane), bytes + at);
+                                             : row / kLanes * record.panel_stride + (std::uint64_t{col} * kLanes + lane) * n_bytes;
+                store_weight(type, q3_k_weight(panel.data(), lane, col), bytes + at);
             }
     }
 
