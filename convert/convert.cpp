@@ -124,8 +124,10 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     ModelSource source = join_hf_model(std::move(config), weights());
     add_chat_template(folder, source);
-    add_tokenizer(options.tokenizer, {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin"}, facts,
-                  source);
+    add_tokenizer(
+        options.tokenizer,
+        {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin"}, facts,
+        source);
     return source;
 }
 
@@ -140,6 +142,12 @@ const Stack& stack_with_ids(const ModelSource& source) {
 
 ModelSource read_file(const ConvertOptions& options) {
     if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
+    if (options.source.extension() == ".json" && is_there(options.source)) {
+        const fs::path folder = options.source.has_parent_path() ? options.source.parent_path() : fs::path(".");
+        throw Refusal(options.source.string() +
+                      ": expected the folder that it is in, or a file of weights, got a .json file; give " +
+                      folder.string());
+    }
     if (!options.config.empty())
         throw Refusal(options.source.string() + ": --config: expected a Hugging Face source, got another kind", 2);
     Mapping mapping = map_source(options.source);
@@ -201,6 +209,9 @@ WriteOptions write_options(const ConvertOptions& options, const ModelSource& sou
 void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    if (source.tokenizer.empty() && stack_with_ids(source).vocab_size)
+        std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
+                     options.source.c_str());
     WriteOptions write = write_options(options, source);
     Calibration calibration;
     if (options.calibration_text) {

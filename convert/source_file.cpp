@@ -1,8 +1,11 @@
 #include "convert/source_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 
+#include "convert/lfs_pointer.h"
 #include "convert/refusal.h"
 
 namespace fovea {
@@ -19,9 +22,17 @@ std::string in_words(double value) {
 
 }  // namespace
 
+void refuse_lfs_pointer(std::span<const std::byte> bytes, const std::string& path) {
+    constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kBegin.size()));
+    if (text == kBegin)
+        throw Refusal(path + ": expected the file itself, got a Git LFS pointer to it: `git lfs pull` fetches it");
+}
+
 Mapping map_source(const std::filesystem::path& path) {
     Mapping mapping;
     require(map_file(path.c_str(), mapping), path.string());
+    refuse_lfs_pointer(mapping.bytes(), path.string());
     return mapping;
 }
 

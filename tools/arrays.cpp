@@ -148,6 +148,25 @@ double timed(std::uint32_t repeat, const std::function<void()>& compute) {
     return seconds[repeat / 2];
 }
 
+void check_output(const std::string& output, bool json) {
+    if (json && output == "-") throw Refusal("--json: expected -o FILE with it, got standard output for both", 2);
+}
+
+namespace {
+
+/// Numbers in arrays of arrays, as the shape has them.
+nlohmann::ordered_json nested(std::span<const std::uint64_t> shape, std::span<const float> data) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    if (shape.empty() || shape[0] == 0) return list;
+    if (shape.size() == 1) return std::vector<float>(data.begin(), data.end());
+    const std::size_t part = data.size() / static_cast<std::size_t>(shape[0]);
+    for (std::size_t at = 0; at < data.size(); at += part)
+        list.push_back(nested(shape.subspan(1), data.subspan(at, part)));
+    return list;
+}
+
+}  // namespace
+
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
                    std::span<const std::uint64_t> weights_shape, const Running& running, double seconds) {
     if (seq_first) result = swap_first_two(result);
@@ -155,6 +174,8 @@ void finish_arrays(const std::string& output, FloatArray result, bool seq_first,
     if (!json) return;
     nlohmann::ordered_json object{{"shape", result.shape}};
     if (!weights_shape.empty()) object["weights_shape"] = weights_shape;
+    if (output.empty() && weights_shape.empty())
+        object[result.shape.size() == 1 ? "vector" : "vectors"] = nested(result.shape, result.data);
     object["seconds"] = seconds;
     object["arena_bytes"] = running.plan.arena_bytes;
     object["isa"] = running.session.isa();

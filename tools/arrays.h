@@ -54,8 +54,12 @@ struct MaskArray {
 /// Computes a result `repeat` times; the median of the seconds it took.
 [[nodiscard]] double timed(std::uint32_t repeat, const std::function<void()>& compute);
 
+/// Refusal where an array and what --json prints would both go to standard output.
+void check_output(const std::string& output, bool json);
+
 /// What attend and encode end with: the result to `output`, unless that is empty, its first two dimensions swapped back
-/// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none.
+/// where it is `seq_first`; with --json the report on it, `weights_shape` empty where there are none. Without an output the
+/// report has the numbers too.
 void finish_arrays(const std::string& output, FloatArray result, bool seq_first, bool json,
                    std::span<const std::uint64_t> weights_shape, const Running& running, double seconds);
 

@@ -1,5 +1,6 @@
 #include "generate.h"
 
+#include <sys/resource.h>
 #include <algorithm>
 #include <chrono>
 
@@ -14,6 +15,13 @@ double seconds_now() {
 
 std::uint64_t ticks_now() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+/// Of this process so far, of all its threads.
+std::uint64_t page_faults() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::uint64_t>(usage.ru_minflt) + static_cast<std::uint64_t>(usage.ru_majflt);
 }
 
 }  // namespace
@@ -52,6 +60,7 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
     Generated made;
     Workspace workspace = session_.workspace();
     set_cancel(workspace, cancel);
+    const std::uint64_t n_faults = page_faults();
     double started = seconds_now();
     for (Piece piece; piece.finish == FinishReason::none;) {
         const bool first = made.prefill_seconds == 0;
@@ -60,6 +69,7 @@ Generated Writer::generate_until(std::span<const Token> prompt, const GenerateOp
         require(status, opened_.name);
         if (first) {
             made.prefill_seconds = seconds_now() - started;
+            made.n_page_faults = page_faults() - n_faults;
             started = seconds_now();
         }
         if (!on_piece(piece)) break;

@@ -17,8 +17,12 @@ struct Generated {
     FinishReason finish = FinishReason::none;
     double prefill_seconds = 0;
     double decode_seconds = 0;
-    std::uint32_t n_decoded = 0;  ///< tokens computed in decode_seconds
+    std::uint64_t n_page_faults = 0;  ///< during the prompt's pass
+    std::uint32_t n_decoded = 0;      ///< tokens computed in decode_seconds
 
+    /// Whether the prompt's pass touched most of a file for the first time: its figure is then of reading more than of
+    /// computing. The system maps 64 KiB or more at each fault.
+    [[nodiscard]] bool is_cold(std::uint64_t file_bytes) const { return n_page_faults * (128 << 10) >= file_bytes; }
     [[nodiscard]] double tokens_per_second() const { return decode_seconds > 0 ? n_decoded / decode_seconds : 0; }
     [[nodiscard]] double prefill_tokens_per_second() const {
         return prefill_seconds > 0 ? (figures.n_prompt - figures.n_kept) / prefill_seconds : 0;

@@ -1,5 +1,6 @@
 // fovea: the command line. Results go to standard output, everything else to standard error. Exit status 0; 2 for a
 // usage error and 1 for any other, each with exactly one line on standard error.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -54,16 +55,32 @@ std::string missing_value(const CLI::ArgumentMismatch& error) {
     return message.substr(0, message.find_first_of(": ")) + ": expected a value after it, got none";
 }
 
+/// The arguments as CLI11 wants them, from the last to the first, with what is customary put in its place: `help [VERB]` asks
+/// for --help, and a --json before the verb belongs behind it.
+std::vector<std::string> settled_arguments(const CLI::App& app, int argc, char** argv) {
+    std::vector<std::string> all(argv + 1, argv + argc);
+    if (!all.empty() && all[0] == "help") {
+        all.erase(all.begin());
+        all.resize(std::min<std::size_t>(all.size(), 1));
+        const auto is_named = [&](const CLI::App* verb) { return all.empty() || verb->get_name() == all[0]; };
+        if (!app.get_subcommands(is_named).empty()) all.emplace_back("--help");  // else it is refused
+    } else if (all.size() > 1 && all[0] == "--json") {
+        std::swap(all[0], all[1]);
+    }
+    std::reverse(all.begin(), all.end());
+    return all;
+}
+
 int run_command_line(int argc, char** argv) {
     CLI::App app{
         "Runs attention models from one flat file on this machine's CPU, with the same bits on every CPU.\n"
         "With no model, `fovea run` shows the one that is built in."};
     app.name("fovea");
     app.require_subcommand(0, 1);  // else a file named like a verb would be one more
-    app.set_version_flag("--version", kVersion);
+    app.set_version_flag("-v,--version", kVersion);
     for (AddVerb* add : kVerbs) add(app);
     try {
-        app.parse(argc, argv);
+        app.parse(settled_arguments(app, argc, argv));
         if (app.get_subcommands().empty())
             throw Refusal("command: expected one of " + verb_names(app) + ", got none", 2);
     } catch (const CLI::Success& done) {  // --help, --version

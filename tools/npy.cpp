@@ -29,7 +29,11 @@ public:
         return type.substr(1);
     }
 
-    [[nodiscard]] bool is_row_major() const { return after("'fortran_order'").starts_with("False"); }
+    [[nodiscard]] bool is_row_major() const {
+        const std::string order = after("'fortran_order'");
+        if (!order.starts_with("False") && !order.starts_with("True")) refuse("a 'fortran_order' of True or False");
+        return order.starts_with("False");
+    }
 
     [[nodiscard]] std::vector<std::uint64_t> shape() const {
         const std::string value = after("'shape'");
@@ -87,6 +91,20 @@ std::vector<Token> ids_of(const NpyArray& array) {
     return ids;
 }
 
+/// Elements whose first index is the fastest (Fortran's order), in the order whose last one is.
+std::vector<std::byte> row_major(std::span<const std::byte> data, std::span<const std::uint64_t> shape,
+                                 std::uint64_t element) {
+    std::vector<std::byte> turned(data.size());
+    std::vector<std::uint64_t> index(shape.size());
+    for (std::size_t to = 0; to < turned.size(); to += static_cast<std::size_t>(element)) {
+        std::uint64_t from = 0;
+        for (std::size_t d = shape.size(); d-- > 0;) from = from * shape[d] + index[d];
+        std::memcpy(turned.data() + to, data.data() + from * element, static_cast<std::size_t>(element));
+        for (std::size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];) index[d] = 0;
+    }
+    return turned;
+}
+
 }  // namespace
 
 NpyArray read_npy(const std::string& path) {
@@ -110,7 +128,6 @@ NpyArray read_npy(const std::string& path) {
     const Header header(path, std::string(text, header_bytes));
     array.type = header.type();
     array.shape = header.shape();
-    if (!header.is_row_major()) header.refuse("row-major order");
     std::uint64_t wanted = element_bytes(array.type);
     if (!wanted) header.refuse("integers, floats or booleans");
     const std::uint64_t had = bytes.size() - data_begin;
@@ -121,6 +138,10 @@ NpyArray read_npy(const std::string& path) {
     if (wanted != had)
         throw Refusal(path + ": data bytes: expected " + std::to_string(wanted) + ", got " + std::to_string(had));
     array.data = bytes.subspan(data_begin);
+    if (!header.is_row_major() && array.shape.size() > 1) {
+        array.turned = row_major(array.data, array.shape, element_bytes(array.type));
+        array.data = array.turned;
+    }
     return array;
 }
 

@@ -12,16 +12,17 @@
 
 namespace fovea {
 
-/// A mapped array, row-major. `data` holds exactly the elements that `shape` calls for.
+/// An array, row-major, in the mapping or, where the file has it in Fortran's order, turned. `data` holds exactly the elements that `shape` calls for.
 struct NpyArray {
     std::string path;
     std::string type;  ///< NumPy's spelling without the byte order: "f4", "i8", "b1"
     std::vector<std::uint64_t> shape;
     std::span<const std::byte> data;
     Mapping mapping;
+    std::vector<std::byte> turned;
 };
 
-/// Throws Refusal for anything but a little-endian, row-major array of numbers or booleans in a whole file.
+/// Throws Refusal for anything but a little-endian array of numbers or booleans in a whole file.
 [[nodiscard]] NpyArray read_npy(const std::string& path);
 
 /// The elements as ids. Throws Refusal where one is no whole number, negative, or beyond 32 bits.

@@ -12,6 +12,7 @@
 #endif
 
 #include "convert/cached.h"
+#include "convert/lfs_pointer.h"
 #include "convert/refusal.h"
 #include "progress.h"
 #include "report.h"
@@ -53,15 +54,16 @@ OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     OpenedModel opened;
     opened.name = path;
     require(map_file(fovea_file(path).c_str(), opened.mapping), path);
+    refuse_lfs_pointer(opened.mapping.bytes(), path);
     finish_opening(opened, opened.mapping.bytes(), options);
     return opened;
 }
 
-OpenedModel open_path_or_demo(const std::string& path) {
-    if (!path.empty()) return open_path(path);
+OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options) {
+    if (!path.empty()) return open_path(path, options);
     OpenedModel opened;
     opened.name = "demo";
-    finish_opening(opened, demo_model_bytes(), {});
+    finish_opening(opened, demo_model_bytes(), options);
     return opened;
 }
 
@@ -69,6 +71,18 @@ void need_logits(const OpenedModel& opened) {
     const auto& [encoder, decoder] = opened.model.config();
     if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
         throw Refusal(opened.name + ": model: expected one for logits, got one for vectors");
+}
+
+void check_same_tokens(const OpenedModel& opened, const OpenedModel& other) {
+    const std::uint32_t want = opened.model.config().decoder.vocab_size, had = other.model.config().decoder.vocab_size;
+    if (want != had)
+        throw Refusal(other.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
+                      " tokens, got " + with_separators(had));
+    if (!opened.tokenizer.valid() || !other.tokenizer.valid()) return;
+    for (Token id = 0; id < want; ++id)
+        if (token_bytes(opened.tokenizer, id) != token_bytes(other.tokenizer, id))
+            throw Refusal(other.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
+                          std::to_string(id));
 }
 
 const Tokenizer& need_tokenizer(const OpenedModel& opened) {

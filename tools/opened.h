@@ -25,7 +25,7 @@ struct OpenedModel {
 /// Opens a Fovea file, or a source (convert/cached.h): that is converted the first time, with a line on standard error.
 [[nodiscard]] OpenedModel open_path(const std::string& path, const OpenOptions& options = {});
 /// The model built into the command line where `path` is empty.
-[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path);
+[[nodiscard]] OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options = {});
 /// The built-in model's file, 64-byte aligned, part of the program.
 [[nodiscard]] std::span<const std::byte> demo_model_bytes() noexcept;
 
@@ -33,6 +33,8 @@ struct OpenedModel {
 void need_logits(const OpenedModel& opened);
 /// The model's tokenizer, or Refusal where it has none.
 [[nodiscard]] const Tokenizer& need_tokenizer(const OpenedModel& opened);
+/// Refusal where an id of one model, which has logits, means something else to the other.
+void check_same_tokens(const OpenedModel& opened, const OpenedModel& other);
 /// A file's text, a pipe's too, of at most 64 MB, which is a dozen times that of memory once it is encoded. Throws Refusal.
 [[nodiscard]] std::string read_text_file(const std::string& path);
 /// A text's ids, with the model's template around them where `add_special`.

@@ -1,7 +1,10 @@
 #include "options.h"
 
+#include <cctype>
 #include <charconv>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #ifdef __linux__
 #include <sched.h>
@@ -81,9 +84,14 @@ CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& 
 CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help) {
     return add_option(verb, names, "BYTES", help, [&value, name = last_name(names)](const std::string& text) {
         constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-        const std::size_t unit = text.empty() ? std::string::npos : std::string("KMG").find(text.back());
-        const int shift = unit == std::string::npos ? 0 : 10 * (static_cast<int>(unit) + 1);
-        value = read_count(name, text.substr(0, text.size() - (shift ? 1 : 0)), 1, kMost >> shift) << shift;
+        const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        std::string unit = text.substr(n_digits);  // K, KB, KiB, in small letters too
+        for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
+        const bool is_unit =
+            power != std::string::npos && (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
+        const int shift = is_unit ? 10 * (static_cast<int>(power) + 1) : 0;
+        value = read_count(name, is_unit ? text.substr(0, n_digits) : text, 1, kMost >> shift) << shift;
     });
 }
 
@@ -99,16 +107,39 @@ CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, fl
     });
 }
 
+CLI::Option* add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help) {
+    return add_option(verb, "--tokens", "IDS", help,
+                      [&tokens](const std::string& text) { tokens = read_list("--tokens", text, 0xffffffffu); });
+}
+
 std::string type_names(const std::vector<Type>& types) {
     std::vector<const char*> words;
     for (const Type type : types) words.push_back(type_name(type));
     return joined(words);
 }
 
+namespace {
+
+/// A type as llama.cpp's users and others write it, in our spelling: Q8_0, Q4_K_M, FP16.
+std::string usual_spelling(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    static constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+        {"q8_0", "q8"},  {"q4_0", "q4"},     {"fp32", "f32"},     {"float32", "f32"},
+        {"fp16", "f16"}, {"float16", "f16"}, {"bfloat16", "bf16"}};
+    for (const auto& other : kOthers)
+        if (text == other.first) return std::string(other.second);
+    const bool is_mixed = text.ends_with("_k_s") || text.ends_with("_k_m") || text.ends_with("_k_l");
+    return is_mixed ? text.substr(0, text.size() - 2) : text;
+}
+
+}  // namespace
+
 CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
                       const std::string& help) {
     return add_option(verb, names, "TYPE", help, [&value, types, name = last_name(names)](const std::string& text) {
-        const auto found = std::find_if(types.begin(), types.end(), [&](Type type) { return text == type_name(type); });
+        const std::string usual = usual_spelling(text);
+        const auto found =
+            std::find_if(types.begin(), types.end(), [&](Type type) { return usual == type_name(type); });
         if (found == types.end()) throw bad_value(name, "one of " + type_names(types), text);
         value = *found;
     });
@@ -148,6 +179,10 @@ void add_common(CLI::App& verb, CommonOptions& common) {
     add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))
         ->type_name("NAME");
     verb.add_flag("--json", common.json, "print one JSON object on standard output");
+}
+
+void add_verify(CLI::App& verb, CommonOptions& common) {
+    verb.add_flag("--verify", common.verify, "check every byte of the model's file against its checksums first");
 }
 
 void settle(CommonOptions& common) {

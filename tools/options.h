@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fovea/config.h"
+#include "fovea/model.h"
 
 namespace fovea {
 
@@ -15,12 +16,14 @@ namespace fovea {
 CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help);
 CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help);
-/// Bytes: a whole number, or one with K, M or G for 2^10, 2^20 or 2^30 of them.
+/// Bytes: a whole number, or one with K, M or G for 2^10, 2^20 or 2^30 of them; KB and KiB mean the same.
 CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help);
 CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
                       const std::string& help);
 /// "f32, f16 or q8".
 [[nodiscard]] std::string type_names(const std::vector<Type>& types);
+/// --tokens: ids such as 1,2,3, at least one.
+CLI::Option* add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help);
 CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
                       const std::string& help);
 /// --kv, how keys and values are cached.
@@ -47,11 +50,15 @@ struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
     std::string isa;  ///< empty: the best
-    bool json = false;
+    bool json = false, verify = false;
 
+    /// How the verb opens its model.
+    [[nodiscard]] OpenOptions opening() const { return {.verify_checksums = verify}; }
     [[nodiscard]] const char* isa_or_best() const { return isa.empty() ? nullptr : isa.c_str(); }
 };
 void add_common(CLI::App& verb, CommonOptions& common);
+/// --verify, of verbs that open their model with common.opening().
+void add_verify(CLI::App& verb, CommonOptions& common);
 
 /// Pins the process where --cpus says so, checks --isa against what can be had, and fills in the number of threads.
 void settle(CommonOptions& common);

@@ -30,13 +30,17 @@ int standard_stream(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path)
-    : path_(path), target_(behind_links(path)), stream_(standard_stream(target_)) {
+    : path_(path), target_(behind_links(path == "-" ? "/dev/stdout" : path)), stream_(standard_stream(target_)) {
     if (stream_ >= 0) std::fflush(stdout);
     if (stream_ < 0 && !is_special(target_)) unfinished_.emplace(target_);
     if (!unfinished_ || unfinished_->fd() >= 0)
         file_.open(unfinished_ ? unfinished_->path() : target_,
                    stream_ >= 0 ? std::ios::binary | std::ios::app : std::ios::binary);
     if (!file_.is_open()) throw Refusal(path + ": cannot be written: " + system_error(errno));
+}
+
+void check_can_write(const std::string& path) {
+    if (!is_special(behind_links(path))) (void)OutputFile(path);
 }
 
 void OutputFile::close() {

@@ -10,7 +10,7 @@ namespace fovea {
 
 /// Written under a temporary name beside `path` until close, so that a failure leaves no half file and an older one as
 /// it was; nor does a signal that ends the process. A link stays, what it leads to changes; what is no regular file
-/// (a pipe), and what a standard stream goes to (/dev/stdout), is written as it is, the latter at its end. Throws
+/// (a pipe), and what a standard stream goes to (/dev/stdout; "-" is that), is written as it is, the latter at its end. Throws
 /// Refusal where it cannot be made or written.
 class OutputFile {
 public:
@@ -26,5 +26,9 @@ private:
     std::optional<Unfinished> unfinished_;  // none: written in place
     std::ofstream file_;
 };
+
+/// Throws the Refusal that writing `path` would end with, as far as it can be known before: work that is written when it is
+/// done is not begun for nothing. Leaves the file as it is.
+void check_can_write(const std::string& path);
 
 }  // namespace fovea

@@ -30,7 +30,7 @@ TEST_CASE("cli: usage errors") {
     check_refused({"sing"}, 2, "got sing");
     check_refused({"run", "--loud"}, 2, "got --loud");
     check_refused({"run", "a", "b", "c"}, 2, "got c");
-    check_refused({"run", "a", "b", "-p", "x"}, 2, "prompt: expected one of PROMPT, -p and -f, got several");
+    check_refused({"run", "a", "b", "-p", "x"}, 2, "prompt: expected one of PROMPT, -p, -f and --tokens, got several");
     check_refused({"run", "-p"}, 2, "--prompt: expected a value");
     check_refused({"run", "-n", "-2", "-p", "x"}, 2, "-n: expected a whole number from 0");
     check_refused({"run", "-n", "", "-p", "x"}, 2, "got nothing");

@@ -174,8 +174,13 @@ TEST_CASE("cli: inspect lists what is in the file") {
 }
 
 TEST_CASE("cli: certify says equal, and holds the hash against the one expected") {
-    const std::string text = output_of({"certify", "-p", "lights off", "--threads", "2"});
+    const std::string verdict = output_of({"certify", "-p", "lights off", "--threads", "2"});
+    CHECK(verdict.ends_with("\nequal\n"));
+    CHECK(std::count(verdict.begin(), verdict.end(), '\n') == 3);
+    CHECK(contains(verdict, " ways to compute them, "));
+    const std::string text = output_of({"certify", "-p", "lights off", "--threads", "2", "--rows"});
     CHECK(text.ends_with("\nequal\n"));
+    CHECK(contains(text, verdict.substr(verdict.find('\n') + 1, 16) + "  scalar, "));
     for (const char* isa : isa_names()) CHECK(contains(text, std::string(isa) + ", 2 threads, pieces of 7\n"));
     const std::string hash = text.substr(text.find('\n') + 1, 16);
     CHECK(run_fovea({"certify", "-p", "lights off", "--threads", "1", "--expect", hash}).status == 0);

@@ -240,6 +240,7 @@ void attend_arrays(AttendOptions& options) {
     if (options.query.empty()) throw Refusal("--query: expected an .npy file, got none", 2);
     if (options.output.empty() && !options.view.wanted() && !options.explain)
         throw Refusal("-o: expected a file for the result, got none", 2);
+    check_output(options.output, options.common.json);
     check_view(options.view, options.common);
     if (options.explain && options.common.json) throw Refusal("--explain or --json: expected one of them, got both", 2);
     settle(options.common);
@@ -253,7 +254,7 @@ void attend_arrays(AttendOptions& options) {
         refuse_given("--n-heads or --n-kv-heads", options.n_heads || options.n_kv_heads);
         refuse_given("--scale or --softcap", options.scale != 0 || options.softcap != 0);
         refuse_given("--past-key or --past-value", !options.past_key.empty() || !options.past_value.empty());
-        opened = open_path(options.model);
+        opened = open_path(options.model, options.common.opening());
         read_inputs(options, job);
         module_rows(options, opened, job);
     }
@@ -305,7 +306,7 @@ void add_attend(CLI::App& app) {
     file("--key-padding-mask", options->key_padding_mask, "[batch, key]: true hides a key");
     verb.add_flag("--causal", options->causal, "a query sees the keys up to its own position");
     verb.add_flag("--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
-    file("-o,--output", options->output, "an .npy file for the result, float32");
+    file("-o,--output", options->output, "an .npy file for the result, float32; - for standard output");
     verb.add_flag("--explain", options->explain, "print each step: its shape, formula and first values");
     add_view(verb, options->view, false);
     add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
@@ -318,6 +319,7 @@ void add_attend(CLI::App& app) {
     file("--kv-lengths", options->kv_lengths, "[batch]: how many of each sequence's keys are real");
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, scale] {
         if (scale->count() && options->scale == 0) throw Refusal("--scale: expected a number other than 0, got 0", 2);

@@ -30,7 +30,7 @@ constexpr char kDefaultText[] =
 struct CertifyOptions {
     CommonOptions common;
     std::string model, text, expected;
-    bool has_text = false;
+    bool has_text = false, rows = false;
 };
 
 /// One way to compute the same thing.
@@ -190,10 +190,13 @@ void certify(CertifyOptions& options) {
     for (Way& way : all) {
         way.hash = certifier.run(way);
         if (!other && way.hash != all.front().hash) other = &way;
-        if (options.common.json) continue;
+        if (options.common.json || !options.rows) continue;
         std::printf("%s  %s\n", hex(way.hash).c_str(), way.name().c_str());
         std::fflush(stdout);
     }
+    if (!options.common.json && !options.rows)
+        std::printf("%s  %zu ways to compute them, %s\n", hex(all.front().hash).c_str(), all.size(),
+                    options.common.isa.empty() ? joined(isa_names()).c_str() : options.common.isa.c_str());
     const std::string parted = other ? certifier.where_they_part(all.front(), *other) : "";
     if (options.common.json)
         print_json(opened, tokens.size(), all, parted);
@@ -216,6 +219,7 @@ void add_certify(CLI::App& app) {
     add_model(verb, options->model, "a Fovea file (default: the built-in model)");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
     add_text(verb, "--expect", options->expected, "fail unless this is the hash")->type_name("HASH");
+    verb.add_flag("--rows", options->rows, "print the hash of each way to compute them");
     add_common(verb, options->common);
     verb.callback([options, text] {
         options->has_text = text->count() > 0;

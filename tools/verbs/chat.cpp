@@ -15,6 +15,7 @@
 #include "line_editor.h"
 #include "opened.h"
 #include "options.h"
+#include "output_file.h"
 #include "report.h"
 #include "sampling.h"
 #include "verbs/verbs.h"
@@ -232,7 +233,7 @@ std::uint32_t context_of(const ChatOptions& options, const OpenedModel& opened) 
 void run(ChatOptions& options) {
     settle(options.common);
     need_model(options.model);
-    const OpenedModel opened = open_path(options.model);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     (void)need_tokenizer(opened);
     const ModelChat chat = open_chat(options, opened);
@@ -252,6 +253,7 @@ void run(ChatOptions& options) {
                               {.sampler = options.sampling.settled(), .n_new = options.n_new, .stop = stop_views});
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
     std::error_code ignored;
+    if (!options.session.empty()) check_can_write(options.session);
     if (!options.session.empty() && std::filesystem::exists(options.session, ignored))
         conversation.load(options.session);
     if (!options.system.empty()) conversation.set_system(options.system);
@@ -300,6 +302,7 @@ void add_chat(CLI::App& app) {
     verb.add_flag("--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
     verb.add_flag("--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
     verb.add_flag("--quiet", options->quiet, "answers alone: no notes and no figures");
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, prompt] {
         for (const std::string& text : options->stop)

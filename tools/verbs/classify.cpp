@@ -133,7 +133,7 @@ void classify(ClassifyOptions& options) {
     need_model(options.model);
     settle(options.common);
     const std::vector<Text> texts = read_texts(options);
-    const OpenedModel opened = open_path(options.model);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
     const Head head = head_of(opened);
     std::vector<TextTokens> tokens;
     for (const Text& text : texts) {
@@ -168,6 +168,7 @@ void add_classify(CLI::App& app) {
     add_count(verb, "--top", options->top, 1, 1000000, "words to show for each mask (default: 5)");
     add_count(verb, "--answer-tokens", options->answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
     add_kv(verb, options->kv_type);
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, text, pair] {
         options->has_text = text->count() > 0;

@@ -22,6 +22,7 @@ struct VectorOptions {
     ViewOptions view;
     std::string model, text, texts, source, target, memory, output;
     std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
+    std::vector<Token> tokens;  // of --tokens
     bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
     std::uint32_t repeat = 1;
     Type kv_type = Type::f32;
@@ -58,8 +59,9 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
     return side;
 }
 
-/// -p's text, or the lines of --texts, cut to what the model takes.
+/// -p's text, or the lines of --texts, cut to what the model takes; or the ids of --tokens as they are.
 std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedModel& opened) {
+    if (!options.tokens.empty()) return {{.ids = options.tokens, .n_whole = options.tokens.size()}};
     std::vector<Text> texts;
     if (options.has_text) texts.push_back({options.text, {}});
     if (!options.texts.empty()) texts = read_text_lines(options.texts);
@@ -68,6 +70,9 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedMod
     note_cut(opened, tokens);
     return tokens;
 }
+
+/// Whether there is one text, whose result has no dimension of texts.
+bool is_one(const VectorOptions& options) { return options.has_text || !options.tokens.empty(); }
 
 /// Texts as one call's rows.
 Side packed(const VectorOptions& options, const std::vector<TextTokens>& texts) {
@@ -79,7 +84,7 @@ Side packed(const VectorOptions& options, const std::vector<TextTokens>& texts) 
         if (typed) side.types.insert(side.types.end(), text.types.begin(), text.types.end());
         if (typed) side.types.resize(side.ids.size());
     }
-    side.batched = !options.has_text;
+    side.batched = !is_one(options);
     return side;
 }
 
@@ -114,8 +119,9 @@ std::uint32_t heads_of_all(const Stack& stack) {
 }
 
 void need_text(const VectorOptions& options) {
-    if (options.has_text == !options.texts.empty())
-        throw Refusal("-p or --texts: expected one of them, got " + std::string(options.has_text ? "both" : "neither"),
+    const int n_given = options.has_text + !options.texts.empty() + !options.tokens.empty();
+    if (n_given != 1)
+        throw Refusal("-p, --texts or --tokens: expected one of them, got " + std::string(n_given ? "several" : "none"),
                       2);
 }
 
@@ -136,7 +142,7 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     const Stack& first = job.encodes ? config.encoder : config.decoder;
     const bool reads_ids = first.vocab_size != 0;
     if (reads_ids) need_text(options);
-    if (!reads_ids && (options.has_text || !options.texts.empty()))
+    if (!reads_ids && (is_one(options) || !options.texts.empty()))
         throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
     if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
     const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
@@ -279,7 +285,7 @@ void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
                 "--texts: expected a model that pools, or -p, for vectors of every token, got texts of several "
                 "lengths");
     Shape shape = pooled ? Shape{n, width} : Shape{n, rows, width};
-    if (options.has_text) shape.erase(shape.begin());
+    if (is_one(options)) shape.erase(shape.begin());
     FloatArray result{options.output, shape, std::vector<float>(n * rows * width)};
     const double seconds = timed(options.repeat, [&] {
         batches.run([&](std::size_t i, std::span<const float> vectors) {
@@ -292,13 +298,14 @@ void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
 
 void encode_arrays(VectorOptions& options) {
     need_model(options.model);
-    if (options.output.empty() && !options.view.wanted())
-        throw Refusal("-o: expected a file for the result, got none", 2);
+    if (options.output.empty() && !options.view.wanted() && !options.common.json)
+        throw Refusal("-o: expected a file for the result, or --json to print it, got neither", 2);
+    check_output(options.output, options.common.json);
     check_view(options.view, options.common);
     if ((options.cross || options.of_encoder) && !options.view.wanted())
         throw Refusal("--cross and --encoder: expected --weights or --picture with them, got none", 2);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
     if (are_plain_texts(options, opened.model.config())) return encode_texts(options, opened);
     Job job;
     read_job(options, opened, job);
@@ -344,6 +351,7 @@ void add_encode(CLI::App& app) {
     const auto file = [&](const char* name, std::string& path, const char* help) {
         add_text(verb, name, path, help)->type_name("FILE");
     };
+    add_tokens(verb, options->tokens, "ids such as 1,2,3, instead of a text");
     file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
     file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
     file("--target", options->target, "what the decoder reads");
@@ -358,12 +366,13 @@ void add_encode(CLI::App& app) {
     verb.add_flag("--head", options->head,
                   "the logits of a model for classes, words, answers or masks, not its vectors");
     verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
-    file("-o,--output", options->output, "an .npy file for the vectors, float32");
+    file("-o,--output", options->output, "an .npy file for the vectors, float32; - for standard output");
     add_view(verb, options->view, true);
     verb.add_flag("--cross", options->cross, "its attention to the memory");
     verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, text] {
         options->has_text = text->count() > 0;

@@ -51,7 +51,7 @@ void eval(EvalOptions& options) {
     need_model(options.model);
     if (options.text.empty()) throw Refusal("--text: expected a file, got none", 2);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     const std::vector<Token> tokens = tokenize_text(opened, read_text_file(options.text), false);
     if (tokens.size() < 2)
@@ -69,12 +69,10 @@ void eval(EvalOptions& options) {
     std::optional<OpenedModel> against;
     std::optional<Running> against_running;
     if (!options.against.empty()) {
-        against = open_path(options.against);
+        against = open_path(options.against, options.common.opening());
         need_logits(*against);
+        check_same_tokens(opened, *against);
         const Stack& other = against->model.config().decoder;
-        if (other.vocab_size != stack.vocab_size)
-            throw Refusal(options.against + ": tokens in its vocabulary: expected " + std::to_string(stack.vocab_size) +
-                          ", got " + std::to_string(other.vocab_size));
         if (!options.context) context = std::min(context, other.max_positions);
         against_running = start(*against, context);
     }
@@ -102,6 +100,7 @@ void add_eval(CLI::App& app) {
     add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with")->type_name("FILE");
     add_count(verb, "--context", options->context, 2, kUnlimited, "tokens of a sequence (default: all the model has)");
     add_kv(verb, options->kv_type);
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options] { eval(*options); });
 }

@@ -1,11 +1,14 @@
 // fovea logits: what the model computes for given tokens, as an array, as the likeliest next tokens, or as hashes.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "arrays.h"
 #include "convert/refusal.h"
 #include "npy.h"
 #include "opened.h"
@@ -100,6 +103,19 @@ std::vector<Token> likeliest(const std::vector<float>& logits, std::size_t n) {
     return ids;
 }
 
+/// What a logit is as a probability, in double precision: a figure for people.
+class Chances {
+public:
+    explicit Chances(const std::vector<float>& logits) {
+        for (const float logit : logits) highest_ = std::max(highest_, static_cast<double>(logit));
+        for (const float logit : logits) sum_ += std::exp(logit - highest_);
+    }
+    [[nodiscard]] double of(float logit) const { return std::exp(logit - highest_) / sum_; }
+
+private:
+    double highest_ = -std::numeric_limits<double>::infinity(), sum_ = 0;
+};
+
 std::string piece_of(const OpenedModel& opened, Token id) {
     return opened.tokenizer.valid() ? std::string(token_bytes(opened.tokenizer, id)) : std::string{};
 }
@@ -112,8 +128,12 @@ void print_json(const OpenedModel& opened, const LogitsOptions& options, const I
                 {"hash", hex(sink.hash)},
                 {"numerics_version", kNumericsVersion},
                 {"top", Json::array()}};
+    const Chances chances(sink.last);
     for (const Token id : likeliest(sink.last, options.n_top))
-        object["top"].push_back({{"id", id}, {"logit", sink.last[id]}, {"text", piece_of(opened, id)}});
+        object["top"].push_back({{"id", id},
+                                 {"logit", sink.last[id]},
+                                 {"probability", chances.of(sink.last[id])},
+                                 {"text", piece_of(opened, id)}});
     if (options.trace) object["trace"] = Json::array();
     for (const TracedOperation& o : tracer.operations())
         object["trace"].push_back({{"layer", o.layer}, {"operation", o.operation}, {"hash", hex(o.hash)}});
@@ -123,8 +143,10 @@ void print_json(const OpenedModel& opened, const LogitsOptions& options, const I
 void print_text(const OpenedModel& opened, const LogitsOptions& options, const Sink& sink, const Tracer& tracer) {
     for (const TracedOperation& o : tracer.operations())
         std::printf("%4u  %-12s %s\n", o.layer, o.operation.c_str(), hex(o.hash).c_str());
+    const Chances chances(sink.last);
     for (const Token id : likeliest(sink.last, options.n_top))
-        std::printf("%8u %14.6f  %s\n", id, static_cast<double>(sink.last[id]), one_line(piece_of(opened, id)).c_str());
+        std::printf("%8u %14.6f %7.2f %%  %s\n", id, static_cast<double>(sink.last[id]),
+                    100 * chances.of(sink.last[id]), one_line(piece_of(opened, id)).c_str());
 }
 
 void logits(LogitsOptions& options) {
@@ -132,8 +154,9 @@ void logits(LogitsOptions& options) {
     if (options.has_text == options.has_tokens)
         throw Refusal(
             std::string("--tokens or -p: expected one of them, got ") + (options.has_text ? "both" : "neither"), 2);
+    check_output(options.output, options.common.json);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     check_layer(options.view, opened.model.config().decoder);
     const Input input = read_input(options, opened);
@@ -171,15 +194,18 @@ void add_logits(CLI::App& app) {
                                    "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids")
                               ->type_name("IDS");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
-    add_text(verb, "-o,--output", options->output, "an .npy file for float32 logits, the ids' shape by vocab_size")
+    add_text(verb, "-o,--output", options->output,
+             "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output")
         ->type_name("FILE");
     add_view(verb, options->view, true);
-    CLI::Option* top = add_count(verb, "--top", options->n_top, 1, kUnlimited,
-                                 "print the K likeliest next tokens (default 10 where there is no other output)");
+    CLI::Option* top = add_count(
+        verb, "--top", options->n_top, 1, kUnlimited,
+        "print the K likeliest next tokens with their probabilities (default 10 where there is no other output)");
     verb.add_flag("--trace", options->trace, "print a hash for each layer and operation");
     verb.add_flag("--special", options->special, "read <|name|> in the text as that special token");
     add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
     add_kv(verb, options->kv_type);
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, tokens, text, top] {
         check_view(options->view, options->common);

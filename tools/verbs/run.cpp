@@ -17,10 +17,12 @@
 #include "generate.h"
 #include "opened.h"
 #include "options.h"
+#include "output_file.h"
 #include "report.h"
 #include "sampling.h"
 #include "session_file.h"
 #include "show/view.h"
+#include "verbs/run_batch.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
@@ -35,11 +37,12 @@ struct RunOptions {
     ViewOptions view;
     FormOptions form;
     SamplingOptions sampling;
-    std::string model, prompt, prompt_file, session, draft;
+    std::string model, prompt, prompt_file, session, draft, batch, output;
+    std::vector<Token> tokens;  // of --tokens
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
     bool has_prompt = false, echo = false, special = false, quiet = false;
-    std::uint32_t n_new = 128, context = 0, n_proposed = 0;
+    std::uint32_t n_new = 128, context = 0, n_proposed = 0, n_sequences = 16;
     Type kv_type = Type::f32;
 
     [[nodiscard]] GenerateOptions generate() const {
@@ -101,21 +104,9 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
     return start_session(opened, limits, options.common.isa_or_best());
 }
 
-/// A draft proposes ids, so each must mean to it what it means to the model.
-void check_same_tokens(const OpenedModel& opened, const OpenedModel& draft) {
-    const std::uint32_t want = opened.model.config().decoder.vocab_size, had = draft.model.config().decoder.vocab_size;
-    if (want != had)
-        throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s " + with_separators(want) +
-                      " tokens, got " + with_separators(had));
-    for (Token id = 0; id < want && draft.tokenizer.valid(); ++id)
-        if (token_bytes(opened.tokenizer, id) != token_bytes(draft.tokenizer, id))
-            throw Refusal(draft.name + ": vocabulary: expected " + opened.name + "'s, got another token " +
-                          std::to_string(id));
-}
-
 void open_draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions, Draft& draft) {
     if (options.draft.empty()) return;
-    draft.opened = open_path(options.draft);
+    draft.opened = open_path(options.draft, options.common.opening());
     need_logits(draft.opened);
     check_same_tokens(opened, draft.opened);
     Limits limits;
@@ -128,9 +119,19 @@ std::string closed_prompt(const OpenedModel& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
 }
 
+/// The text of ids, special ones too.
+std::string text_of(const OpenedModel& opened, std::span<const Token> ids) {
+    std::vector<char> room(max_piece_bytes(opened.tokenizer));
+    Decoder decoder;
+    std::string text;
+    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, true, room);
+    return text + std::string(finish(decoder, room));
+}
+
 void print_figures(std::FILE* out, const Generated& made, const Running& running, const OpenedModel& opened) {
-    std::fprintf(out, "%.0f tokens per second (prompt %.0f), %s arena bytes, %s, %u %s, %s file bytes",
-                 made.tokens_per_second(), made.prefill_tokens_per_second(),
+    const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was read meanwhile" : "";
+    std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
+                 made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
                  with_separators(running.plan.arena_bytes).c_str(), running.session.isa(),
                  running.plan.limits.n_threads, running.plan.limits.n_threads == 1 ? "thread" : "threads",
                  with_separators(opened.model.bytes().size()).c_str());
@@ -141,10 +142,11 @@ void print_figures(std::FILE* out, const Generated& made, const Running& running
     std::fprintf(out, "\n");
 }
 
-void print_json(const std::string& text, const Generated& made, const Running& running, const OpenedModel& opened,
-                const AnswerForm& form) {
+void print_json(const std::string& text, std::span<const Token> tokens, const Generated& made, const Running& running,
+                const OpenedModel& opened, const AnswerForm& form) {
     nlohmann::ordered_json object;
     object["text"] = text;
+    if (!tokens.empty()) object["tokens"] = std::vector<Token>(tokens.begin(), tokens.end());
     object["finish"] = name(made.finish);
     if (form.wanted()) {
         object["complete"] = form.complete();
@@ -159,6 +161,8 @@ void print_json(const std::string& text, const Generated& made, const Running& r
     object["n_draft_passes"] = made.figures.n_draft_passes;
     object["tokens_per_second"] = made.tokens_per_second();
     object["prefill_tokens_per_second"] = made.prefill_tokens_per_second();
+    object["prefill_page_faults"] = made.n_page_faults;
+    object["prefill_is_cold"] = made.is_cold(opened.model.bytes().size());
     object["arena_bytes"] = running.plan.arena_bytes;
     object["file_bytes"] = opened.model.bytes().size();
     object["isa"] = running.session.isa();
@@ -175,12 +179,34 @@ std::optional<SessionFile> read_session(const RunOptions& options, Mapping& mapp
     return split_session_file(mapping.bytes(), options.session);
 }
 
+/// The text as it is made, or the ids where the model has none. Theirs are parted by commas, as --tokens reads them.
+Generated write_text(const RunOptions& options, const OpenedModel& opened, Writer& writer,
+                     std::span<const Token> prompt, const GenerateOptions& generate) {
+    bool first = true;
+    const auto write_ids = [&](std::span<const Token> ids) {
+        for (const Token id : ids) {
+            write_piece((first ? "" : ",") + std::to_string(id));
+            first = false;
+        }
+        return true;
+    };
+    if (opened.tokenizer.valid()) {
+        if (options.echo)
+            write_piece(options.tokens.empty() ? closed_prompt(opened, options.prompt) : text_of(opened, prompt));
+        return writer.generate(prompt, generate, write_piece);
+    }
+    if (options.echo) write_ids(prompt);
+    return writer.generate_until(prompt, generate, [&](const Piece& piece) { return write_ids(piece.tokens); });
+}
+
 void run_once(RunOptions& options, const OpenedModel& opened) {
     check_layer(options.view, opened.model.config().decoder);
     const std::string prompt = closed_prompt(opened, options.prompt);
-    const std::vector<Token> tokens = tokenize_text(opened, prompt, options.special);
+    const std::vector<Token> tokens =
+        options.tokens.empty() ? tokenize_text(opened, prompt, options.special) : options.tokens;
     const std::uint32_t n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     Mapping mapping;
+    if (!options.session.empty()) check_can_write(options.session);
     const std::optional<SessionFile> before = read_session(options, mapping);
     const std::uint64_t n_positions = std::max<std::uint64_t>(
         tokens.size() + n_new,
@@ -205,10 +231,10 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
         std::string text;
         const Generated made = writer.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
         write_files();
-        print_json(text, made, running, opened, form);
+        const std::span<const Token> added = writer.all_tokens().subspan(tokens.size());
+        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, running, opened, form);
     } else {
-        if (options.echo) write_piece(prompt);
-        const Generated made = writer.generate(tokens, generate, write_piece);
+        const Generated made = write_text(options, opened, writer, tokens, generate);
         write_piece("\n");
         write_files();
         flush_output();
@@ -310,11 +336,27 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
     print_figures(stdout, all, running, opened);
 }
 
+void answer_batch(const RunOptions& options, const OpenedModel& opened) {
+    (void)context_of(options, opened);
+    const BatchOptions batch{.input = options.batch,
+                             .output = options.output,
+                             .n_sequences = options.n_sequences,
+                             .context = options.context,
+                             .kv_type = options.kv_type,
+                             .defaults = {options.sampling, options.stop, options.n_new, {}},
+                             .form = options.form,
+                             .quiet = options.quiet};
+    run_batch(batch, options.common, opened);
+}
+
 void run(RunOptions& options) {
     settle(options.common);
-    const OpenedModel opened = open_path_or_demo(options.model);
+    const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     need_logits(opened);
+    if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
     (void)need_tokenizer(opened);
+    if (!options.tokens.empty()) return run_once(options, opened);
+    if (!options.batch.empty()) return answer_batch(options, opened);
     if (options.has_prompt) {
         options.prompt = given_prompt(options);
         return run_once(options, opened);
@@ -327,6 +369,37 @@ void run(RunOptions& options) {
     if (options.model.empty()) return show_demo(options, opened);
     if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
     throw Refusal("prompt: expected -p TEXT, or one on standard input, got none", 2);
+}
+
+void add_batch(CLI::App& verb, RunOptions& options) {
+    add_text(verb, "--batch", options.batch,
+             "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input")
+        ->type_name("FILE");
+    add_text(verb, "-o,--output", options.output,
+             "with --batch: a file for the answers (default: standard output); one that was begun is gone on with")
+        ->type_name("FILE");
+    add_count(verb, "--sequences", options.n_sequences, 1, 1024,
+              "with --batch: requests computed at once (default 16)");
+}
+
+/// What goes with --batch, and what with nothing else.
+void check_batch(const RunOptions& options, std::size_t n_given) {
+    if (options.batch.empty()) {
+        if (!options.output.empty()) throw Refusal("-o: expected --batch with it, got none", 2);
+        return;
+    }
+    const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
+                                                   {!options.session.empty(), "--session"},
+                                                   {!options.draft.empty(), "--draft"},
+                                                   {options.n_proposed > 0, "--speculate"},
+                                                   {options.view.wanted(), "--weights or --picture"},
+                                                   {options.special, "--special"},
+                                                   {options.echo, "--echo"}};
+    for (const auto& other : others)
+        if (other.first)
+            throw Refusal(std::string("--batch: expected none of its requests' own options, got ") + other.second, 2);
+    if (options.common.json && (options.output.empty() || options.output == "-"))
+        throw Refusal("--json: expected -o FILE with --batch, got standard output for the answers", 2);
 }
 
 }  // namespace
@@ -370,12 +443,16 @@ void add_run(CLI::App& app) {
     add_kv(verb, options->kv_type);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     verb.add_flag("--quiet", options->quiet, "no figures on standard error");
+    CLI::Option* tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
+    add_batch(verb, *options);
+    add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, prompt, second, from_file, speculate] {
+    verb.callback([options, prompt, second, from_file, speculate, tokens] {
         options->form.check();
-        const std::size_t n_given = prompt->count() + second->count() + from_file->count();
+        const std::size_t n_given = prompt->count() + second->count() + from_file->count() + tokens->count();
         if (n_given > 1 && (prompt->count() == 0 || prompt->count() != n_given))
-            throw Refusal("prompt: expected one of PROMPT, -p and -f, got several", 2);
+            throw Refusal("prompt: expected one of PROMPT, -p, -f and --tokens, got several", 2);
+        check_batch(*options, n_given);
         if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
         for (const std::string& text : options->stop)
             if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);

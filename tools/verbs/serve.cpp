@@ -32,12 +32,12 @@ struct ServeOptions {
 #ifdef FOVEA_SERVE
 
 /// NAME=FILE gives a model its name; else it is the file's, without folder and ending.
-serve::ServedModel open_served(const std::string& argument, OpenedModel& opened) {
+serve::ServedModel open_served(const std::string& argument, const OpenOptions& how, OpenedModel& opened) {
     const std::size_t equals = argument.find('=');
     std::error_code ignored;
     const bool named = equals != argument.npos && equals > 0 && !std::filesystem::exists(argument, ignored);
     const std::string path = named ? argument.substr(equals + 1) : argument;
-    opened = open_path_or_demo(path);
+    opened = open_path_or_demo(path, how);
     const std::string name = named ? argument.substr(0, equals) : std::filesystem::path(opened.name).stem().string();
     return {name, opened.model, opened.tokenizer};
 }
@@ -81,7 +81,7 @@ void run_server(ServeOptions& options) {
     std::vector<OpenedModel> opened(options.models.size());
     std::vector<serve::ServedModel> models;
     for (std::size_t i = 0; i < opened.size(); ++i) {
-        models.push_back(open_served(options.models[i], opened[i]));
+        models.push_back(open_served(options.models[i], options.common.opening(), opened[i]));
         for (std::size_t j = 0; j < i; ++j)
             if (models[j].name == models[i].name)
                 throw Refusal(
@@ -146,6 +146,7 @@ void add_serve(CLI::App& app) {
     add_text(verb, "--api-key-file", options->key_file, "the same, a key per line")->type_name("FILE");
     add_many("--cors", options->origins, "pages of this origin may ask, such as https://a.example; *: all");
     add_kv(verb, options->kv_type);
+    add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options] { run_server(*options); });
 }

@@ -1,0 +1,256 @@
+// The requests of a batch go through the same passes as a server's: tokens of many texts in one, prompts' beginnings that
+// are equal computed once. An answer is the one that its request has alone.
+#include "verbs/run_batch.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "batch_output.h"
+#include "generate.h"
+#include "progress.h"
+#include "report.h"
+#include "serve/worker.h"
+
+namespace fovea {
+namespace {
+
+using serve::Json;
+
+// Answers wait for those before them. So many requests beyond the oldest unanswered one are begun at most: what is computed
+// again after a kill, and the memory of texts that wait.
+constexpr std::size_t kAhead = 1024;
+constexpr std::uint32_t kRows =
+    512;  // of a pass, and of those for prompts as many as there are: nobody waits for a token
+constexpr std::chrono::seconds kBetweenNotes{30};  // where standard error is no terminal
+
+/// What a request comes to.
+struct BatchAnswer {
+    std::string text;
+    serve::Event last;
+    Json id;
+    std::uint32_t hash = 0;
+
+    [[nodiscard]] std::string line(std::size_t index) const {
+        Json json = {{"index", index}};
+        if (!id.is_null()) json["id"] = id;
+        json["request"] = hash_text(hash);
+        json["text"] = text;
+        json["finish"] = name(last.finish);
+        json["n_prompt_tokens"] = last.n_prompt;
+        json["n_tokens"] = last.n_new;
+        return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+};
+
+/// What all requests need, found before any memory is taken.
+struct Needs {
+    std::vector<std::uint32_t> hashes;
+    std::uint32_t context = 1;      ///< positions of the longest
+    std::uint64_t n_positions = 0;  ///< of the n_sequences longest together
+};
+
+Needs measure(const BatchLines& lines, BatchReader& reader, std::uint32_t n_sequences) {
+    constexpr std::uint32_t kPage = PoolLimits{}.page_len;
+    Needs needs;
+    std::vector<std::uint32_t> lengths;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const BatchRequest request = reader.read(i);
+        (void)reader.form(i, request);
+        needs.hashes.push_back(request.hash);
+        lengths.push_back(static_cast<std::uint32_t>(request.prompt.size()) + std::max(request.n_new, 1u));
+    }
+    std::sort(lengths.begin(), lengths.end(), std::greater<>());
+    needs.context = lengths.front();
+    for (std::size_t i = 0; i < std::min<std::size_t>(n_sequences, lengths.size()); ++i)
+        needs.n_positions += std::uint64_t{(lengths[i] + kPage - 1) / kPage} * kPage;
+    return needs;
+}
+
+/// How far it is, on standard error.
+class BatchProgress {
+public:
+    BatchProgress(std::size_t n_all, std::size_t n_kept, bool quiet) : n_all_(n_all), n_kept_(n_kept), quiet_(quiet) {
+        if (!quiet) line_ = progress_line("answers");
+    }
+    void show(std::size_t n_done, std::uint64_t n_tokens) {
+        if (line_) line_(n_done, n_all_);
+        if (line_ || quiet_ || Clock::now() < next_) return;
+        next_ = Clock::now() + kBetweenNotes;
+        std::fprintf(stderr, "%s of %s answers, %.0f tokens per second\n", with_separators(n_done).c_str(),
+                     with_separators(n_all_).c_str(), static_cast<double>(n_tokens) / seconds());
+    }
+    void end() { line_ = {}; }
+    [[nodiscard]] double seconds() const {
+        return std::max(std::chrono::duration<double>(Clock::now() - started_).count(), 1e-9);
+    }
+    [[nodiscard]] std::size_t n_kept() const { return n_kept_; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    std::size_t n_all_, n_kept_;
+    bool quiet_;
+    Progress line_;
+    Clock::time_point started_ = Clock::now(), next_ = started_ + kBetweenNotes;
+};
+
+class Batch {
+public:
+    Batch(const BatchLines& lines, BatchReader& reader, serve::Worker& worker, BatchOutput& output)
+        : lines_(lines),
+          reader_(reader),
+          worker_(worker),
+          output_(output),
+          n_begun_(output.n_kept()),
+          n_written_(output.n_kept()) {}
+
+    void run(std::uint32_t n_sequences, BatchProgress& progress) {
+        while (n_written_ < lines_.size()) {
+            while (n_begun_ < std::min(lines_.size(), n_written_ + kAhead) && worker_.queue.size() < n_sequences)
+                begin(n_begun_++);
+            const bool computed = worker_.turn();
+            const std::size_t n_before = n_written_;
+            for (auto first = done_.begin(); first != done_.end() && first->first == n_written_;
+                 first = done_.begin()) {
+                write(first->second);
+                done_.erase(first);
+            }
+            if (!computed && n_written_ == n_before) throw Refusal("batch: expected a pass to compute, got none");
+            progress.show(n_written_, n_tokens_);
+        }
+    }
+    [[nodiscard]] std::uint64_t n_tokens() const { return n_tokens_; }
+    [[nodiscard]] std::uint64_t n_prompt_tokens() const { return n_prompt_tokens_; }
+
+private:
+    void begin(std::size_t i) {
+        BatchRequest request = reader_.read(i);
+        auto job = std::make_shared<serve::Job>();
+        job->prompts = {std::move(request.prompt)};
+        job->n_new = request.n_new;
+        job->sampler = request.request.sampler;
+        job->stop = request.request.stop;
+        if (const ModelChat* chat = reader_.chat(); chat && serve::PromptReader::is_chat(request.request)) {
+            job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
+            job->ends_turn = [chat](Token token) { return chat->ends_turn(token); };
+        }
+        job->constrain = reader_.form(i, request);
+        job->arrived = serve::Clock::now();
+        job->deadline = serve::Clock::time_point::max();
+        const auto answer = std::make_shared<BatchAnswer>();
+        answer->id = std::move(request.id);
+        answer->hash = request.hash;
+        job->deliver = [this, i, answer](std::vector<serve::Event> events) {
+            for (serve::Event& event : events) {
+                answer->text += event.text;
+                if (!event.ended) continue;
+                answer->last = std::move(event);
+                done_.emplace(i, std::move(*answer));
+            }
+        };
+        (void)worker_.queue.push(std::move(job));  // has room for as many as run wants to wait
+    }
+
+    void write(const BatchAnswer& answer) {
+        if (answer.last.failure.status) throw Refusal(lines_.place(n_written_) + ": " + answer.last.failure.message);
+        output_.write(answer.line(n_written_++));
+        n_tokens_ += answer.last.n_new;
+        n_prompt_tokens_ += answer.last.n_prompt;
+    }
+
+    const BatchLines& lines_;
+    BatchReader& reader_;
+    serve::Worker& worker_;
+    BatchOutput& output_;
+    std::size_t n_begun_, n_written_;
+    std::map<std::size_t, BatchAnswer> done_;  // that wait for those before them
+    std::uint64_t n_tokens_ = 0, n_prompt_tokens_ = 0;
+};
+
+/// The form that --json-schema, --grammar or --regex gives every request that has none.
+void read_default_form(const FormOptions& form, serve::Request& request) {
+    if (!form.wanted()) return;
+    (void)read_form(form);  // refused here, by the file's name
+    request.compact = form.compact;
+    request.form = form.has_regex               ? serve::Form::regex
+                   : !form.grammar_path.empty() ? serve::Form::grammar
+                                                : serve::Form::schema;
+    if (form.has_regex)
+        request.grammar = form.regex;
+    else if (!form.grammar_path.empty())
+        request.grammar = read_text_file(form.grammar_path);
+    else
+        request.schema = Json::parse(read_text_file(form.schema_path));
+}
+
+void report(const Batch& batch, const BatchProgress& progress, const BatchOptions& options, const CommonOptions& common,
+            std::size_t n_requests, std::uint64_t arena_bytes, const OpenedModel& opened) {
+    const double seconds = progress.seconds();
+    const char* isa = common.isa.empty() ? isa_names().front() : common.isa.c_str();
+    if (common.json) {
+        const Json object = {{"n_requests", n_requests},
+                             {"n_kept", progress.n_kept()},
+                             {"n_prompt_tokens", batch.n_prompt_tokens()},
+                             {"n_tokens", batch.n_tokens()},
+                             {"seconds", seconds},
+                             {"arena_bytes", arena_bytes},
+                             {"file_bytes", opened.model.bytes().size()},
+                             {"isa", isa},
+                             {"n_threads", common.n_threads}};
+        std::printf("%s\n", object.dump().c_str());
+        flush_output();
+    } else if (!options.quiet) {
+        std::fprintf(stderr,
+                     "%s answers, %s of them there already; %.0f tokens per second (%s new, %s of prompts), %s arena "
+                     "bytes, %s, %u %s\n",
+                     with_separators(n_requests).c_str(), with_separators(progress.n_kept()).c_str(),
+                     static_cast<double>(batch.n_tokens()) / seconds, with_separators(batch.n_tokens()).c_str(),
+                     with_separators(batch.n_prompt_tokens()).c_str(), with_separators(arena_bytes).c_str(), isa,
+                     common.n_threads, common.n_threads == 1 ? "thread" : "threads");
+    }
+}
+
+}  // namespace
+
+void run_batch(const BatchOptions& given, const CommonOptions& common, const OpenedModel& opened) {
+    BatchOptions options = given;
+    read_default_form(options.form, options.defaults.form);
+    const std::uint32_t most = opened.model.config().decoder.max_positions;
+    const serve::ServedModel served{opened.name, opened.model, opened.tokenizer};
+    const BatchLines lines(options.input);
+    BatchReader reader(lines, served, options.defaults, options.kv_type, options.context ? options.context : most);
+    const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
+    const Needs needs = measure(lines, reader, n_sequences);
+    serve::ModelMetrics metrics;
+    const serve::WorkerOptions settings{
+        .n_threads = common.n_threads,
+        .isa = common.isa_or_best(),
+        .context = needs.context,
+        .n_sequences = n_sequences,
+        // All at once, or four of the longest: then texts take turns for the pages.
+        .n_positions = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            needs.n_positions, std::max<std::uint64_t>(std::uint64_t{4} * needs.context, 1u << 16))),
+        .max_batch = kRows,
+        .n_beside = kRows,
+        .queue_capacity = options.n_sequences,
+        .kv_type = options.kv_type};
+    const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(served, settings, metrics);
+    const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
+    BatchOutput output(options.output, needs.hashes);
+    if (!options.quiet && !common.json)
+        std::fprintf(stderr, "%s requests, %u at a time, of at most %s positions: %s bytes\n",
+                     with_separators(lines.size()).c_str(), n_sequences, with_separators(needs.context).c_str(),
+                     with_separators(arena_bytes).c_str());
+    worker->begin();
+    BatchProgress progress(lines.size(), output.n_kept(), options.quiet);
+    Batch batch(lines, reader, *worker, output);
+    batch.run(n_sequences, progress);
+    progress.end();
+    report(batch, progress, options, common, lines.size(), arena_bytes, opened);
+}
+
+}  // namespace fovea

@@ -1,0 +1,27 @@
+// `fovea run --batch`: many requests, many at a time.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "answer_form.h"
+#include "batch_requests.h"
+#include "opened.h"
+#include "options.h"
+
+namespace fovea {
+
+struct BatchOptions {
+    std::string input, output;
+    std::uint32_t n_sequences = 16;
+    std::uint32_t context = 0;  ///< 0: the model's, of which only what the requests need is taken
+    Type kv_type = Type::f32;
+    BatchDefaults defaults;
+    FormOptions form;
+    bool quiet = false;
+};
+
+/// Answers every request that the output does not hold yet. Throws Refusal: before anything is computed where a line is not
+/// what it must be, and later where an answer cannot be made or written; the output keeps what is done.
+void run_batch(const BatchOptions& options, const CommonOptions& common, const OpenedModel& opened);
+
+}  // namespace fovea
