@@ -209,9 +209,6 @@ WriteOptions write_options(const ConvertOptions& options, const ModelSource& sou
 void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-    if (source.tokenizer.empty() && stack_with_ids(source).vocab_size)
-        std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
-                     options.source.c_str());
     WriteOptions write = write_options(options, source);
     Calibration calibration;
     if (options.calibration_text) {
@@ -233,6 +230,7 @@ void convert(const ConvertOptions& options) {
         write.types = &types;
     }
     write_file(source, options.output, write);
+    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size) options.lacks_tokenizer();
 }
 
 }  // namespace fovea

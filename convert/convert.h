@@ -25,6 +25,7 @@ struct ConvertOptions {
     std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
     std::function<void(std::uint64_t done, std::uint64_t total)> measuring = {};    ///< called with matrices, for the budget
     std::function<void(const std::vector<ChosenType>&)> chosen = {};                ///< called with what the budget gave
+    std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };
 
 /// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.

@@ -2,6 +2,7 @@
 // dictionary as text, padded so that the data starts at a multiple of 64 bytes), the elements.
 #include "npy.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -131,6 +132,7 @@ NpyArray read_npy(const std::string& path) {
     std::uint64_t wanted = element_bytes(array.type);
     if (!wanted) header.refuse("integers, floats or booleans");
     const std::uint64_t had = bytes.size() - data_begin;
+    if (std::count(array.shape.begin(), array.shape.end(), 0u)) wanted = 0;
     for (const std::uint64_t n : array.shape) {
         if (n && wanted > had / n) header.refuse("no more elements than the file holds");
         wanted *= n;

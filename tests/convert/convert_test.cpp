@@ -337,7 +337,7 @@ TEST_CASE("rope: frequencies without the C library's pow are those of it") {
     }
     for (const double base : {10000.0, 500000.0, 1e6})
         for (const std::uint32_t dim : {2u, 8u, 20u, 128u}) {
-            const std::vector<float> frequencies = rope_frequencies({.base = base}, dim);
+            const std::vector<float> frequencies = rope_frequencies({.base = base, .divisors = {}}, dim);
             REQUIRE(frequencies.size() == dim / 2);
             for (std::uint32_t i = 0; i < dim / 2; ++i)  // an exponent of up to 14 rounded to float32, twice a rounding
                 CHECK(frequencies[i] == doctest::Approx(std::pow(base, -2.0 * i / dim)).epsilon(2e-6));

@@ -98,6 +98,8 @@ void convert_as_asked(Arguments& arguments) {
     Choices choices{.calibrated = !arguments.calibrate.empty(), .json = arguments.common.json};
     options.chosen = [&](const std::vector<ChosenType>& chosen) { choices.take(chosen); };
     options.measuring = progress_line("measuring matrices");
+    bool lacks_tokenizer = false;
+    options.lacks_tokenizer = [&] { lacks_tokenizer = true; };
     options.progress = progress_line("writing " + arguments.output);
     convert(options);
     if (arguments.common.json) {
@@ -109,6 +111,9 @@ void convert_as_asked(Arguments& arguments) {
     }
     flush_output();
     losses.print();
+    if (lacks_tokenizer)
+        std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
+                     arguments.source.c_str());
 }
 
 }  // namespace

@@ -61,7 +61,12 @@ Side read_side(const std::string& path, std::uint32_t d_model, bool seq_first) {
 
 /// -p's text, or the lines of --texts, cut to what the model takes; or the ids of --tokens as they are.
 std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedModel& opened) {
-    if (!options.tokens.empty()) return {{.ids = options.tokens, .n_whole = options.tokens.size()}};
+    if (!options.tokens.empty()) {
+        TextTokens given;
+        given.ids = options.tokens;
+        given.n_whole = given.ids.size();
+        return {given};
+    }
     std::vector<Text> texts;
     if (options.has_text) texts.push_back({options.text, {}});
     if (!options.texts.empty()) texts = read_text_lines(options.texts);
