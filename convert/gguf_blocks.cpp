@@ -240,13 +240,13 @@ void dequantize_factors(const std::byte* block, float* out) {
     QuantizedGroup groups[kLarge / kGroup];
     take_apart(block, groups);
     const QuantFormat& format = format_of(type);
-    const std::int8_t* const codebook = format.codebook;
+    constexpr bool kHasCodebook = format_of(type).codebook != nullptr;
     for (std::uint32_t i = 0; i < kLarge; ++i) {
         const QuantizedGroup& group = groups[i / kGroup];
         const std::uint32_t part = i % kGroup / format.scale_columns;
         const int quant = group.quants[i % kGroup];
         const float scale = from_f16(group.scale) * static_cast<float>(group.scales[part]);
-        out[i] = scale * static_cast<float>(codebook ? codebook[quant] : quant);
+        out[i] = scale * static_cast<float>(kHasCodebook ? format.codebook[quant] : quant);
         if (format.minima) out[i] = out[i] - from_f16(group.minimum_factor) * static_cast<float>(group.minima[part]);
     }
 }
