@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "convert/grammar/grammar.h"
 #include "convert/random_model.h"
 #include "convert/random_vocabulary.h"
 #include "convert/refusal.h"
 #include "fovea/arena.h"
 #include "fovea/constraint.h"
 #include "fovea/session.h"
-#include "convert/grammar/grammar.h"
 #include "presets.h"
 #include "suites.h"
 

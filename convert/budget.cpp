@@ -155,8 +155,7 @@ std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptio
         keep_hull(choices);
     }
     const double most = 0x1p62;
-    const auto chosen = least_cost(
-        matrices, static_cast<std::uint64_t>(std::min(wanted, most)) - found.fixed_bytes);
+    const auto chosen = least_cost(matrices, static_cast<std::uint64_t>(std::min(wanted, most)) - found.fixed_bytes);
     if (chosen.size() != matrices.size())
         throw Refusal("weights are beyond the range of the smallest types; a larger budget has larger ones");
     std::vector<ChosenType> result;

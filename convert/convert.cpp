@@ -230,7 +230,8 @@ void convert(const ConvertOptions& options) {
         write.types = &types;
     }
     write_file(source, options.output, write);
-    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size) options.lacks_tokenizer();
+    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size)
+        options.lacks_tokenizer();
 }
 
 }  // namespace fovea

@@ -14,17 +14,18 @@ namespace fovea {
 struct ConvertOptions {
     std::filesystem::path source = {};  ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output = {};
-    std::optional<Type> type = {};         ///< of the weights; the source's by default
-    std::optional<Budget> budget = {};     ///< chooses each matrix's type instead, see convert/budget.h
-    std::filesystem::path tokenizer = {};  ///< what tokenizer_file.h reads; empty: beside the model
-    std::filesystem::path config = {};     ///< a config.json; empty: the one beside the model
+    std::optional<Type> type = {};                     ///< of the weights; the source's by default
+    std::optional<Budget> budget = {};                 ///< chooses each matrix's type instead, see convert/budget.h
+    std::filesystem::path tokenizer = {};              ///< what tokenizer_file.h reads; empty: beside the model
+    std::filesystem::path config = {};                 ///< a config.json; empty: the one beside the model
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
     std::uint32_t n_threads = 1;                       ///< that read and quantize the weights
     QuantReport quantized = {};                        ///< called after each tensor that is quantized
     Progress progress = {};                            ///< called as the weights are written
     std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
-    std::function<void(std::uint64_t done, std::uint64_t total)> measuring = {};    ///< called with matrices, for the budget
-    std::function<void(const std::vector<ChosenType>&)> chosen = {};                ///< called with what the budget gave
+    std::function<void(std::uint64_t done, std::uint64_t total)> measuring =
+        {};                                                           ///< called with matrices, for the budget
+    std::function<void(const std::vector<ChosenType>&)> chosen = {};  ///< called with what the budget gave
     std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };
 

@@ -234,7 +234,8 @@ void quantize_by_codebook_and_factor(const QuantFormat& format, const float* x, 
         if (factor == 0 || !std::isfinite(factor) || scales[g] == 0) continue;
         const int wanted = clamped(scales[g] / factor, least_multiple(format), most_multiple(format));
         double best = squared_error(x + g * kGroup, kGroup, {0, 0}, 0, 0);  // with a multiple of zero
-        for (int i = std::max(wanted - 1, least_multiple(format)); i <= std::min(wanted + 1, most_multiple(format)); ++i) {
+        for (int i = std::max(wanted - 1, least_multiple(format)); i <= std::min(wanted + 1, most_multiple(format));
+             ++i) {
             if (i == 0) continue;
             const double error = round_by_codebook(format, x + g * kGroup, i * factor, quants);
             if (error >= best) continue;

@@ -146,7 +146,8 @@ void take_apart_q2_k(const std::byte* block, QuantizedGroup* out) {
 /// As blocks of IQ4_NL, with six bits of scale for each under one float16: four in nibbles, two in a word before them.
 void take_apart_iq4_xs(const std::byte* block, QuantizedGroup* out) {
     for (std::uint32_t i = 0; i < kLarge / kGroup; ++i) {
-        const int low = std::to_integer<int>(block[4 + i / 2]) >> i % 2 * 4 & 15, high = bits_at(block + 2) >> 2 * i & 3;
+        const int low = std::to_integer<int>(block[4 + i / 2]) >> i % 2 * 4 & 15,
+                  high = bits_at(block + 2) >> 2 * i & 3;
         out[i].scale = bits_at(block);
         out[i].scales[0] = static_cast<std::int8_t>((low | high << 4) - 32);
         for (std::uint32_t k = 0; k < kGroup; ++k)

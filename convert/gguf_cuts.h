@@ -13,8 +13,8 @@ struct GgufCut {
     bool nfc = false;          ///< text is normalized first
     bool whole_words = false;  ///< words of the vocabulary are tokens whatever the merges say
     bool adds_bos = false;
-    bool adds_sep = false;     ///< and an end
-    bool bytes = true;         ///< symbols are bytes, else characters with a space spelled "▁"
+    bool adds_sep = false;  ///< and an end
+    bool bytes = true;      ///< symbols are bytes, else characters with a space spelled "▁"
 };
 
 /// What the name says, and its steps put behind those of `source`; as GPT-2 where it is "default".

@@ -281,7 +281,8 @@ private:
         std::map<const GgufBlocks*, std::uint64_t> n_elements;
         for (const auto& [name, tensor] : file_.tensors())
             if (tensor.shape.size() >= 2 && name.starts_with("blk."))
-                n_elements[tensor.blocks] += tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
+                n_elements[tensor.blocks] +=
+                    tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
         if (n_elements.empty()) return;
         const auto most = std::max_element(n_elements.begin(), n_elements.end(), [](const auto& a, const auto& b) {
             return a.second != b.second ? a.second < b.second : a.first < b.first;

@@ -20,7 +20,7 @@ struct HfConfig {
     const Family* family = nullptr;
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
-    std::uint32_t n_relative_buckets = 0;   ///< rows of the source's relative_bias, see read_relative
+    std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
     /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
     std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
@@ -47,8 +47,8 @@ struct SentenceModules {
     std::filesystem::path encoder;  ///< its folder
     Pooling pooling = Pooling::none;
     bool normalize = false;
-    std::vector<HeadMap> maps;            ///< Dense modules,
-    std::vector<Safetensors> map_files;   ///< and the weights of each
+    std::vector<HeadMap> maps;           ///< Dense modules,
+    std::vector<Safetensors> map_files;  ///< and the weights of each
 };
 
 /// Reads a modules.json. Throws Refusal where there are modules of another kind or in another order.

@@ -70,8 +70,8 @@ public:
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
     /// A vector that is in no file, or a matrix of so many columns.
-    void add_computed(Role role, std::uint32_t layer, std::vector<float> values,
-                      StackIndex stack = StackIndex::decoder, RowOrder order = {}, std::uint32_t n_cols = 1);
+    void add_computed(Role role, std::uint32_t layer, std::vector<float> values, StackIndex stack = StackIndex::decoder,
+                      RowOrder order = {}, std::uint32_t n_cols = 1);
 
     /// As RowReader has it. The tensor must have been added and be as large as the spec says.
     void read_rows(const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows, float* out) const;

@@ -107,9 +107,7 @@ std::vector<std::vector<double>> relative_losses(const ModelSource& source, cons
         }
         if (!pieces[at].last) return;
         for (const QuantLoss& sum : sums)
-            losses[pieces[at].matrix].push_back(sum.overflow    ? HUGE_VAL
-                                                : sum.total > 0 ? sum.error / sum.total
-                                                                : 0);
+            losses[pieces[at].matrix].push_back(sum.overflow ? HUGE_VAL : sum.total > 0 ? sum.error / sum.total : 0);
         sums.clear();
     };
     work_in_order(work, n_threads);

@@ -22,7 +22,9 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
             count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model * (b.gated ? 2 : 1);
             return;
         case Role::expert_down: count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model; return;
-        case Role::shared_up: count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1); return;
+        case Role::shared_up:
+            count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1);
+            return;
         case Role::router:
         case Role::shared_gate:
         case Role::shared_down:

@@ -24,9 +24,7 @@ bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, 
         case Role::up:
         case Role::up_bias: return block.gated && up_row(row).row >= block.d_ff;
         case Role::shared_up: return block.gated && up_row(row).row >= block.shared_d_ff;
-        case Role::expert_up:
-            row %= expert_up_rows(block);
-            return (block.gated ? up_row(row).row : row) >= block.d_ff;
+        case Role::expert_up: row %= expert_up_rows(block); return (block.gated ? up_row(row).row : row) >= block.d_ff;
         case Role::expert_down: return row % expert_down_rows(stack) >= stack.d_model;
         default: return false;
     }

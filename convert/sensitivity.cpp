@@ -11,10 +11,10 @@
 namespace fovea {
 namespace {
 
-constexpr Type kProbe = Type::q3_k;                      // loses enough to be seen, and little enough to be in proportion
-constexpr std::uint32_t kMostTokens = 4096;             // that are predicted for every matrix
+constexpr Type kProbe = Type::q3_k;          // loses enough to be seen, and little enough to be in proportion
+constexpr std::uint32_t kMostTokens = 4096;  // that are predicted for every matrix
 constexpr std::uint64_t kMostWork = std::uint64_t{1} << 38;  // tokens times weights, of one matrix's turn
-constexpr std::uint64_t kMostLogits = 1u << 25;          // that are kept of the model as it is
+constexpr std::uint64_t kMostLogits = 1u << 25;              // that are kept of the model as it is
 
 /// How many tokens to predict: fewer of large models, and of large vocabularies.
 [[nodiscard]] std::uint32_t n_probe_tokens(const FileHead& head, std::uint32_t vocab_size) {
@@ -60,8 +60,7 @@ public:
         const std::vector<std::byte> kept(reader_.tensor(at), reader_.tensor(at) + record.bytes);
         const QuantLoss loss = round_matrix(specs[at], record, reader_.tensor(at));
         double divergence = 0;
-        if (loss.error > 0)
-            read([&](std::size_t first, std::size_t n) { divergence += divergence_from(first, n); });
+        if (loss.error > 0) read([&](std::size_t first, std::size_t n) { divergence += divergence_from(first, n); });
         std::copy(kept.begin(), kept.end(), reader_.tensor(at));
         const double relative = loss.total > 0 ? loss.error / loss.total : 0;
         return relative > 0 ? std::max(divergence / static_cast<double>(tokens_.size()), 0.0) / relative : 0;
@@ -137,9 +136,10 @@ private:
         const std::uint64_t n_bytes = type == Type::f32 ? 4 : 2;
         for (std::uint32_t lane = 0; lane < std::min(kLanes, spec.n_rows - row); ++lane)
             for (std::uint32_t col = 0; col < spec.n_cols; ++col) {
-                const std::uint64_t at = spec.layout == Layout::rows
-                                             ? ((row + lane) * std::uint64_t{spec.n_cols} + col) * n_bytes
-                                             : row / kLanes * record.panel_stride + (std::uint64_t{col} * kLanes + lane) * n_bytes;
+                const std::uint64_t at =
+                    spec.layout == Layout::rows
+                        ? ((row + lane) * std::uint64_t{spec.n_cols} + col) * n_bytes
+                        : row / kLanes * record.panel_stride + (std::uint64_t{col} * kLanes + lane) * n_bytes;
                 store_weight(type, q3_k_weight(panel.data(), lane, col), bytes + at);
             }
     }

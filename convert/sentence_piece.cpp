@@ -261,7 +261,8 @@ private:
         const Rewriter rewriter(mapped);
         for (const PieceModel::Piece& piece : model_.pieces)
             if (piece.kind == PieceKind::user_defined && rewriter.rewritten(piece.text, 1) != piece.text)
-                throw Refusal(place_ + ": user-defined piece: expected one that the normalizer leaves as it is, got " + piece.text);
+                throw Refusal(place_ + ": user-defined piece: expected one that the normalizer leaves as it is, got " +
+                              piece.text);
     }
 
     const PieceModel& model_;

@@ -35,8 +35,7 @@ void read_torch_embedding(const Fields& fields, Stack& stack, TorchEnds& ends) {
     stack.vocab_size = fields.count("vocab_size", 1, kMaxVocab);
     stack.embedding_scale = embedding_scale(fields, stack.d_model);
     ends.token_embedding = fields.text_or("token_embedding", "embedding.weight");
-    const std::string positions =
-        fields.text_or("positions", fields.has("position_embedding") ? "learned" : "none");
+    const std::string positions = fields.text_or("positions", fields.has("position_embedding") ? "learned" : "none");
     if (positions != "none" && positions != "learned" && positions != "sinusoidal")
         fields.refuse("positions", "none, learned or sinusoidal");
     if (positions != "none" || fields.has("max_positions"))

@@ -103,8 +103,10 @@ TorchConfig read_config(const Fields& fields, const std::string& type) {
     if (encoder) read_layers(fields, "num_encoder_layers", false, both, config.encoder);
     if (decoder) read_layers(fields, "num_decoder_layers", true, both, config.decoder);
     if (!encoder && !decoder) return result;
-    if (encoder) read_torch_embedding(both && fields.has("source") ? fields.object("source") : fields, config.encoder, ends[0]);
-    if (decoder) read_torch_embedding(both && fields.has("target") ? fields.object("target") : fields, config.decoder, ends[1]);
+    if (encoder)
+        read_torch_embedding(both && fields.has("source") ? fields.object("source") : fields, config.encoder, ends[0]);
+    if (decoder)
+        read_torch_embedding(both && fields.has("target") ? fields.object("target") : fields, config.decoder, ends[1]);
     Stack& last = decoder ? config.decoder : config.encoder;
     read_torch_output(fields, last, ends[decoder]);
     last.blocks[0].causal = fields.flag_or("causal", decoder && last.has_output_head);
@@ -124,7 +126,11 @@ struct Place {
 class Joiner {
 public:
     Joiner(const std::string& type, const TorchConfig& config, std::string prefix, Safetensors weights)
-        : type_(type), config_(config.config), ends_(config.ends), prefix_(std::move(prefix)), files_(std::move(weights)) {}
+        : type_(type),
+          config_(config.config),
+          ends_(config.ends),
+          prefix_(std::move(prefix)),
+          files_(std::move(weights)) {}
 
     ModelSource join() {
         ModelSource source;
@@ -132,7 +138,8 @@ public:
         for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
             for_each_tensor(stack_of(index), index, [&](const TensorSpec& spec) {
                 if (spec.role == Role::position_embedding && ends_of(spec).sinusoidal)
-                    weights_.add_computed(spec.role, spec.layer, sinusoids(spec.n_rows, spec.n_cols), spec.stack, {}, spec.n_cols);
+                    weights_.add_computed(spec.role, spec.layer, sinusoids(spec.n_rows, spec.n_cols), spec.stack, {},
+                                          spec.n_cols);
                 else
                     weights_.add(spec.role, spec.layer, view(spec), {}, spec.stack);
             });

@@ -12,7 +12,7 @@ extern const std::span<const std::uint64_t> unicode_lower_case;      ///< Tokeni
 extern const std::span<const std::uint32_t> unicode_combining;       ///< TokenizerTable::combining
 extern const std::span<const std::uint64_t> unicode_decompositions;  ///< TokenizerTable::decompositions
 
-extern const std::span<const std::uint32_t> unicode_clusters;        ///< TokenizerTable::clusters
+extern const std::span<const std::uint32_t> unicode_clusters;  ///< TokenizerTable::clusters
 /// first code point << 8 | number of its general category | 32: Han | 64: an accent (code_set.cpp)
 extern const std::span<const std::uint32_t> unicode_categories;
 /// What form KC or KD makes of characters beside C or D: number of characters << 21 | code point, and those; or 1 << 31 |

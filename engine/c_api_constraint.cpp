@@ -68,7 +68,8 @@ fovea_status fovea_make_constraint_state(const fovea_constraint* constraint, voi
     if (!constraint) return refuse_null("constraint: NULL");
     if (Status s = check_place(memory, memory_bytes, fovea_constraint_state_bytes(constraint)); !s.ok()) return to_c(s);
     ConstraintState made;
-    const std::span<std::byte> rest{static_cast<std::byte*>(memory) + kHandleBytes, memory_bytes - static_cast<std::size_t>(kHandleBytes)};
+    const std::span<std::byte> rest{static_cast<std::byte*>(memory) + kHandleBytes,
+                                    memory_bytes - static_cast<std::size_t>(kHandleBytes)};
     if (Status s = make_constraint_state(constraint->constraint, rest, made); !s.ok()) return to_c(s);
     *state = new (memory) fovea_constraint_state{made};
     return {};

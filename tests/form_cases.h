@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "convert/grammar/grammar.h"
 #include "engine/text/constraint_run.h"
 #include "fovea/constraint.h"
-#include "convert/grammar/grammar.h"
 #include "guarded.h"
 #include "opened_tokenizer.h"
 

@@ -27,12 +27,11 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
     struct Layout {
         std::uint32_t bits, head, scales, minima;  // bytes of 256 columns' factors; of 64 columns' scales and minima
     };
-    const std::map<Type, Layout> layouts = {{Type::q8, {8, 0, 64, 0}},     {Type::q4, {4, 0, 64, 0}},
-                                            {Type::q6_k, {6, 64, 64, 0}},  {Type::q5_k, {5, 64, 32, 32}},
-                                            {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
-                                            {Type::mxfp4, {4, 0, 64, 0}},  {Type::q3_k, {3, 64, 64, 0}},
-                                            {Type::q2_k, {2, 64, 64, 0}},  {Type::iq4_xs, {4, 64, 32, 0}},
-                                            {Type::tq2_0, {2, 64, 0, 0}}};
+    const std::map<Type, Layout> layouts = {
+        {Type::q8, {8, 0, 64, 0}},      {Type::q4, {4, 0, 64, 0}},     {Type::q6_k, {6, 64, 64, 0}},
+        {Type::q5_k, {5, 64, 32, 32}},  {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
+        {Type::mxfp4, {4, 0, 64, 0}},   {Type::q3_k, {3, 64, 64, 0}},  {Type::q2_k, {2, 64, 64, 0}},
+        {Type::iq4_xs, {4, 64, 32, 0}}, {Type::tq2_0, {2, 64, 0, 0}}};
     const Layout l = layouts.at(type);
     const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64;
     const std::byte* head = panel + unit / 4 * (l.head + 4 * unit_bytes);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "fovea/constraint.h"
 #include "convert/grammar/grammar.h"
+#include "fovea/constraint.h"
 #include "opened.h"
 
 namespace fovea {

@@ -51,8 +51,7 @@ Token special_token(const Tokenizer& tokenizer, std::string_view text) {
 
 }  // namespace
 
-ModelChat::ModelChat(const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer) {
+ModelChat::ModelChat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
     if (!tokenizer.valid()) throw std::invalid_argument("chat: expected a model with a tokenizer, got one without");
     if (tokenizer.bos() != Tokenizer::kNoToken) bos_ = token_bytes(tokenizer, tokenizer.bos());
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)

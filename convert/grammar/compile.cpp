@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/text/constraint_format.h"
-#include "fovea/checksum.h"
 #include "convert/grammar/automaton.h"
 #include "convert/grammar/grammar.h"
 #include "convert/grammar/masks.h"
+#include "engine/text/constraint_format.h"
+#include "fovea/checksum.h"
 
 namespace fovea::grammar {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/tokenizer.h"
 #include "convert/grammar/expression.h"
+#include "fovea/tokenizer.h"
 
 namespace fovea::grammar {
 

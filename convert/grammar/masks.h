@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "convert/grammar/automaton.h"
 #include "engine/text/constraint_format.h"
 #include "fovea/tokenizer.h"
-#include "convert/grammar/automaton.h"
 
 namespace fovea::grammar {
 

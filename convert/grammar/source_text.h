@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/tokenizer/utf8.h"
 #include "convert/grammar/grammar.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace fovea::grammar {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "engine/tokenizer/utf8.h"
 #include "convert/grammar/automaton.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace fovea::grammar {
 namespace {

@@ -18,7 +18,10 @@ struct SavedHeader {
     std::uint32_t crc = 0;  // CRC-32C of the 28 bytes before it, then of all that follows
 
     SavedHeader(const PoolState& pool, std::uint32_t n) noexcept
-        : fingerprint(pool.model->fingerprint()), kv_type(static_cast<std::uint32_t>(pool.limits.kv_type) | (has(Part::vectors) && pool.limits.memory ? kMemory : 0)), kv_len(n) {}
+        : fingerprint(pool.model->fingerprint()),
+          kv_type(static_cast<std::uint32_t>(pool.limits.kv_type) |
+                  (has(Part::vectors) && pool.limits.memory ? kMemory : 0)),
+          kv_len(n) {}
 };
 static_assert(sizeof(SavedHeader) == 32);
 

@@ -77,8 +77,8 @@ private:
     [[nodiscard]] Group group(std::uint32_t number) const noexcept {
         const std::uint32_t slot = first_slot(number), n = n_slots(number);
         if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
-        return {slot, n, part(t_.up, number, expert_up_rows(b_)), part(t_.down, number, expert_down_rows(pass_.stack())),
-                b_.d_ff};
+        return {slot, n, part(t_.up, number, expert_up_rows(b_)),
+                part(t_.down, number, expert_down_rows(pass_.stack())), b_.d_ff};
     }
 
     void route() noexcept;

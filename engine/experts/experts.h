@@ -7,11 +7,12 @@ namespace fovea {
 /// What a pass lists of its rows' experts, in the arena. k is how many experts a row uses, at most. A *slot* is a row of one
 /// expert's work: slots are ordered by expert, then by row.
 struct RouteLists {
-    ArenaOffset chosen = 0;   // [n_rows][k] of u32: a row's experts, ascending
-    ArenaOffset slots = 0;    // [n_rows][k] of u32: their slots
-    ArenaOffset weights = 0;  // [n_rows][k + 1] of float: what their outputs are multiplied with; last, the shared one's
-    ArenaOffset rows = 0;     // [n_rows·k] of u32: each slot's row
-    ArenaOffset first = 0;    // [n_experts + 1] of u32: each expert's first slot; behind them how many there are
+    ArenaOffset chosen = 0;  // [n_rows][k] of u32: a row's experts, ascending
+    ArenaOffset slots = 0;   // [n_rows][k] of u32: their slots
+    ArenaOffset weights =
+        0;                  // [n_rows][k + 1] of float: what their outputs are multiplied with; last, the shared one's
+    ArenaOffset rows = 0;   // [n_rows·k] of u32: each slot's row
+    ArenaOffset first = 0;  // [n_experts + 1] of u32: each expert's first slot; behind them how many there are
     std::uint64_t bytes = 0;
 
     /// No bytes where k is 0.

@@ -126,14 +126,15 @@ void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
 void dot_row(Type type, const std::byte* panel, const void* operand, std::uint32_t row, std::uint32_t n_rows,
              std::uint32_t n_cols, float (&total)[kLanes]) {
     constexpr decltype(&dot_columns<F32>) kBf16 = has(Part::bf16) ? dot_columns<Bf16> : nullptr;
-    constexpr decltype(&dot_columns<F32>) kDot[] = {dot_columns<F32>, dot_columns<F16>, kBf16,
-                                                    dot_quants<Type::q8>, dot_quants<Type::q4>};
+    constexpr decltype(&dot_columns<F32>) kDot[] = {dot_columns<F32>, dot_columns<F16>, kBf16, dot_quants<Type::q8>,
+                                                    dot_quants<Type::q4>};
     const auto n = static_cast<std::size_t>(is_quantized(type) ? quant_groups(n_cols) * kGroup : n_cols);
     for (std::size_t begin = 0; begin < n; begin += kColumnBlock) {
         float sum[kLanes];
         const std::size_t end = n - begin < kColumnBlock ? n : begin + kColumnBlock;
         const Columns columns{panel, operand, begin, end, row, n_rows};
-        has(Part::gguf_types) && type > Type::q4 ? dot_formats(columns, type, sum) : kDot[static_cast<int>(type)](columns, sum);
+        has(Part::gguf_types) && type > Type::q4 ? dot_formats(columns, type, sum)
+                                                 : kDot[static_cast<int>(type)](columns, sum);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
             total[lane] = begin == 0 ? sum[lane] : total[lane] + sum[lane];
     }
@@ -276,7 +277,8 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
             if (has(Part::block_variants) && a.softcap != 0.0f) score = softcap(score, a.softcap);
-            if (has(Part::block_variants) && a.slopes) score = fma_f32(-a.slopes[row], distance(a.positions[row], pos + lane), score);
+            if (has(Part::block_variants) && a.slopes)
+                score = fma_f32(-a.slopes[row], distance(a.positions[row], pos + lane), score);
             if (has(Part::vectors) && a.masks) score = score + bias[i];
             s.seen[i] = sees(a, row, tile + i, 1) && bias[i] != kMinusInfinity;
             s.score[i] = s.seen[i] ? score : kMinusInfinity;

@@ -38,8 +38,7 @@ void check_positions(const Block& b, Checks& check) {
             check.expect(b.head_dim % 2 == 0, "head_dim, even for rotary positions", b.head_dim + 1, b.head_dim);
             check.expect(b.rotary_dim % 2 == 0, "rotary_dim, even", b.rotary_dim + 1, b.rotary_dim);
             return check("rotary_dim", b.rotary_dim, 2, b.head_dim);
-        case Position::relative:
-            return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
+        case Position::relative: return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
         default:  // learned and sinusoidal positions are the stack's
             return check("block position", b.position, Position::rope, Position::rope);
     }
@@ -153,7 +152,8 @@ struct Absent {
 /// Whether a block computes what Part::block_variants has.
 [[nodiscard]] bool is_variant(const Block& b) noexcept {
     return b.norm_place > NormPlace::post || b.head_norm != HeadNorm::shared || b.position == Position::alibi ||
-           b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel || b.attention_sinks;
+           b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel ||
+           b.attention_sinks;
 }
 
 /// What a valid configuration asks for and this build leaves out.

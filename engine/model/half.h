@@ -32,8 +32,7 @@ struct QuantPanel {
 
     [[nodiscard]] float scale(std::uint64_t col, std::uint64_t lane) const noexcept {
         if (kAllFormats && format.scale == QuantScale::alone) return factor(col, lane);
-        if (kAllFormats && format.factors())
-            return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
+        if (kAllFormats && format.factors()) return factor(col, lane) * static_cast<float>(low(small(col, lane, 0)));
         const std::uint16_t bits = half(unit(col) + (group(col) * kLanes + lane) * 2);
         return !kAllFormats || format.scale == QuantScale::f16 ? from_f16(bits) : from_bf16(bits);
     }

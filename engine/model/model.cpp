@@ -329,9 +329,9 @@ std::string_view find_info(const Model& model, std::string_view key) noexcept {
     std::string_view found;
     for (const SectionRecord& s : ModelAccess::sections(model))
         if (s.kind == static_cast<std::uint32_t>(SectionKind::info))
-            static_cast<void>(for_each_info(model.bytes().subspan(static_cast<std::size_t>(s.offset),
-                                                                  static_cast<std::size_t>(s.bytes)),
-                                            [&](std::string_view k, std::string_view v) { found = k == key ? v : found; }));
+            static_cast<void>(for_each_info(
+                model.bytes().subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes)),
+                [&](std::string_view k, std::string_view v) { found = k == key ? v : found; }));
     return found;
 }
 

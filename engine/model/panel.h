@@ -77,17 +77,17 @@ inline constexpr std::int8_t kFloat4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, 
 
 /// The formats of the quantized types, in Type's order from q8 on.
 inline constexpr QuantFormat kQuantFormats[] = {
-    {8, 32, QuantScale::f16, false, 0, nullptr},      // q8
-    {4, 32, QuantScale::f16, false, 8, nullptr},      // q4
-    {6, 16, QuantScale::factor, false, 32, nullptr},  // q6_k
-    {5, 32, QuantScale::factor, true, 0, nullptr},    // q5_k
-    {4, 32, QuantScale::factor, true, 0, nullptr},    // q4_k
-    {4, 32, QuantScale::f16, false, 0, kNonlinear4},  // iq4_nl
-    {4, 32, QuantScale::bf16, false, 0, kFloat4},     // mxfp4
-    {3, 16, QuantScale::factor, false, 4, nullptr},   // q3_k
-    {2, 16, QuantScale::nibble, true, 0, nullptr},    // q2_k
+    {8, 32, QuantScale::f16, false, 0, nullptr},         // q8
+    {4, 32, QuantScale::f16, false, 8, nullptr},         // q4
+    {6, 16, QuantScale::factor, false, 32, nullptr},     // q6_k
+    {5, 32, QuantScale::factor, true, 0, nullptr},       // q5_k
+    {4, 32, QuantScale::factor, true, 0, nullptr},       // q4_k
+    {4, 32, QuantScale::f16, false, 0, kNonlinear4},     // iq4_nl
+    {4, 32, QuantScale::bf16, false, 0, kFloat4},        // mxfp4
+    {3, 16, QuantScale::factor, false, 4, nullptr},      // q3_k
+    {2, 16, QuantScale::nibble, true, 0, nullptr},       // q2_k
     {4, 32, QuantScale::factor, false, 0, kNonlinear4},  // iq4_xs
-    {2, 32, QuantScale::alone, false, 1, nullptr},    // tq2_0
+    {2, 32, QuantScale::alone, false, 1, nullptr},       // tq2_0
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);

@@ -280,14 +280,19 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p), layer(l), tensors(has(Part::vectors) && r == Reads::memory ? p.workspace.cross(p.layer) : l.self), block(b), reads(r) {
+    : pass(p),
+      layer(l),
+      tensors(has(Part::vectors) && r == Reads::memory ? p.workspace.cross(p.layer) : l.self),
+      block(b),
+      reads(r) {
     const bool cross = has(Part::vectors) && reads == Reads::memory;
     sequences = cross ? pass.cross : pass.self;
     masks = cross ? pass.cross_masks : pass.self_masks;
     causal = (b.causal && !cross) || (masks && masks->causal);
     n_appended = has(Part::vectors) ? b.bias_kv + b.zero_attn : 0;
     const WorkspaceState& w = pass.workspace;
-    if (has(Part::block_variants) && !cross && b.position == Position::alibi) slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
+    if (has(Part::block_variants) && !cross && b.position == Position::alibi)
+        slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
     const AttentionWeights& capture = w.attention_capture;
     if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer && capture.cross == cross &&
         weights_stack(w) == pass.index)

@@ -63,7 +63,9 @@ struct Attention {
         return all[all.size() == 1 ? 0 : number(s)];
     }
     /// A sequence's keys and values, appended ones too.
-    [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept { return s.n_given() + (has(Part::vectors) ? n_appended : 0); }
+    [[nodiscard]] std::uint32_t n_cached(const Sequence& s) const noexcept {
+        return s.n_given() + (has(Part::vectors) ? n_appended : 0);
+    }
 };
 
 /// What a projection reads; no rows: it is not wanted.

@@ -31,7 +31,8 @@ struct Task : TaskRows {
         // Appended keys are seen by all: where others are not, they no longer end a row's window.
         masked = has(Part::vectors) && (either || relative || (a.n_appended && (a.causal || s.n_keys < s.n_given())));
         for (std::uint32_t i = 0; i < n_rows; ++i) {
-            const std::int64_t pos = std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
+            const std::int64_t pos =
+                std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
             const std::int64_t seen = a.causal ? pos + 1 : window ? pos + window : s.n_keys;
             const std::int64_t from = window && pos + 1 > window ? pos + 1 - window : 0;
             const bool any = from < s.n_keys && from < seen;

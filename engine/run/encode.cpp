@@ -271,7 +271,8 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     const Total& rows = decodes ? target : source;
     if (Status status = check_chosen(w, last, input.rows, rows.rows); !status.ok()) return status;
     const std::uint64_t n_rows = input.rows.empty() ? rows.rows : input.rows.size();
-    const std::uint64_t width = input.before_head ? last.d_model : last.result_width(), n_out = (last.pooling != Pooling::none ? n : n_rows) * width;
+    const std::uint64_t width = input.before_head ? last.d_model : last.result_width(),
+                        n_out = (last.pooling != Pooling::none ? n : n_rows) * width;
     if (out.size() != n_out) return bad_shape("output elements", n_out, out.size());
     const Total& queries = weights_stack(w) == StackIndex::encoder ? source : target;
     const Total& keys = w.attention_capture.cross ? memory : queries;

@@ -183,7 +183,8 @@ private:
 }  // namespace
 
 Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noexcept {
-    if (!cache.valid()) return {Code::bad_argument, memory ? "memory: not made, or ended" : "cache: not made, or ended", 0, 0};
+    if (!cache.valid())
+        return {Code::bad_argument, memory ? "memory: not made, or ended" : "cache: not made, or ended", 0, 0};
     const PoolState& pool = *CacheAccess::pool(cache);
     // The very same bytes, not a fingerprint: sizes must agree whatever a hostile model says it is.
     if (pool.model->bytes().data() != w.model.bytes().data())

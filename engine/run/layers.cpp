@@ -92,7 +92,8 @@ void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, S
         for (const Matrix* m : {&t.router, &t.shared_up, &t.shared_down})
             tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
         for (const Matrix* m : {&t.up, &t.down})
-            if (b.n_experts) tensors.macs_per_row += std::uint64_t{m->n_rows / b.n_experts} * m->n_cols * b.n_experts_used;
+            if (b.n_experts)
+                tensors.macs_per_row += std::uint64_t{m->n_rows / b.n_experts} * m->n_cols * b.n_experts_used;
     }
 }
 

@@ -100,11 +100,11 @@ struct PassInput {
     std::uint32_t n_logits = 0;                      // rows of which logits are made: the last of all, or
     ConstRows logit_rows = {};                       // these, where `each` is set
     Rows logits = {};                                // [n_logits][vocab_size]
-    Rows out = {};              // encode: the result of each row, or of each sequence where the stack pools
+    Rows out = {};  // encode: the result of each row, or of each sequence where the stack pools
     std::span<const std::uint32_t> chosen = {};       // of these rows; empty: of all
     bool before_head = false;                         // as if the stack had no head
-    std::uint32_t pos = 0;      // of a single sequence: absolute position of the first row
-    std::uint32_t seq_len = 0;  // rows
+    std::uint32_t pos = 0;                            // of a single sequence: absolute position of the first row
+    std::uint32_t seq_len = 0;                        // rows
     std::span<const Sequence> self = {}, cross = {};  // the rows as sequences, beside themselves and the memory
     std::span<const KvPages> kv = {};                 // each sequence's, or one for all
     std::span<const KvPages> memory_kv = {};          // the same of memories whose keys and values are kept: read, or

@@ -95,7 +95,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
     } else {
         const std::uint32_t most = what == Planned::workspace && steps_with_memory(config)
-                                       ? or_else(config.decoder.max_positions, kMaxRows) : 0;
+                                       ? or_else(config.decoder.max_positions, kMaxRows)
+                                       : 0;
         if (limits.max_kv_len > most) return bad_limit("max_kv_len at most", most, limits.max_kv_len);
         if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
         if (limits.max_sequences == 0) limits.max_sequences = 1;
@@ -175,7 +176,8 @@ bool reads_memory(const Config& config) noexcept {
 bool steps_with_memory(const Config& config) noexcept {
     if (!has(Part::vectors)) return false;
     const Stack& s = config.decoder;
-    bool steps = reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
+    bool steps =
+        reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
     for (std::uint32_t i = 0; i < s.n_blocks; ++i)
         steps &= (!s.blocks[i].n_heads || s.blocks[i].causal) && s.blocks[i].position != Position::relative;
     return steps;
@@ -189,7 +191,8 @@ Kind kind_of(const Config& config) noexcept {
         last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
         last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps())
         return Kind::attend;
-    const bool decodes = one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
+    const bool decodes =
+        one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
     return decodes ? Kind::decode : Kind::encode;
 }
 

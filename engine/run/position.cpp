@@ -98,7 +98,8 @@ void embed(Pass& pass) noexcept {
             for (std::uint32_t i = 0; i < stack.d_model; ++i)
                 scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
         if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
-        if (has(Part::vectors) && t.type_embedding) read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
+        if (has(Part::vectors) && t.type_embedding)
+            read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
         if (norm.kind != Norm::none) pass.norm(norm, x, width, x);
         for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
             const Block& b = stack.blocks[i];

@@ -62,7 +62,8 @@ void norm_and_clip(const Attention& a) noexcept {
                                   std::uint32_t kv_head, const float* zeros) noexcept {
     const std::size_t number = a.number(s);
     if (has(Part::vectors) && pos < s.pos) return (is_key ? a.past_key : a.past_value).at(number, 0, pos, kv_head);
-    if (!has(Part::vectors) || pos < s.n_given()) return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
+    if (!has(Part::vectors) || pos < s.n_given())
+        return (is_key ? a.key : a.value).at(number, s.kv_row, pos - s.pos, kv_head);
     if (!a.block.bias_kv || pos > s.n_given()) return zeros;
     const float* vector = a.pass.workspace.vector(is_key ? a.tensors.appended_key : a.tensors.appended_value);
     return vector + std::uint64_t{kv_head} * (is_key ? a.block.head_dim : a.block.value_head_dim);
@@ -143,7 +144,8 @@ void rotate_and_cache(const Attention& a) noexcept {
     const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
     const bool positions = a.reads == Reads::self && (normed || b.position == Position::rope);
     float* zeros = pass.scratch();
-    if (has(Part::vectors) && b.zero_attn) std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
+    if (has(Part::vectors) && b.zero_attn)
+        std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
     std::uint32_t n_pieces = 0;
     for (const Sequence& s : a.sequences) n_pieces += Writes(a, s).n_pieces;
     const auto write_panels = [&](Pass::Share mine) {

@@ -81,13 +81,13 @@ struct ConstraintRun {
 
 struct [[gnu::visibility("hidden")]] ConstraintAccess {
     [[nodiscard]] static ConstraintRun* run(const ConstraintState& state) noexcept { return state.run_; }
-    static void set(ConstraintState& state, ConstraintRun* run) noexcept { state.run_ = run; }
+    static void set(ConstraintState & state, ConstraintRun * run) noexcept { state.run_ = run; }
     [[nodiscard]] static const Tokenizer& tokenizer(const Constraint& constraint) noexcept {
         return constraint.tokenizer_;
     }
     /// Of an open constraint.
     [[nodiscard]] static Form form(const Constraint& constraint) noexcept;
-    static void set(Constraint& constraint, const ConstraintHeader* form, const std::byte* index,
+    static void set(Constraint & constraint, const ConstraintHeader* form, const std::byte* index,
                     const Tokenizer& tokenizer) noexcept {
         constraint.form_ = form;
         constraint.index_ = index;

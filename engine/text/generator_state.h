@@ -54,8 +54,7 @@ struct GeneratorState {
     [[nodiscard]] Step step() const noexcept {
         const std::uint32_t n = n_text + n_proposed - n_cached;
         const std::size_t n_rows = n_left ? std::size_t{1} + n_proposed : 0;
-        return {cache, {text + n_cached, n}, logits.first(n_rows * vocab_size),
-                has(Part::vectors) ? memory : Cache{}};
+        return {cache, {text + n_cached, n}, logits.first(n_rows * vocab_size), has(Part::vectors) ? memory : Cache{}};
     }
 };
 inline constexpr std::uint64_t kGeneratorStateBytes = 704;

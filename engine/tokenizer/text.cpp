@@ -133,8 +133,7 @@ private:
 
 class Composer {
 public:
-    Composer(const Tables& tables, NormalForm form, TextSink& out) noexcept
-        : tables_(tables), form_(form), out_(out) {}
+    Composer(const Tables& tables, NormalForm form, TextSink& out) noexcept : tables_(tables), form_(form), out_(out) {}
 
     /// A run of characters from which nothing reaches out: it starts and ends where normal forms have a boundary.
     void segment(std::string_view text) noexcept {
@@ -248,9 +247,8 @@ std::size_t word_end(const Classes& classes, const TokenizerStep& step, std::str
 
 bool normalize(const Tables& tables, NormalForm form, std::string_view text, TextSink& out) noexcept {
     Composer composer(tables, form, out);
-    const auto is_plain = [first_lively = form == NormalForm::c ? kFirstLively : kFirstDecomposing](const Character& c) {
-        return c.code == kNotACharacter || c.code < first_lively;
-    };
+    const auto is_plain = [first_lively = form == NormalForm::c ? kFirstLively : kFirstDecomposing](
+                              const Character& c) { return c.code == kNotACharacter || c.code < first_lively; };
     while (!text.empty()) {
         // Plain characters stay as they are; the last before a lively one belongs to its segment.
         std::size_t end = 0, last = 0;

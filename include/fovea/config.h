@@ -37,18 +37,18 @@ enum class Pooling : std::uint8_t {
 
 /// One transformer block. Widths and counts are in elements; 0 in a *_width means d_model.
 struct Block {
-    std::uint32_t n_heads = 0;           ///< query heads; 0: the block has no attention
-    std::uint32_t n_kv_heads = 0;        ///< key-value heads; divides n_heads (Ainslie et al. 2023)
-    std::uint32_t head_dim = 0;          ///< width of a query or key head
-    std::uint32_t value_head_dim = 0;    ///< width of a value head; below head_dim: a low-rank value map
-    std::uint32_t query_width = 0;       ///< input width of the query projection
-    std::uint32_t key_width = 0;         ///< input width of the key projection
-    std::uint32_t value_width = 0;       ///< input width of the value projection
-    std::uint32_t output_width = 0;      ///< rows of the output map
-    std::uint32_t d_ff = 0;              ///< hidden width of the feed-forward part or of each expert; 0: the block has none
-    std::uint32_t window = 0;            ///< a query sees this many positions, itself included, and where it is not
-                                         ///< causal as many on its other side; 0: no limit
-    std::uint32_t rotary_dim = 0;        ///< leading dims of each head that are rotated (Position::rope)
+    std::uint32_t n_heads = 0;         ///< query heads; 0: the block has no attention
+    std::uint32_t n_kv_heads = 0;      ///< key-value heads; divides n_heads (Ainslie et al. 2023)
+    std::uint32_t head_dim = 0;        ///< width of a query or key head
+    std::uint32_t value_head_dim = 0;  ///< width of a value head; below head_dim: a low-rank value map
+    std::uint32_t query_width = 0;     ///< input width of the query projection
+    std::uint32_t key_width = 0;       ///< input width of the key projection
+    std::uint32_t value_width = 0;     ///< input width of the value projection
+    std::uint32_t output_width = 0;    ///< rows of the output map
+    std::uint32_t d_ff = 0;        ///< hidden width of the feed-forward part or of each expert; 0: the block has none
+    std::uint32_t window = 0;      ///< a query sees this many positions, itself included, and where it is not
+                                   ///< causal as many on its other side; 0: no limit
+    std::uint32_t rotary_dim = 0;  ///< leading dims of each head that are rotated (Position::rope)
     /// Position::relative (Raffel et al. 2020): a score gets what its head's table says of how far the key lies behind
     /// the query; further than this many positions counts as this many.
     std::uint32_t relative_max_distance = 0;
@@ -84,7 +84,7 @@ struct Block {
     std::uint32_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
     std::uint32_t shared_d_ff = 0;     ///< hidden width of one more, which every row adds; 0: none
     bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
-    bool shared_gate = false;          ///< the shared one is multiplied by the sigmoid of a learned product with the row
+    bool shared_gate = false;  ///< the shared one is multiplied by the sigmoid of a learned product with the row
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 
@@ -109,9 +109,9 @@ inline constexpr int kMaxHeadMaps = 4;
 struct Stack {
     std::uint32_t n_layers = 0;  ///< 0: the model has no such stack
     std::uint32_t d_model = 0;
-    std::uint32_t vocab_size = 0;        ///< 0: the stack's input is vectors, not ids
-    std::uint32_t max_positions = 0;     ///< positions the model was made for
-    std::uint32_t n_token_types = 0;     ///< rows of BERT's segment table
+    std::uint32_t vocab_size = 0;     ///< 0: the stack's input is vectors, not ids
+    std::uint32_t max_positions = 0;  ///< positions the model was made for
+    std::uint32_t n_token_types = 0;  ///< rows of BERT's segment table
     /// Width of the embedding tables and their norm, where a map makes d_model of it (Lan et al. 2020); 0: d_model, no map.
     std::uint32_t embedding_width = 0;
     std::uint32_t n_blocks = 0;          ///< how many of `blocks` are used
@@ -124,7 +124,8 @@ struct Stack {
     bool output_bias = false;
     bool embedding_bias = false;  ///< of the map from embedding_width
     Pooling pooling = Pooling::none;
-    bool normalize_pooled = false;  ///< the vector of a sequence, its head behind it, is divided by its Euclidean length
+    bool normalize_pooled =
+        false;  ///< the vector of a sequence, its head behind it, is divided by its Euclidean length
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
     float logit_softcap = 0.0f;  ///< 0: unused

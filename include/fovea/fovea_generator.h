@@ -90,9 +90,9 @@ typedef struct {
     const fovea_speculation* speculation;  ///< [NULL: none]
     /// The text ends before the one of these that is complete first; of several, the longest. UTF-8, none empty; copied.
     const fovea_text* stop;
-    size_t n_stop;          ///< at most half as many as the vocabulary has tokens [0]
-    uint32_t show_special;  ///< not 0: special tokens show in the text
-    uint32_t n_recent;      ///< tokens that the repeat penalty looks back [64]
+    size_t n_stop;              ///< at most half as many as the vocabulary has tokens [0]
+    uint32_t show_special;      ///< not 0: special tokens show in the text
+    uint32_t n_recent;          ///< tokens that the repeat penalty looks back [64]
     const fovea_cache* memory;  ///< of a model that reads a memory: see generator.h [NULL: none]
 } fovea_generate_options;
 

@@ -129,8 +129,8 @@ typedef struct {
     fovea_cache cache;
     const uint32_t* tokens;  ///< [n_tokens], at least 1, below vocab_size
     size_t n_tokens;
-    float* logits;    ///< float32, unnormalised
-    size_t n_logits;  ///< vocab_size: after the last token; n_tokens · vocab_size: after each; 0: none
+    float* logits;       ///< float32, unnormalised
+    size_t n_logits;     ///< vocab_size: after the last token; n_tokens · vocab_size: after each; 0: none
     fovea_cache memory;  ///< of a model that reads a memory: what fovea_cache_memory filled. Steps may share it
 } fovea_step;
 

@@ -25,9 +25,9 @@ enum class Type : std::uint8_t {
     tq2_0 = 13,  ///< −1, 0 or 1 times a scale
 };
 inline constexpr int kTypeCount = 14;
-inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,    Type::q4,  Type::q6_k,
-                                            Type::q5_k, Type::q4_k, Type::iq4_nl, Type::mxfp4, Type::q3_k,
-                                            Type::q2_k, Type::iq4_xs, Type::tq2_0};
+inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,     Type::q4,
+                                            Type::q6_k, Type::q5_k, Type::q4_k,   Type::iq4_nl, Type::mxfp4,
+                                            Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0};
 
 enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4, tanh = 5 };
 inline constexpr int kActivationCount = 6;

@@ -7,9 +7,9 @@
 
 #include "../encoder_models.h"
 #include "../small_models.h"
+#include "convert/grammar/grammar.h"
 #include "fovea/encode.h"
 #include "fovea/generator.h"
-#include "convert/grammar/grammar.h"
 
 using namespace fovea;
 using namespace fovea::testing;

@@ -118,7 +118,8 @@ TEST_CASE("gguf refusals: experts") {
     const auto u32 = [](const char* key, std::uint32_t number) {
         return Spoiled("../families_gguf/qwen2_moe/model.gguf").value(key, number).line();
     };
-    check_has(u32("qwen2moe.expert_count", 5), {"tensor blk.0.ffn_gate_inp.weight", "expected shape [5, 12], got [4, 12]"});
+    check_has(u32("qwen2moe.expert_count", 5),
+              {"tensor blk.0.ffn_gate_inp.weight", "expected shape [5, 12], got [4, 12]"});
     check_has(u32("qwen2moe.expert_count", 0xffffffffu), {"expert_count: expected a whole number from 1 to 1024"});
     check_has(u32("qwen2moe.expert_count", 0), {"tensor blk.0.", "expected "});
     check_has(u32("qwen2moe.expert_used_count", 0), {"expert_used_count: expected a whole number from 1 to 4, got 0"});

@@ -2,11 +2,11 @@
 #pragma once
 #include <vector>
 
+#include "convert/grammar/grammar.h"
 #include "convert/random_vocabulary.h"
 #include "convert/tokenizer_section.h"
 #include "fovea/constraint.h"
 #include "fuzz.h"
-#include "convert/grammar/grammar.h"
 
 namespace fovea::fuzz {
 

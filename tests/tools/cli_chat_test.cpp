@@ -221,7 +221,8 @@ TEST_CASE("cli: run takes its prompt as a second argument, from a file, and from
               "\n" ==
           want);
     CHECK(run_fovea({"run", demo.path, "lock the front door", "--quiet"}).err == "");
-    check_refused({"run", demo.path, "a", "-f", file}, 2, "prompt: expected one of PROMPT, -p, -f and --tokens, got several");
+    check_refused({"run", demo.path, "a", "-f", file}, 2,
+                  "prompt: expected one of PROMPT, -p, -f and --tokens, got several");
     check_refused({"run", demo.path, "-f", "/none/such"}, 1, "/none/such: ");
     check_refused({"run", demo.path}, 2, "prompt: expected -p TEXT, or one on standard input, got none");
 }

@@ -23,7 +23,8 @@ struct PartBytes {
 };
 
 bool is_feed_forward(std::string_view role) {
-    return role == "up" || role == "down" || role == "router" || role.starts_with("expert_") || role.starts_with("shared_");
+    return role == "up" || role == "down" || role == "router" || role.starts_with("expert_") ||
+           role.starts_with("shared_");
 }
 
 PartBytes count_bytes(const Model& model) {

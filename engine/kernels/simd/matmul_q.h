@@ -197,7 +197,8 @@ FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t g
                 store(fma(end_sum<Q::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at(r, p))), at(r, p));
             }
         }
-        if constexpr (Q::kFormat.minima) take_minima<kRows>(at, weight, group * kParts + part, starts, x_scales, n_packed);
+        if constexpr (Q::kFormat.minima)
+            take_minima<kRows>(at, weight, group * kParts + part, starts, x_scales, n_packed);
     }
 }
 

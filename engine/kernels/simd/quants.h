@@ -61,15 +61,17 @@ struct MinusTotals {
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             std::uint32_t sums = 0;
             FOVEA_UNROLL for (std::uint32_t cell = 0; cell < kCols / 4; ++cell) {
-                const std::uint32_t four = static_cast<std::uint32_t>(word(x + 4 * (cell * n_packed + r))) ^ 0x80808080u;
+                const std::uint32_t four =
+                    static_cast<std::uint32_t>(word(x + 4 * (cell * n_packed + r))) ^ 0x80808080u;
                 sums += (four & 0xff00ffu) + (four >> 8 & 0xff00ffu);
             }
-            minus[r] = static_cast<std::int32_t>(128 * kCols) - static_cast<std::int32_t>((sums & 0xffffu) + (sums >> 16));
+            minus[r] =
+                static_cast<std::int32_t>(128 * kCols) - static_cast<std::int32_t>((sums & 0xffffu) + (sums >> 16));
         }
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return reinterpret_cast<const std::byte*>(minus + r); }
 };
-template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima && sums_own(kType)>
+template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima&& sums_own(kType)>
 struct StartsOf {
     using Found = LateStarts<kType>;
 };

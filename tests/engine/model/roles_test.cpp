@@ -81,7 +81,8 @@ TEST_CASE("roles: experts in place of up and down, each in whole panels") {
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 192 20", "0 expert_down 96 24"});
     b.gated = false, b.shared_d_ff = 7, b.shared_gate = true;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 96 20", "0 expert_down 96 24",
-                                                        "0 shared_gate 1 20", "0 shared_up 7 20", "0 shared_down 20 7"});
+                                                        "0 shared_gate 1 20", "0 shared_up 7 20",
+                                                        "0 shared_down 20 7"});
 }
 
 TEST_CASE("roles: every part that a block may have, in the directory's order") {

@@ -69,7 +69,8 @@ private:
                                     : kind == 2 ? 4 * below(10)
                                                 : below(10);
         Change field{below(48), value};
-        if (Block& b = stack.blocks[below(3)]; below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
+        if (Block& b = stack.blocks[below(3)];
+            below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
             b.n_experts = 1 + below(6);
             b.n_experts_used = 1 + below(b.n_experts);
             b.shared_d_ff = below(2) * (1 + below(40));

@@ -118,7 +118,8 @@ struct Reference {
 
 }  // namespace
 
-TEST_CASE("memory: steps give what encode gives of all rows, on every instruction set, number of threads and page length") {
+TEST_CASE(
+    "memory: steps give what encode gives of all rows, on every instruction set, number of threads and page length") {
     for (const bool encodes : {true, false})
         for (const Type kv_type : {Type::f32, Type::f16, Type::q8})
             for (const Type type : {Type::f32, Type::q8}) {
@@ -133,10 +134,14 @@ TEST_CASE("memory: steps give what encode gives of all rows, on every instructio
                         CAPTURE(n_threads);
                         const std::uint32_t page_len = n_threads == 1 ? 64 : 640;
                         Memories m(small.model,
-                                   {.max_kv_len = 60, .max_batch = 640, .n_threads = n_threads, .kv_type = kv_type,
+                                   {.max_kv_len = 60,
+                                    .max_batch = 640,
+                                    .n_threads = n_threads,
+                                    .kv_type = kv_type,
                                     .max_sequences = 3},
                                    {.max_kv_len = 60, .max_sequences = 3, .page_len = page_len, .kv_type = kv_type},
-                                   {.max_kv_len = 600, .max_sequences = 3, .page_len = page_len, .kv_type = kv_type}, isa);
+                                   {.max_kv_len = 600, .max_sequences = 3, .page_len = page_len, .kv_type = kv_type},
+                                   isa);
                         Cache memories[] = {m.memory(), m.memory(), m.memory()};
                         REQUIRE(cache_memory(m.workspace, want.input(0, 2), std::span(memories).first(2)).ok());
                         REQUIRE(cache_memory(m.workspace, want.input(2, 1), std::span(memories).last(1)).ok());
@@ -145,8 +150,8 @@ TEST_CASE("memory: steps give what encode gives of all rows, on every instructio
                         std::vector<float> rows(16 * kVocab);
                         std::vector<Step> steps;
                         for (std::size_t i = 0; i < 3; ++i)
-                            steps.push_back({texts[i], want.text(i).first(5), std::span(rows).subspan(i * 5 * kVocab, 5 * kVocab),
-                                             memories[i]});
+                            steps.push_back({texts[i], want.text(i).first(5),
+                                             std::span(rows).subspan(i * 5 * kVocab, 5 * kVocab), memories[i]});
                         REQUIRE(forward(m.workspace, steps).ok());
                         for (std::size_t i = 0; i < 3; ++i) CHECK(want.has(i, 0, steps[i].logits));
                         for (std::uint32_t pos = 5; pos < 9; ++pos) {
@@ -191,7 +196,8 @@ TEST_CASE("memory: texts share one, its saved bytes are one, and forks of it") {
 TEST_CASE("memory: a generator's text is the likeliest token after token") {
     const SmallModel small(text_config(true), Type::f32);
     const Reference want(small.model, {40}, {2}, Type::f32);
-    Memories m(small.model, {.max_kv_len = 90, .max_batch = 90, .max_sequences = 1}, {}, {.max_kv_len = 64, .max_sequences = 2});
+    Memories m(small.model, {.max_kv_len = 90, .max_batch = 90, .max_sequences = 1}, {},
+               {.max_kv_len = 64, .max_sequences = 2});
     const Cache memory = m.memory(), other = m.memory(), by_hand = m.text();
     REQUIRE(cache_memory(m.workspace, want.input(0, 1), {&memory, 1}).ok());
     const auto vectors = some_floats(40 * kWidth, 9);
@@ -231,20 +237,25 @@ TEST_CASE("memory: attention to it is captured step by step") {
     std::vector<float> all(5 * 6 * 12), step(5 * 6 * 12, -1.0f), logits(6 * kVocab);
     SmallSession s(small.model, {.max_batch = 20});
     Workspace workspace = s.session.workspace();
-    REQUIRE(capture_attention(workspace, {.layer = 2, .cross = true, .per_head = true, .n_queries = 6, .n_keys = 12, .out = all}).ok());
+    REQUIRE(capture_attention(workspace,
+                              {.layer = 2, .cross = true, .per_head = true, .n_queries = 6, .n_keys = 12, .out = all})
+                .ok());
     EncodeInput in = want.input(0, 1);
     in.target = {.ids = want.text(0), .lengths = want.target_lengths};
     REQUIRE(encode(s.session, in, logits).ok());
     Memories m(small.model, {.max_kv_len = 20, .max_batch = 20}, {.max_kv_len = 20}, {.max_kv_len = 20});
     const Cache memory = m.memory(), text = m.text();
     REQUIRE(cache_memory(m.workspace, want.input(0, 1), {&memory, 1}).ok());
-    REQUIRE(capture_attention(m.workspace, {.layer = 2, .cross = true, .per_head = true, .n_queries = 6, .n_keys = 12, .out = step}).ok());
+    REQUIRE(capture_attention(m.workspace,
+                              {.layer = 2, .cross = true, .per_head = true, .n_queries = 6, .n_keys = 12, .out = step})
+                .ok());
     for (std::size_t i = 0; i < 6; ++i) m.step({text, want.text(0).subspan(i, 1), {}, memory});
     CHECK(std::memcmp(all.data(), step.data(), all.size() * sizeof(float)) == 0);
 }
 
 TEST_CASE("memory: what cannot be is refused, and nothing has changed") {
-    const SmallModel small(text_config(true), Type::f32), plain(llama_config(), Type::f32), vectors(both_config(NormPlace::pre), Type::f32);
+    const SmallModel small(text_config(true), Type::f32), plain(llama_config(), Type::f32),
+        vectors(both_config(NormPlace::pre), Type::f32);
     const Reference want(small.model, {40, 12}, {3, 3}, Type::f32);
     Plan plan;
     PoolPlan pool;
@@ -257,7 +268,9 @@ TEST_CASE("memory: what cannot be is refused, and nothing has changed") {
     Memories m(small.model, {.max_kv_len = 90, .max_batch = 60, .max_sequences = 2}, {.max_sequences = 2},
                {.max_kv_len = 40, .max_sequences = 3, .n_pages = 2});
     Cache a = m.memory(), b = m.memory(), c = m.memory(), text = m.text();
-    const auto fill = [&](const EncodeInput& in, std::vector<Cache> caches) { return cache_memory(m.workspace, in, caches).code; };
+    const auto fill = [&](const EncodeInput& in, std::vector<Cache> caches) {
+        return cache_memory(m.workspace, in, caches).code;
+    };
     EncodeInput with_target = want.input(0, 1), cut = want.input(0, 1);
     with_target.target = {.ids = want.text(0), .lengths = want.target_lengths};
     cut.source.vectors = cut.source.vectors.first(7);
