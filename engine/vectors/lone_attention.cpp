@@ -1,5 +1,5 @@
 // One attention without a stack around it: a module's maps, or heads as a caller has them.
-#include "attention.h"
+#include "../run/attention.h"
 
 namespace fovea {
 

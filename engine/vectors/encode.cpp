@@ -5,7 +5,7 @@
 
 #include "../../platform/float_env.h"
 #include "../model/model.h"
-#include "pass.h"
+#include "../run/pass.h"
 
 namespace fovea {
 namespace {
