@@ -207,7 +207,8 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
     const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
     const std::size_t step = pair.ahead_bytes / (passes * pair.n_units) + 1;
     std::size_t fetched = 0;
-    const std::uint32_t block = row_block(m.seq_len);
+    const std::uint32_t block = row_block(m.seq_len), n = n_units<W>(m);
+    const std::size_t col = (m.epilogue == Epilogue::gate ? pair.panel / 2 : pair.panel) * kLanes;
     for (std::uint32_t start = row; start < row_end; start += block) {
         const std::uint32_t packed = smaller(block, m.seq_len - start);
         const float* operand = operand_at<W>(m, start, packed, pair.unit);
@@ -221,14 +222,18 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
                                     .total = total + (start - row + r) * 2 * kLanes + p * kLanes,
                                     .total_stride = 2 * kLanes,
                                     .ahead = {},
-                                    .ahead_step = step};
+                                    .ahead_step = step,
+                                    .next_rows = std::size_t{packed} * n * ColumnGroup<W>::kWords * sizeof(float),
+                                    .out = m.out_rows ? nullptr : m.row(start + r) + col + p * kLanes,
+                                    .out_stride = m.out_stride,
+                                    .cols_left = n - pair.unit};
                 for (std::uint32_t q = 0; q < kPanels; ++q) {
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
                 }
                 microkernel_of<kRows>(smaller(kRows, packed - r), b);
             }
-        if (pair.unit + pair.n_units == n_units<W>(m))
+        if (pair.unit + pair.n_units == n)
             finish(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
                        smaller(2, m.panel_end - pair.panel)});
     }

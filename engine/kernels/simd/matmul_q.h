@@ -179,23 +179,34 @@ FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t g
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Q::kType>(starts.of(r));
         }
-        FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs; ++pair) {
-            each_pair(pair);
-            if constexpr (Q::kPairs)
-                add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
-            else
-                add_columns(dot, weight, group, pair, x, n_packed);
-            x += 8 * n_packed;
-        }
         F32x16 scale[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p].scale(group * kParts + part);
-        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        // A row is finished beside the next one's last products: what its sums wait for then costs nothing.
+        const auto finish_row = [&](std::uint32_t r) __attribute__((always_inline)) {
             const F32x16 x_scale = splat(number(x_scales + 4 * r));
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                if constexpr (Q::kPairs)
-                    if (r % 2 == 0) split_rows(dot[r][p], dot[r + 1][p]);
                 store(fma(end_sum<Q::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at(r, p))), at(r, p));
             }
+        };
+        FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs; ++pair) {
+            each_pair(pair);
+            const bool last = pair + 1 == (part + 1) * kPartPairs;
+            if (last) FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+                    scale[p] = weight[p].scale(group * kParts + part);
+                }
+            if constexpr (Q::kPairs) {
+                add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
+                FOVEA_UNROLL for (std::uint32_t r = 0; last && r < kRows; ++r) {
+                    FOVEA_UNROLL for (std::uint32_t p = 0; r % 2 == 0 && p < kPanels; ++p)
+                        split_rows(dot[r][p], dot[r + 1][p]);
+                    finish_row(r);
+                }
+            } else {
+                add_columns(
+                    dot, weight, group, pair, x, n_packed, [&](std::uint32_t r) __attribute__((always_inline)) {
+                        if (last) finish_row(r);
+                    });
+            }
+            x += 8 * n_packed;
         }
         if constexpr (Q::kFormat.minima)
             take_minima<kRows>(at, weight, group * kParts + part, starts, x_scales, n_packed);
@@ -218,6 +229,15 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
     }
 }
 
+/// Fetches a quarter of the group at x of the rows that come next.
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+FOVEA_LANES void fetch_rows(const std::byte* x, const Block<W, kPanels>& b, std::size_t pair) {
+    constexpr std::size_t kQuarter = kQuantGroupBytes / 4;
+    const std::byte* next = x + b.next_rows + pair * kQuarter * b.operand_stride;
+    asm volatile("" : "+r"(next) : : "memory");  // as above
+    for (std::size_t line = 0; line < kQuarter * kRows; line += 64) __builtin_prefetch(next + line, 0, 3);
+}
+
 /// How far ahead to fetch in unit i of a block whose streams are all fetched as far.
 template<class W, std::uint32_t kPanels>
 FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
@@ -237,6 +257,7 @@ void microkernel(const Block<W, kPanels>& b) {
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
         const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : i * b.ahead_step;
+        if constexpr (kFetch == Fetch::second) fetch_results<kRows>(b, static_cast<std::uint32_t>(i));
         Unit weight[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             weight[p] = Unit::at(b.weight[p], i);
@@ -247,6 +268,7 @@ void microkernel(const Block<W, kPanels>& b) {
             asm volatile("" : "+r"(sum) : : "memory");  // else they would be kept in registers that there are not
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
                 if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead);
+                if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
             add_group<kRows>(sum, weight, group, x, b.operand_stride, fetch);
         }

@@ -64,7 +64,25 @@ struct Block {
     std::size_t ahead_step;           // so many bytes per column; of quants
     std::uint32_t ahead_cols = ~0u;   // from this column on
     std::size_t ahead_jump = 0;       // so many bytes farther, where the next panels start
+    std::size_t next_rows = 0;        // bytes from the operand to that of the rows that come next
+    float* out = nullptr;             // where the first row's result goes in the end; null: nobody knows
+    std::size_t out_stride = 0;       // from one row to the next
+    std::uint32_t cols_left = ~0u;    // of the dot product, this block's among them
 };
+
+// Steps over which lines of the results are fetched: a burst of them, far from each other, would hold up all other reads.
+inline constexpr std::uint32_t kOutSteps = 8;
+
+/// Fetches what column (of quants: unit) i's share of the results' lines is, to be written: stores that wait for a line
+/// hold up those of sums behind them.
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+FOVEA_LANES void fetch_results(const Block<W, kPanels>& b, std::uint32_t i) {
+    const std::uint32_t left = b.cols_left - i;
+    if (b.out == nullptr || left > kOutSteps) return;
+    const std::uint32_t begin = b.first && i == 0 ? 0 : kRows * (kOutSteps - left) / kOutSteps;
+    for (std::uint32_t r = begin; r < kRows * (kOutSteps - left + 1) / kOutSteps; ++r)
+        for (std::uint32_t p = 0; p < kPanels; ++p) __builtin_prefetch(b.out + r * b.out_stride + p * kLanes, 1, 3);
+}
 
 /// Rows of an operand that are summed together, where several such tiles go over a block's weights: the first row's first
 /// column, and the rows of the operand's block.
