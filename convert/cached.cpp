@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/gguf_split.h"
 #include "convert/refusal.h"
 #include "engine/model/format.h"
 #include "fovea/mapping.h"
@@ -64,7 +65,10 @@ std::string state_of(const fs::path& path) {
     if (path.empty()) return "\n";
     if (fs::is_directory(path, error)) return state_of_folder(path);
     // Beside weights lie the files that say what they are.
-    return path.extension() == ".safetensors" ? state_of_folder(path.parent_path()) : state_of_file(path);
+    if (path.extension() == ".safetensors") return state_of_folder(path.parent_path());
+    std::string all;
+    for (const fs::path& part : gguf_parts(path)) all += state_of_file(part);
+    return all;
 }
 
 void make_folder(const fs::path& folder) {

@@ -11,6 +11,7 @@
 #include "convert/hf_config.h"
 #include "convert/hf_model.h"
 #include "convert/llama2c.h"
+#include "convert/lora.h"
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
@@ -112,10 +113,15 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     const fs::path folder = has_modules ? given / modules.encoder : given;
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
     const auto weights = [&] {
-        if (arrays) return std::move(*arrays);
-        return single_file ? read_safetensors_file(options.source) : read_weights_folder(folder);
+        Safetensors files = arrays        ? std::move(*arrays)
+                            : single_file ? read_safetensors_file(options.source)
+                                          : read_weights_folder(folder);
+        for (const ScaledAdapter& lora : options.loras) add_lora(read_lora_folder(lora.folder), lora.scale, files);
+        return files;
     };
     const Fields fields = Fields::read(config_path);
+    if (is_torch_module(fields.text("model_type")) && !options.loras.empty())
+        fields.refuse("model_type", "a model of transformers, whose modules --lora names");
     if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
@@ -148,6 +154,8 @@ ModelSource read_file(const ConvertOptions& options) {
                       ": expected the folder that it is in, or a file of weights, got a .json file; give " +
                       folder.string());
     }
+    if (!options.loras.empty())
+        throw Refusal(options.source.string() + ": --lora: expected a Hugging Face source, got another kind", 2);
     if (!options.config.empty())
         throw Refusal(options.source.string() + ": --config: expected a Hugging Face source, got another kind", 2);
     Mapping mapping = map_source(options.source);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "convert/budget.h"
 #include "convert/model_source.h"
@@ -11,6 +12,12 @@
 
 namespace fovea {
 
+/// An adapter's folder, and what its products are multiplied with.
+struct ScaledAdapter {
+    std::filesystem::path folder;
+    float scale = 1.0f;
+};
+
 struct ConvertOptions {
     std::filesystem::path source = {};  ///< a Hugging Face folder, a .safetensors, GGUF, llama2.c or Fovea file
     std::filesystem::path output = {};
@@ -18,6 +25,7 @@ struct ConvertOptions {
     std::optional<Budget> budget = {};                 ///< chooses each matrix's type instead, see convert/budget.h
     std::filesystem::path tokenizer = {};              ///< what tokenizer_file.h reads; empty: beside the model
     std::filesystem::path config = {};                 ///< a config.json; empty: the one beside the model
+    std::vector<ScaledAdapter> loras = {};             ///< PEFT's folders, merged into the weights, see convert/lora.h
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
     std::uint32_t n_threads = 1;                       ///< that read and quantize the weights
     QuantReport quantized = {};                        ///< called after each tensor that is quantized

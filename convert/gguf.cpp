@@ -253,6 +253,19 @@ Gguf::Gguf(const std::filesystem::path& path, Mapping mapping) : path_(path), ma
     GgufParser(*this).parse();
 }
 
+void Gguf::take_tensors(Gguf part) {
+    for (const auto& [name, tensor] : part.tensors_)
+        if (!tensors_.emplace(name, tensor).second)
+            throw Refusal(part.path_.string() + ": tensor " + name + ": expected in one part, got it in two");
+    others_.push_back(std::move(part.mapping_));
+}
+
+std::vector<Mapping> Gguf::release() {
+    std::vector<Mapping> all = std::move(others_);
+    all.push_back(std::move(mapping_));
+    return all;
+}
+
 void Gguf::refuse(std::string_view place, const std::string& wanted) const {
     const auto found = values_.find(place);
     throw Refusal(path_.string() + ": " + std::string(place) + ": expected " + wanted + ", got " +

@@ -61,8 +61,10 @@ public:
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     /// "FILE: PLACE: expected WANTED, got …": what the metadata has at `place`, nothing if that is no key.
     [[noreturn]] void refuse(std::string_view place, const std::string& wanted) const;
-    /// Gives up the mapping, which views of the tensors need.
-    [[nodiscard]] Mapping release() { return std::move(mapping_); }
+    /// Takes over another part's tensors, with its mapping. Throws Refusal where one is there already.
+    void take_tensors(Gguf part);
+    /// Gives up the mappings, which views of the tensors need.
+    [[nodiscard]] std::vector<Mapping> release();
 
 private:
     friend class GgufParser;
@@ -70,6 +72,7 @@ private:
 
     std::filesystem::path path_;
     Mapping mapping_;
+    std::vector<Mapping> others_;  // of parts whose tensors were taken over
     std::map<std::string, GgufValue, std::less<>> values_;
     std::map<std::string, GgufTensor, std::less<>> tensors_;
 };

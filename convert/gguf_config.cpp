@@ -43,7 +43,6 @@ private:
 
     /// Settings that change what is computed in ways that these architectures do not have here.
     void refuse_others() const {
-        if (file_.count_or("split.count", 1) > 1) file_.refuse("split.count", "a model in one file");
         if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
         if (!family_->experts && file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
         for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv",

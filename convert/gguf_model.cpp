@@ -9,6 +9,7 @@
 #include "convert/families/gguf.h"
 #include "convert/gguf.h"
 #include "convert/gguf_config.h"
+#include "convert/gguf_split.h"
 #include "convert/gguf_tokenizer.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
@@ -95,7 +96,7 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
 class Reader {
 public:
     Reader(const std::filesystem::path& path, Mapping mapping)
-        : file_(path, std::move(mapping)), config_(read_gguf_config(file_)) {}
+        : file_(read_gguf_parts(path, std::move(mapping))), config_(read_gguf_config(file_)) {}
 
     ModelSource read(bool with_tokenizer) {
         ModelSource source;
@@ -112,7 +113,7 @@ public:
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
         if (const std::string text = file_.text_or("tokenizer.chat_template", ""); !text.empty())
             source.info.emplace_back("chat_template", text);
-        weights_.keep(file_.release());
+        for (Mapping& mapping : file_.release()) weights_.keep(std::move(mapping));
         set_readers(std::move(weights_), source, true);
         return source;
     }

@@ -7,6 +7,7 @@
 
 #include "convert/exact_math.h"
 #include "convert/families/family.h"
+#include "convert/lora.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
 
@@ -152,7 +153,24 @@ private:
         result.row_stride = vector || transposed ? 1 : n_cols;
         result.col_stride = transposed ? part.n_all : 1;
         result.data = tensor.data + part.begin * result.row_stride * element;
+        if (!tensor.added.empty()) add_low_ranks(tensor, file, part, n_cols, vector, result);
         return result;
+    }
+
+    /// Makes `view` one of the rows' sums with what adapters add to them.
+    static void add_low_ranks(const SourceTensor& tensor, const std::string& file, const Part& part,
+                              std::uint64_t n_cols, bool vector, TensorView& view) {
+        for (const LowRank& added : tensor.added)
+            if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
+                throw Refusal(added.name + ": expected factors of " +
+                              (vector ? "a matrix" : in_words({part.n_all, n_cols})) + ", got " +
+                              in_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
+        view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row,
+                                                                                           float* out) {
+            read_strided_row(plain, row, static_cast<std::uint32_t>(n_cols), out);
+            for (const LowRank& low : added) add_low_rank(low, first + row, out);
+        };
+        view.col_stride = 1;  // rows come whole now
     }
 
     void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
@@ -294,6 +312,9 @@ private:
         const std::string head = spelled({Role::output, family_.stack, 0, Layout::panels, 0, 0});
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
+            if (!used_.count(name) && !tensor.added.empty())
+                throw Refusal(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
+                              name + ", which it leaves out");
             if (used_.count(name) || (stack.tied_output && !head.empty() && name == full_name(head, 0))) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             // Buffers that older versions of the library saved: masks and frequencies, which are computed here.

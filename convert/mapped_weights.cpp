@@ -88,6 +88,14 @@ bool is_norm_weight(Role role) {
     }
 }
 
+void read_strided_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
+    const std::uint64_t element = element_bytes(view), step = view.col_stride * element;
+    const std::byte* start = view.data + row * view.row_stride * element;
+    with_type(view.type, [&](auto type) {
+        for (std::uint32_t col = 0; col < n_cols; ++col) out[col] = load<type()>(start + col * step);
+    });
+}
+
 std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
     const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
     if (stack.blocks[own].position == Position::rope) return own;

@@ -3,21 +3,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "fovea/mapping.h"
+#include "fovea/type.h"
 
 namespace fovea {
+
+/// What an adapter adds to a matrix: scale · left · right (Hu et al. 2021). Element (row, k) of `left` is at
+/// row · stride + k · rank_stride, (k, col) of `right` at col · stride + k · rank_stride.
+struct LowRank {
+    struct Factor {
+        const std::byte* data = nullptr;  ///< of any alignment
+        Type type = Type::f32;            ///< f32, f16 or bf16
+        std::uint64_t stride = 0, rank_stride = 0;
+    };
+    Factor left, right;
+    std::uint64_t n_rows = 0, n_cols = 0, rank = 0;
+    float scale = 1.0f;
+    std::string name;  ///< of the adapter's tensor, for refusals
+};
 
 struct SourceTensor {
     std::string dtype;  ///< as the file spells it: "F32", "BF16", …
     std::vector<std::uint64_t> shape;
     const std::byte* data = nullptr;  ///< of any alignment
     std::uint64_t bytes = 0;
-    std::size_t file = 0;  ///< which of Safetensors::files
+    std::size_t file = 0;             ///< which of Safetensors::files
+    std::vector<LowRank> added = {};  ///< to the matrix as its outputs are rows, however it lies here
 };
 
 struct Safetensors {

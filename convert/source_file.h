@@ -42,6 +42,8 @@ public:
     [[nodiscard]] Fields object(const char* name) const;
 
     [[nodiscard]] const nlohmann::json& json() const { return json_; }
+    /// What a refusal begins with: the file and, for an object within, its name.
+    [[nodiscard]] const std::string& place() const { return place_; }
     [[noreturn]] void refuse(const std::string& name, const std::string& wanted) const;
 
 private:

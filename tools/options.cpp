@@ -2,6 +2,8 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -72,6 +74,35 @@ std::vector<std::uint32_t> read_list(const std::string& what, const std::string&
 
 CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
     return add_option(verb, names, "TEXT", help, [&value](const std::string& text) { value = text; });
+}
+
+CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
+                              const std::string& help) {
+    const auto take = [&values](const std::string& text) {
+        ScaledPath value{text};
+        const std::size_t colon = text.rfind(':');
+        std::error_code error;
+        if (colon != text.npos && !std::filesystem::exists(text, error)) {
+            const char* end = text.data() + text.size();
+            const auto [stopped, failed] = std::from_chars(text.data() + colon + 1, end, value.scale);
+            if (failed == std::errc{} && stopped == end && std::abs(value.scale) <= 1e6f)
+                value.path.resize(colon);
+            else
+                value.scale = 1.0f;
+        }
+        values.push_back(std::move(value));
+    };
+    return verb
+        .add_option_function<std::vector<std::string>>(
+            names,
+            [take](const std::vector<std::string>& texts) {
+                for (const std::string& text : texts) take(text);
+            },
+            help)
+        ->type_name("PATH[:SCALE]")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->take_all();
 }
 
 CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,

@@ -26,6 +26,14 @@ CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, fl
 CLI::Option* add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help);
 CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
                       const std::string& help);
+/// A path, and what it is weighed with.
+struct ScaledPath {
+    std::string path;
+    float scale = 1.0f;
+};
+/// An option that may be given several times: PATH or PATH:SCALE, a file with that whole name coming first.
+CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
+                              const std::string& help);
 /// --kv, how keys and values are cached.
 void add_kv(CLI::App& verb, Type& value);
 /// The positional MODEL. A verb that can't do without one asks need_model for it.

@@ -205,6 +205,24 @@ def make_hugging_face():
     write("safetensors", "index.json", compact({"weight_map": {name: "llama.safetensors" for name in llama_tensors()}}))
 
 
+def make_adapters():
+    """Of a query map and an embedding of the small Llama, with every field that the reader knows."""
+    outer = "base_model.model.model."
+    tensors = {outer + "layers.0.self_attn.q_proj.lora_A.weight": [2, D_MODEL],
+               outer + "layers.0.self_attn.q_proj.lora_B.weight": [N_HEADS * HEAD_DIM, 2],
+               outer + "embed_tokens.lora_embedding_A": [3, VOCAB_SIZE],
+               outer + "embed_tokens.lora_embedding_B": [D_MODEL, 3],
+               outer + "norm.weight": [D_MODEL]}
+    config = dict(peft_type="LORA", r=2, lora_alpha=4, use_rslora=True, rank_pattern={"embed_tokens": 3},
+                  alpha_pattern={"^model.layers.0.self_attn.q_proj": 8}, init_lora_weights="gaussian", use_dora=False,
+                  layer_replication=None, target_modules=["q_proj", "embed_tokens"], modules_to_save=["norm"])
+    write("lora", "llama.json", compact(config))
+    write("lora", "plain.json", compact(dict(peft_type="LORA", r=2, lora_alpha=1, rank_pattern={"embed_tokens": 3})))
+    for dtype in ("F32", "BF16"):
+        name = "llama" if dtype == "F32" else "narrow"
+        write("lora", name + ".safetensors", safetensors(tensors, dtype))
+
+
 # ---- arrays --------------------------------------------------------------------------------------------------------
 
 
@@ -414,6 +432,7 @@ if __name__ == "__main__":
     make_chat_templates()
     make_tokenizers()
     make_hugging_face()
+    make_adapters()
     make_arrays()
     make_gguf()
     make_checkpoints()

@@ -19,6 +19,7 @@ namespace {
 struct Arguments {
     CommonOptions common;
     std::string source, output, tokenizer, config, calibrate;
+    std::vector<ScaledPath> loras;
     Type type = Type::f32;
     bool has_type = false, has_bits = false, has_bytes = false;
     float bits = 0;
@@ -82,6 +83,7 @@ void convert_as_asked(Arguments& arguments) {
     options.output = arguments.output;
     options.tokenizer = arguments.tokenizer;
     options.config = arguments.config;
+    for (const ScaledPath& lora : arguments.loras) options.loras.push_back({lora.path, lora.scale});
     if (arguments.has_type) options.type = arguments.type;
     options.n_threads = arguments.common.n_threads;
     if (arguments.has_type + arguments.has_bits + arguments.has_bytes > 1)
@@ -137,6 +139,8 @@ void add_convert(CLI::App& app) {
              "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
+    add_scaled_paths(verb, "--lora", arguments->loras,
+                     "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
     add_text(verb, "--calibrate", arguments->calibrate,
              "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
         ->type_name("FILE");
