@@ -131,6 +131,59 @@ def idle_connections(server, n):
     assert took < 5, f"an answer beside idle connections: expected within 5 s, got {took:.1f}"
 
 
+def huge_bodies(server):
+    """A body of 1 GB, announced and in chunks: refused without being read, or before it takes memory; nothing else stops."""
+    before = server.rss()
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    for head, piece in (("Content-Length: %d" % (1 << 30), b"x" * 65536), ("Transfer-Encoding: chunked", chunk)):
+        sent, answer = 0, b""
+        with server.raw(f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode(), 120) as connection:
+            try:
+                while sent < 1 << 30:
+                    connection.sendall(piece)
+                    sent += 65536
+            except OSError:
+                pass  # the server has closed its side
+            try:
+                answer = read_all(connection)
+            except OSError:
+                pass  # the reset came before what was said
+        assert sent < 64 << 20, f"{head}: expected to be cut off, got {sent} bytes taken"
+        assert not answer or b" 413 " in answer.split(b"\r\n")[0], f"{head}: expected 413, got {answer[:60]!r}"
+        print(f"a body of 1 GB, {head}: cut off after {sent >> 10} KB, {answer[:40]!r}")
+    after = server.rss()
+    assert after - before < 24 << 20, f"resident bytes after bodies of 1 GB: expected {before}, got {after}"
+
+
+def slowloris(server, n):
+    """Requests whose headers come a byte at a time: each is closed in its time, and others are served meanwhile."""
+    dripping = [server.raw(b"POST /v1/completions HTTP/1.1\r\nX-Slow: ") for _ in range(n)]
+    started, n_served, gone = time.monotonic(), 0, 0
+    while gone < n and time.monotonic() - started < 120:
+        server.post(PATH, {"model": "demo", "prompt": "play jazz\n"})
+        n_served += 1
+        left = []
+        for connection in dripping:
+            try:
+                connection.setblocking(False)
+                connection.send(b"a")
+                try:
+                    over = connection.recv(1000) == b""
+                except BlockingIOError:
+                    over = False
+            except OSError:
+                over = True
+            left += [] if over else [connection]
+            if over:
+                connection.close()
+        gone += len(dripping) - len(left)
+        dripping = left
+        time.sleep(0.2)
+    took = time.monotonic() - started
+    assert gone == n, f"dripping connections: expected all {n} closed, got {gone}"
+    print(f"{n} connections whose headers drip: all closed after {took:.0f} s, {n_served} others served meanwhile")
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("fovea")
@@ -163,6 +216,9 @@ def main():
         idle = lambda: server.metric("sequences_running") + server.metric("requests_waiting") == 0
         assert wait_until(idle), "expected nothing to run any more"
         idle_connections(server, options.idle)
+        slowloris(server, min(options.idle, 200))
+        if not options.sanitized:
+            huge_bodies(server)
         port = server.port
         server.stop(signal.SIGKILL)
     with Server(options.fovea, *arguments, port=port) as server:  # the same port, at once
