@@ -15,6 +15,7 @@
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
+#include "serve/penalized.h"
 
 namespace fovea::serve {
 
@@ -63,7 +64,7 @@ struct Job {
     std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                  ///< tokens at most
     SamplerOptions sampler;
-    std::uint32_t n_recent = 64;
+    Penalized penalized;
     std::vector<std::string> stop;
     std::function<bool(Token)> ends_turn;  ///< tokens that end a chat's answer beside the model's own; empty: none
     int n_likeliest = -1;                  ///< of each token's alternatives; -1: no probabilities

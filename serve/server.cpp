@@ -106,7 +106,14 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
     job->n_each = request.n_each;
     job->n_new = request.n_new.value_or(0xffffffffu);
     job->sampler = request.sampler;
-    job->n_recent = request.n_recent;
+    job->penalized = request.penalized;
+    const std::uint32_t vocab_size = models_[model].model.config().decoder.vocab_size;
+    for (const LogitBias& b : request.penalized.biases)
+        if (b.id >= vocab_size)
+            throw RequestError(
+                400,
+                "logit_bias: expected token ids below " + std::to_string(vocab_size) + ", got " + std::to_string(b.id),
+                "logit_bias");
     job->stop = request.stop;
     job->n_likeliest = request.n_likeliest;
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {

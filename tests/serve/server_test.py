@@ -41,6 +41,30 @@ class Text(WithServer):
                                  "--top-k", "50", "--top-p", "0.9")
             self.assertEqual(answer["choices"][0]["text"] + "\n", expected)
 
+    def test_penalties_and_biases(self):
+        plain = self.server.post(COMPLETE, complete("play jazz", temperature=0))["choices"][0]["text"]
+        # An answer that may not come again: what OpenAI's penalties see is the answer alone, not the prompt.
+        for penalty in ("frequency_penalty", "presence_penalty"):
+            self.assertEqual(self.server.post(COMPLETE, complete("play jazz", temperature=0, **{penalty: 0}))
+                             ["choices"][0]["text"], plain)
+            pushed = complete("play jazz", temperature=0, logprobs=0, **{penalty: 100.0})
+            tokens = self.server.post(COMPLETE, pushed)["choices"][0]["logprobs"]["tokens"]
+            self.assertEqual(len(tokens), len(set(tokens)))
+            self.assertEqual(tokens[0], plain[:len(tokens[0])])
+            options = {"temperature": 0, "repeat_penalty": 1.0, penalty: 100.0}
+            body = {"model": "demo", "prompt": "play jazz", "options": options, "stream": False}
+            expected = run_fovea("run", "-p", "play jazz", "-n", "60", "--" + penalty.replace("_", "-"), "100").rstrip("\n")
+            body["options"]["num_predict"] = 60
+            self.assertEqual(self.server.post("/api/generate", body)["response"], expected)
+            self.assertNotEqual(expected, plain)
+        ids = run_fovea("tokenize", os.path.join(GOLDEN, "../../tools/demo/demo.fovea"), "-p", plain).split()
+        first = ids[1]  # behind the start token
+        body = complete("play jazz", temperature=0, logit_bias={first: -100})
+        other = self.server.post(COMPLETE, body)["choices"][0]["text"]
+        self.assertEqual(other, run_fovea("run", "-p", "play jazz", "-n", "60", "--logit-bias", first + "-100")[:-1])
+        self.assertNotEqual(other, plain)
+        self.assertEqual(self.server.post(COMPLETE, body)["choices"][0]["text"], other)
+
     def test_stream_is_the_whole(self):
         for path, body, text in ((CHAT, chat("play jazz"), lambda c: c["delta"].get("content") or ""),
                                  (COMPLETE, complete("play jazz"), lambda c: c["text"])):
