@@ -19,11 +19,11 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 bool TextWorker::turn() {
     give_up(Clock::now());
-    admit();
+    const bool looked = admit();
     plan_pass();
     if (steps_.empty()) {
         set_gauges();
-        return false;
+        return looked;
     }
     const Status status = compute();
     for (Sequence* sequence : stepping_) {
