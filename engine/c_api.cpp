@@ -158,7 +158,7 @@ fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t
     if (!session) return no_session();
     auto* candidates = reinterpret_cast<Candidate*>(session->scratch.data());
     return to_c(sample(session->sampler, session->session.kv_len(), session->logits, {recent, n_recent},
-                       {candidates, session->logits.size()}, *token));
+                       {candidates, session->logits.size()}, *token, {}, {recent, n_recent}));
 }
 
 int fovea_ends_text(const fovea_session* session, uint32_t token) {

@@ -103,6 +103,10 @@ std::size_t force(void* context, std::span<Token> tokens) noexcept {
     if (Status s = read_stop(c.stop, c.n_stop, *GeneratorAccess::state(g.generator), options.stop); !s.ok()) return s;
     if (c.n_new) options.n_new = c.n_new;
     if (c.n_recent) options.n_recent = c.n_recent;
+    if (has(Part::penalties)) {
+        if (c.n_counted) options.n_counted = c.n_counted;
+        options.counts_prompt = c.counts_prompt != 0;
+    }
     options.show_special = c.show_special != 0;
     options.memory = from_c(c.memory);
     if (Status s = start(g.generator, prompt, options); !s.ok()) return s;

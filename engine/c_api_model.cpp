@@ -1,9 +1,11 @@
 // The C interface's models and their text.
+#include <cstddef>
 #include <new>
 
 #include "c_api.h"
 #include "fovea/encode.h"
 #include "model/format.h"
+#include "model/parts.h"
 #include "run/plan.h"
 
 namespace fovea {
@@ -23,7 +25,15 @@ Status read_sampler(const fovea_sampler* given, SamplerOptions& options) noexcep
                .top_p = or_one(known.top_p),
                .min_p = known.min_p,
                .repeat_penalty = or_one(known.repeat_penalty),
-               .seed = known.seed};
+               .seed = known.seed,
+               .frequency_penalty = known.frequency_penalty,
+               .presence_penalty = known.presence_penalty};
+    if (has(Part::penalties)) {
+        static_assert(sizeof(LogitBias) == sizeof(fovea_logit_bias) &&
+                      offsetof(LogitBias, bias) == offsetof(fovea_logit_bias, bias));
+        if (known.n_bias && !known.bias) return is_null("bias: NULL");
+        options.bias = {reinterpret_cast<const LogitBias*>(known.bias), known.n_bias};
+    }
     return {};
 }
 
@@ -226,5 +236,5 @@ fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, con
     if (past) return to_c({Code::misaligned, "the scratch's address modulo 4", 0, past});
     return to_c(sample(own, pos, {logits, n_logits}, {recent, n_recent},
                        {static_cast<Candidate*>(scratch), scratch_bytes / sizeof(Candidate)}, *token,
-                       {allowed, allowed ? (n_logits + 31) / 32 : 0}));
+                       {allowed, allowed ? (n_logits + 31) / 32 : 0}, {recent, n_recent}));
 }

@@ -95,6 +95,8 @@ private:
 /// Message contents are strings, or arrays of parts of which we take text.
 [[nodiscard]] Json read_messages(const Json& messages);
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
+/// frequency_penalty and presence_penalty.
+void read_penalties(const Fields& fields, SamplerOptions& sampler);
 void read_openai(const Fields& fields, Request& request);
 void read_ollama(const Fields& fields, Request& request);
 

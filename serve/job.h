@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
+#include "serve/attention.h"
+#include "serve/penalized.h"
 
 namespace fovea::serve {
 
@@ -63,11 +66,12 @@ struct Job {
     std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                  ///< tokens at most
     SamplerOptions sampler;
-    std::uint32_t n_recent = 64;
+    Penalized penalized;
     std::vector<std::string> stop;
     std::function<bool(Token)> ends_turn;  ///< tokens that end a chat's answer beside the model's own; empty: none
     int n_likeliest = -1;                  ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
+    std::optional<Look> look;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
     std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
     Clock::time_point arrived, deadline;
     /// Called by the engine's thread after each pass that adds something; a job of a stopped engine gets a last failure.

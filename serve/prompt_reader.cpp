@@ -75,6 +75,10 @@ std::vector<Token> PromptReader::tokens_of(const std::string& text, const Tokeni
     return tokens;
 }
 
+std::vector<Token> PromptReader::read_answer(const std::string& text) {
+    return text.empty() ? std::vector<Token>{} : tokens_of(text, {.add_special = false}, "answer", false);
+}
+
 std::string PromptReader::render(const Request& request) const {
     if (!no_chat_.empty()) throw RequestError(400, "messages: " + no_chat_, "messages");
     if (chat_) {

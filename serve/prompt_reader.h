@@ -19,6 +19,8 @@ public:
 
     /// The prompts of a request, each of 1 to context tokens. Throws RequestError.
     [[nodiscard]] std::vector<std::vector<Token>> read(const Request& request);
+    /// The tokens of an answer's text, behind a prompt. Throws RequestError.
+    [[nodiscard]] std::vector<Token> read_answer(const std::string& text);
     /// The conversation as the text that the model continues.
     [[nodiscard]] std::string render(const Request& request) const;
     /// Whether a request is a conversation, for whose prompt the template is asked.

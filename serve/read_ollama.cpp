@@ -18,15 +18,16 @@ void read_options(const Fields& fields, Request& request) {
     s.min_p = static_cast<float>(options.real("min_p", 0, 0, 1));
     s.repeat_penalty = static_cast<float>(options.real("repeat_penalty", 1.1, 0.01, 100));
     const std::int64_t n_recent = options.whole("repeat_last_n", 64, -1, 1 << 30);
-    request.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
+    request.penalized.n_recent = n_recent < 0 ? 0xffffffffu : static_cast<std::uint32_t>(n_recent);
+    request.penalized.n_counted = request.penalized.n_recent;
+    request.penalized.counts_prompt = true;
+    read_penalties(options, s);
     const std::int64_t seed = options.whole("seed", 0, INT64_MIN, INT64_MAX);
     request.random_seed = seed == -1;
     s.seed = static_cast<std::uint64_t>(seed);
     const std::int64_t n_new = options.whole("num_predict", -1, -2, 1 << 30);
     if (n_new >= 0) request.n_new = static_cast<std::uint32_t>(n_new);
     request.stop = read_stops(options);
-    options.only("presence_penalty", 0);
-    options.only("frequency_penalty", 0);
 }
 
 void read_format(const Fields& fields, Request& request) {

@@ -1,5 +1,6 @@
 // OpenAI's requests: chat completions, completions, embeddings.
 #include <algorithm>
+#include <charconv>
 
 #include "serve/fields.h"
 
@@ -92,6 +93,22 @@ void read_tools(const Fields& fields, Request& request) {
                            "tool_choice");
 }
 
+/// {"15043": 2.5}: what each token's logit gets.
+std::vector<LogitBias> read_biases(const Json& given) {
+    const Fields fields(given, "logit_bias");
+    if (given.size() > kMostBiases)
+        fields.refuse("", ("at most " + std::to_string(kMostBiases) + " tokens").c_str(), given);
+    std::vector<LogitBias> biases;
+    for (const auto& [key, value] : given.items()) {
+        Token id = 0;
+        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+        if (error != std::errc() || end != key.data() + key.size())
+            throw RequestError(400, "logit_bias: expected token ids, got " + key.substr(0, 40), "logit_bias");
+        biases.push_back({id, static_cast<float>(fields.real(key.c_str(), 0, -100, 100))});
+    }
+    return biases;
+}
+
 void read_sampling(const Fields& fields, Request& request) {
     SamplerOptions& s = request.sampler;
     s.temperature = static_cast<float>(fields.real("temperature", 1, 0, 100));
@@ -102,9 +119,8 @@ void read_sampling(const Fields& fields, Request& request) {
     const std::int64_t seed = fields.whole("seed", 0, INT64_MIN, INT64_MAX);
     request.random_seed = seed == -1;
     s.seed = static_cast<std::uint64_t>(seed);
-    fields.only("frequency_penalty", 0);
-    fields.only("presence_penalty", 0);
-    fields.only("logit_bias", Json::object());
+    read_penalties(fields, s);
+    if (const Json* biases = fields.find("logit_bias")) request.penalized.biases = read_biases(*biases);
 }
 
 void read_common(const Fields& fields, Request& request) {

@@ -58,6 +58,11 @@ Json read_json(std::string_view body) {
     }
 }
 
+void read_penalties(const Fields& fields, SamplerOptions& sampler) {
+    sampler.frequency_penalty = static_cast<float>(fields.real("frequency_penalty", 0, -1000, 1000));
+    sampler.presence_penalty = static_cast<float>(fields.real("presence_penalty", 0, -1000, 1000));
+}
+
 Json read_messages(const Json& messages) {
     if (!messages.is_array() || messages.empty() || messages.size() > kMostMessages)
         throw RequestError(400, "messages: expected an array of 1 to " + std::to_string(kMostMessages), "messages");

@@ -10,6 +10,7 @@
 
 #include "fovea/config.h"
 #include "fovea/sampler.h"
+#include "serve/penalized.h"
 
 namespace fovea::serve {
 
@@ -49,7 +50,7 @@ struct Request {
 
     std::optional<std::uint32_t> n_new;
     SamplerOptions sampler;
-    std::uint32_t n_recent = 64;
+    Penalized penalized;
     bool random_seed = false;
     std::vector<std::string> stop;
     std::uint32_t n_each = 1;
@@ -67,6 +68,7 @@ inline constexpr std::size_t kMostChoices = 32;      // of one request
 inline constexpr std::size_t kMostTexts = 2048;      // of an embeddings request
 inline constexpr std::size_t kMostStops = 16;        // stop strings,
 inline constexpr std::size_t kMostStopBytes = 1024;  // together
+inline constexpr std::size_t kMostBiases = 1024;     // of tokens
 inline constexpr int kMostLikeliest = 20;
 inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
 

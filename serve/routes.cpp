@@ -127,6 +127,11 @@ void Server::route(Call& call) {
         call.headers.emplace_back("Allow", "POST");
         return refuse(call, 405, "method: expected POST, got " + request.method);
     }
+    if (request.path == "/v1/attention") {
+        if (request.method == "POST") return look(call);
+        call.headers.emplace_back("Allow", "POST");
+        return refuse(call, 405, "method: expected POST, got " + request.method);
+    }
     if (request.path == "/api/show" && request.method == "POST") {
         const Json body = read_json(request.body);
         const Fields fields(body);

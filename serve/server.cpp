@@ -106,7 +106,14 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
     job->n_each = request.n_each;
     job->n_new = request.n_new.value_or(0xffffffffu);
     job->sampler = request.sampler;
-    job->n_recent = request.n_recent;
+    job->penalized = request.penalized;
+    const std::uint32_t vocab_size = models_[model].model.config().decoder.vocab_size;
+    for (const LogitBias& b : request.penalized.biases)
+        if (b.id >= vocab_size)
+            throw RequestError(
+                400,
+                "logit_bias: expected token ids below " + std::to_string(vocab_size) + ", got " + std::to_string(b.id),
+                "logit_bias");
     job->stop = request.stop;
     job->n_likeliest = request.n_likeliest;
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
@@ -153,9 +160,32 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
     return options;
 }
 
+/// False where it has been refused.
+bool Server::queue(Call& call, std::size_t model, const JobPtr& job) {
+    if (http_.draining()) {
+        job->deliver = nullptr;
+        refuse(call, 503, "server: it is stopping");
+        return false;
+    }
+    if (!engine_.submit(model, job)) {
+        job->deliver = nullptr;
+        call.headers.emplace_back("Retry-After", retry_after(model));
+        refuse(call, 429,
+               "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
+                   " waiting requests, got as many; try again later",
+               {}, "queue_full");
+        return false;
+    }
+    call.exchange->on_gone([this, job] {
+        job->cancelled = true;
+        ++metrics_.n_cancelled;
+        engine_.ring();
+    });
+    return true;
+}
+
 void Server::submit(Call& call, const Request& request, std::size_t model) {
     const JobPtr job = make_job(call, request, model);
-    if (http_.draining()) return refuse(call, 503, "server: it is stopping");
     if (request.random_seed) call.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
     call.headers.emplace_back("X-Request-Id", call.id);
     AnswerOptions options = answer_options(call, request, model, *job);
@@ -165,19 +195,7 @@ void Server::submit(Call& call, const Request& request, std::size_t model) {
     job->deliver = [this, pending](std::vector<Event> events) {
         http_.post([pending, events = std::move(events)] { pending->take(events); });
     };
-    if (!engine_.submit(model, job)) {
-        job->deliver = nullptr;
-        call.headers.emplace_back("Retry-After", retry_after(model));
-        return refuse(call, 429,
-                      "queue: expected fewer than " + std::to_string(options_.worker.queue_capacity) +
-                          " waiting requests, got as many; try again later",
-                      {}, "queue_full");
-    }
-    call.exchange->on_gone([this, job] {
-        job->cancelled = true;
-        ++metrics_.n_cancelled;
-        engine_.ring();
-    });
+    if (!queue(call, model, job)) return;
     if (!request.stream) return;
     call.exchange->count_unsent(job->unsent, [this] { engine_.ring(); });
     HttpAnswer head = pending->head;

@@ -45,10 +45,12 @@ private:
     void route(Call& call);
     void route_get(Call& call);
     void generate(Call& call, Api api);
+    void look(Call& call);
     void submit(Call& call, const Request& request, std::size_t model);
     [[nodiscard]] JobPtr make_job(const Call& call, const Request& request, std::size_t model);
     [[nodiscard]] AnswerOptions answer_options(const Call& call, const Request& request, std::size_t model,
                                                const Job& job);
+    [[nodiscard]] bool queue(Call& call, std::size_t model, const JobPtr& job);
     void stream_or_collect(const Call& call, const JobPtr& job, AnswerOptions options);
     [[nodiscard]] bool allowed(Call& call);
     void refuse(Call& call, int status, const std::string& message, const std::string& param = {},

@@ -19,11 +19,11 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 bool TextWorker::turn() {
     give_up(Clock::now());
-    admit();
+    const bool looked = admit();
     plan_pass();
     if (steps_.empty()) {
         set_gauges();
-        return false;
+        return looked;
     }
     const Status status = compute();
     for (Sequence* sequence : stepping_) {
@@ -140,7 +140,12 @@ Status TextWorker::start_generator(Sequence& s) {
     if (status.ok()) status = resume(s.generator, prompt.first(s.cache.kv_len()));
     if (!status.ok()) return status;
     const Job& job = *s.job;
-    GenerateOptions options{.sampler = job.sampler, .n_new = job.n_new, .n_recent = job.n_recent};
+    GenerateOptions options{.sampler = job.sampler,
+                            .n_new = job.n_new,
+                            .n_recent = job.penalized.n_recent,
+                            .n_counted = job.penalized.n_counted,
+                            .counts_prompt = job.penalized.counts_prompt};
+    options.sampler.bias = job.penalized.biases;
     options.sampler.seed += s.choice % job.n_each;
     const std::vector<std::string_view> stop(job.stop.begin(), job.stop.end());
     options.stop = stop;

@@ -54,7 +54,7 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
     n_pages_ = pages_of(n_positions);
     require(make_pool_plan(config,
                            {.max_kv_len = context_,
-                            .max_sequences = n * (1 + kKeptPerSequence),
+                            .max_sequences = n * (1 + kKeptPerSequence) + (options.n_looked ? 1 : 0),
                             .page_len = page_len_,
                             .n_pages = n_pages_,
                             .kv_type = options.kv_type},
@@ -67,6 +67,7 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
     arena_ = take(served, plan_.arena_bytes);
     pool_arena_ = take(served, pool_plan_.arena_bytes);
     generator_arena_ = take(served, generator_plan_.arena_bytes * n);
+    look_arena_ = take(served, look_bytes());
     require(make_pool(served.model, pool_plan_.limits, pool_arena_, pool_), served.name);
     steps_.reserve(n);
     stepping_.reserve(n);
@@ -80,7 +81,7 @@ void TextWorker::begin() {
 }
 
 std::uint64_t TextWorker::memory_bytes() const {
-    return std::uint64_t{arena_.size()} + pool_arena_.size() + generator_arena_.size() +
+    return std::uint64_t{arena_.size()} + pool_arena_.size() + generator_arena_.size() + look_arena_.size() +
            std::uint64_t{options_.n_sequences} * kKeptPerSequence * context_ * sizeof(Token);
 }
 
@@ -117,19 +118,25 @@ void TextWorker::fail_all(const Failure& failure) {
     set_gauges();
 }
 
-/// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go.
-void TextWorker::admit() {
+/// Starts choices while there are places, and pages for their prompts: what they need beyond, they take as they go. True
+/// where it has computed: a text to look at has no place among the sequences.
+bool TextWorker::admit() {
     const auto rests = [](const Sequence& s) { return s.job && s.resting; };
-    if (std::any_of(sequences_.begin(), sequences_.end(), rests)) return;  // they were first
+    if (std::any_of(sequences_.begin(), sequences_.end(), rests)) return false;  // they were first
     for (JobPtr job; (job = queue.front());) {
         const auto n_running = static_cast<std::uint32_t>(
             std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.job != nullptr; }));
         const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
         const std::uint32_t n_there = pool_.n_free_pages() + kept_.n_pages();
-        if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return;
-        if (!start_choice(job)) return;
+        if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
+        if (job->look) {
+            look(job);
+            return true;
+        }
+        if (!start_choice(job)) return false;
         if (job->n_started == job->n_choices()) queue.pop(job);
     }
+    return false;
 }
 
 bool TextWorker::start_choice(const JobPtr& job) {

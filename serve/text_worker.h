@@ -51,7 +51,9 @@ public:
 
 private:
     void give_up(Clock::time_point now);
-    void admit();
+    [[nodiscard]] bool admit();
+    [[nodiscard]] std::uint64_t look_bytes() const;
+    void look(const JobPtr& job);
     [[nodiscard]] bool start_choice(const JobPtr& job);
     void end(Sequence& sequence, bool keep);
     void fail(JobPtr job, const Failure& failure);
@@ -80,7 +82,7 @@ private:
     Plan plan_;
     PoolPlan pool_plan_;
     GeneratorPlan generator_plan_;
-    Arena arena_, pool_arena_, generator_arena_;
+    Arena arena_, pool_arena_, generator_arena_, look_arena_;
     Workspace workspace_;
     CachePool pool_;
     KeptPrefixes kept_;

@@ -26,6 +26,7 @@ struct WorkerOptions {
     std::uint32_t n_positions = 0;  ///< of all caches together; 0: n_sequences * context
     std::uint32_t max_batch = 192;  ///< rows of a pass
     std::uint32_t n_beside = 64;    ///< of those, of prompts, in a pass that others' next tokens wait for
+    std::uint32_t n_looked = 0;     ///< tokens of a text whose attention is shown, at most; 0: none is
     std::size_t queue_capacity = 256;
     Type kv_type = Type::f32;
 };

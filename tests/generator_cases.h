@@ -75,6 +75,13 @@ struct HashFilter {
     TokenFilter filter() { return {allow, accept, this}; }
 };
 
+/// What frequency_penalty and presence_penalty look back at, in a text whose prompt has n_prompt tokens.
+inline std::span<const Token> counted_of(const std::vector<Token>& text, std::size_t n_prompt,
+                                         const GenerateOptions& options) {
+    const std::span<const Token> all = std::span(text).subspan(options.counts_prompt ? 0 : n_prompt);
+    return all.last(std::min<std::size_t>(options.n_counted, all.size()));
+}
+
 /// The plain loop: everything first, then the cut.
 inline Written naive(const Model& model, std::span<const Token> prompt, const GenerateOptions& options, bool filtered,
                      std::size_t context) {
@@ -98,8 +105,9 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
         if (filtered) HashFilter::allow(&filter, text, mask);
         const std::size_t n_recent = std::min<std::size_t>(options.n_recent, text.size());
         Token token = 0;
-        const Status status = sample(sampler, static_cast<std::uint32_t>(text.size()), logits,
-                                     std::span(text).last(n_recent), candidates, token, mask);
+        const Status status =
+            sample(sampler, static_cast<std::uint32_t>(text.size()), logits, std::span(text).last(n_recent), candidates,
+                   token, mask, counted_of(text, prompt.size(), options));
         REQUIRE(status.ok());
         filter.seen.push_back(token);
         if (tokenizer.ends_text(token)) {

@@ -72,7 +72,7 @@ named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/model/roles.inc engine/run/qkv.cpp)
 named(add_tokenize tools/verbs/verbs.h tools/verbs/tokenize.cpp)
 named(neon_i8mm CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/neon_i8mm.cpp)
-named(min_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp)
+named(presence_penalty include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp)
 
 if(wrong)
   message(FATAL_ERROR "sizes, or files touched (docs/CONTRIBUTING.md):${wrong}")

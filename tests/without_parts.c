@@ -22,7 +22,8 @@ static struct fovea_model* open_file(const char* path) {
     if (fread(bytes, 1, (size_t)size, file) != (size_t)size) exit(2);
     fclose(file);
     struct fovea_model* model = NULL;
-    return shown(fovea_open_model(bytes, (size_t)size, FOVEA_VERIFY, malloc(FOVEA_MODEL_BYTES), FOVEA_MODEL_BYTES, &model))
+    return shown(fovea_open_model(bytes, (size_t)size, FOVEA_VERIFY, malloc(FOVEA_MODEL_BYTES), FOVEA_MODEL_BYTES,
+                                  &model))
                ? NULL
                : model;
 }
@@ -55,11 +56,17 @@ int main(int argc, char** argv) {
     const fovea_generator_limits most = {.struct_size = sizeof most};
     fovea_generator_plan texts = {.struct_size = sizeof texts};
     fovea_generator* generator = NULL;
-    if (!shown(fovea_plan_generator(demo, &proposing, &texts)) || shown(fovea_plan_generator(demo, &most, &texts))) return 1;
+    if (!shown(fovea_plan_generator(demo, &proposing, &texts)) || shown(fovea_plan_generator(demo, &most, &texts)))
+        return 1;
     void* more = aligned_alloc(64, texts.arena_bytes);
     if (shown(fovea_make_generator(demo, &cache, &most, more, texts.arena_bytes, &generator))) return 1;
 
+    const float logits[2] = {1, 2};
+    const fovea_sampler penalizing = {.struct_size = sizeof penalizing, .presence_penalty = 1};
+    uint64_t scratch[2];
     uint32_t tokens[96];
+    if (!shown(fovea_sample_logits(&penalizing, 0, logits, 2, NULL, 0, NULL, scratch, sizeof scratch, tokens)))
+        return 1;
     size_t n_tokens = 0;
     static const char kPrompt[] = "turn on the garden dehumidifier\n";
     const fovea_generate_options options = {.struct_size = sizeof options};

@@ -38,7 +38,7 @@ foreach(expected
         "tensor type in this build: expected at most 4, got 5" "vectors: left out of this build" "word pieces: left out of this build"
         "weights of bf16: left out of this build" "variants of blocks: left out of this build"
         "bytes of a block record without experts: expected 104, got "
-        "attention weights: left out of this build" "speculation: left out of this build" "threads: expected at most 1, got 2"
+        "attention weights: left out of this build" "speculation: left out of this build" "penalties: left out of this build" "threads: expected at most 1, got 2"
         "answer: {\"do\":\"on\",\"device\":\"dehumidifier\",\"room\":\"garden\"}")
   string(FIND "${output}" "${expected}" at)
   if(at EQUAL -1)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -22,11 +23,24 @@ using serve::Request;
 constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 // In the order that a message lists them.
-constexpr std::array kFields{"prompt",     "messages",        "id",
-                             "max_tokens", "temperature",     "top_k",
-                             "top_p",      "min_p",           "seed",
-                             "stop",       "regex",           "repetition_penalty",
-                             "grammar",    "response_format", "chat_template_kwargs"};
+constexpr std::array kFields{"prompt",
+                             "messages",
+                             "id",
+                             "max_tokens",
+                             "temperature",
+                             "top_k",
+                             "top_p",
+                             "min_p",
+                             "seed",
+                             "stop",
+                             "regex",
+                             "repetition_penalty",
+                             "grammar",
+                             "response_format",
+                             "chat_template_kwargs",
+                             "frequency_penalty",
+                             "presence_penalty",
+                             "logit_bias"};
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -94,6 +108,9 @@ std::string BatchLines::place(std::size_t i) const { return path_ + ": line " + 
 
 std::string BatchDefaults::text() const {
     const SamplerOptions s = sampling.settled();
+    Json biases = Json::array();
+    for (const LogitBias& b : sampling.biases)
+        biases.push_back({b.id, std::isinf(b.bias) ? Json("-inf") : Json(b.bias)});
     const Json all = {{"n_new", n_new},
                       {"stop", stop},
                       {"temperature", s.temperature},
@@ -102,6 +119,10 @@ std::string BatchDefaults::text() const {
                       {"min_p", s.min_p},
                       {"seed", s.seed},
                       {"penalty", s.repeat_penalty},
+                      {"frequency", s.frequency_penalty},
+                      {"presence", s.presence_penalty},
+                      {"recent", sampling.n_recent},
+                      {"biases", biases},
                       {"form", form.form},
                       {"schema", form.schema},
                       {"grammar", form.grammar},
@@ -135,9 +156,23 @@ void BatchReader::settle(const Json& line, Request& request) const {
     if (has("top_p")) settled.sampler.top_p = said.top_p;
     if (has("min_p")) settled.sampler.min_p = said.min_p;
     if (has("seed")) settled.sampler.seed = said.seed;
+    if (has("frequency_penalty")) settled.sampler.frequency_penalty = said.frequency_penalty;
+    if (has("presence_penalty")) settled.sampler.presence_penalty = said.presence_penalty;
     if (has("repetition_penalty")) settled.sampler.repeat_penalty = said.repeat_penalty;
     settled.others = settled.others || has("top_k") || has("top_p") || has("min_p") || has("seed");
     request.sampler = settled.settled();
+    request.penalized.n_recent = settled.n_recent;
+    if (!has("frequency_penalty") &&
+        !has("presence_penalty")) {  // a line that has one means OpenAI's: of the answer alone
+        request.penalized.n_counted = settled.n_recent;
+        request.penalized.counts_prompt = true;
+    }
+    if (!has("logit_bias")) request.penalized.biases = settled.biases;
+    const std::uint32_t vocab_size = served_.model.config().decoder.vocab_size;
+    for (const LogitBias& b : request.penalized.biases)
+        if (b.id >= vocab_size)
+            throw Refusal("logit_bias: expected token ids below " + std::to_string(vocab_size) + ", got " +
+                          std::to_string(b.id));
     if (!has("max_tokens"))
         request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
     if (!has("stop")) request.stop = defaults_.stop;

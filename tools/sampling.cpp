@@ -1,13 +1,49 @@
 #include "sampling.h"
 
+#include <cmath>
+#include <cstdlib>
+
+#include "convert/refusal.h"
 #include "options.h"
 
 namespace fovea {
+namespace {
+
+constexpr std::uint32_t kAll = 0xffffffffu;
+
+/// "15043+2.5", "15043-1", "15043-inf".
+LogitBias read_bias(const std::string& text) {
+    const std::size_t sign = text.find_first_of("+-", 1);
+    const std::string number = sign == text.npos ? "" : text.substr(sign);
+    char* end = nullptr;
+    const float bias = std::strtof(number.c_str(), &end);
+    const bool is_one = number.size() > 1 && *end == 0 && number.find_first_of("xX") == number.npos &&
+                        (std::fabs(bias) <= 1e30f || (std::isinf(bias) && bias < 0));
+    if (!is_one) throw Refusal("--logit-bias: expected ID+NUMBER, ID-NUMBER or ID-inf, got " + text, 2);
+    return {static_cast<Token>(read_count("--logit-bias", text.substr(0, sign), 0, kAll)), bias};
+}
+
+}  // namespace
 
 SamplerOptions SamplingOptions::settled() const {
     SamplerOptions made = sampler;
     if (!has_temperature && others) made.temperature = 1;
     return made;
+}
+
+void SamplingOptions::apply(GenerateOptions& options) const {
+    options.sampler = settled();
+    options.sampler.bias = biases;
+    options.n_recent = options.n_counted = n_recent;
+    options.counts_prompt = true;
+}
+
+void SamplingOptions::check(const Model& model) const {
+    const std::uint32_t vocab_size = model.config().decoder.vocab_size;
+    for (const LogitBias& b : biases)
+        if (b.id >= vocab_size)
+            throw Refusal("--logit-bias: expected ids below " + std::to_string(vocab_size) + ", got " +
+                          std::to_string(b.id));
 }
 
 void add_sampling(CLI::App& verb, SamplingOptions& options) {
@@ -30,6 +66,28 @@ void add_sampling(CLI::App& verb, SamplingOptions& options) {
         ->type_name("N")
         ->take_last();
     add_real(verb, "--repeat-penalty", sampler.repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");
+    add_real(verb, "--frequency-penalty", sampler.frequency_penalty, -1000, 1000,
+             "taken from the logit of a recent token for each time it came");
+    add_real(verb, "--presence-penalty", sampler.presence_penalty, -1000, 1000,
+             "taken once from the logit of each recent token");
+    verb.add_option_function<std::string>(
+            "--repeat-last-n",
+            [&options](const std::string& text) {
+                options.n_recent =
+                    text == "-1" ? kAll : static_cast<std::uint32_t>(read_count("--repeat-last-n", text, 0, kAll - 1));
+            },
+            "recent tokens, the prompt's among them (default 64); -1: all")
+        ->type_name("N")
+        ->take_last();
+    verb.add_option_function<std::vector<std::string>>(
+            "--logit-bias",
+            [&options](const std::vector<std::string>& texts) {
+                for (const std::string& text : texts) options.biases.push_back(read_bias(text));
+            },
+            "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated")
+        ->type_name("ID+BIAS")
+        ->take_all()
+        ->allow_extra_args(false);
 }
 
 }  // namespace fovea

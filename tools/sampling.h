@@ -2,7 +2,10 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
-#include "fovea/sampler.h"
+#include <vector>
+
+#include "fovea/generator.h"
+#include "fovea/model.h"
 
 namespace fovea {
 
@@ -13,9 +16,17 @@ struct SamplingOptions {
     /// Where only others were given, which mean nothing at temperature 0, the temperature is 1.
     [[nodiscard]] SamplerOptions settled() const;
     bool others = false;
+
+    std::vector<LogitBias> biases;
+    std::uint32_t n_recent = 64;  ///< tokens that penalties look back, the prompt's among them
+
+    /// What a text is started with; views of `biases`.
+    void apply(GenerateOptions& options) const;
+    /// Refuses biases of tokens that the model has not.
+    void check(const Model& model) const;
 };
 
-/// --temp, --top-k, --top-p, --min-p, --repeat-penalty and --seed.
+/// --temp, --top-k, --top-p, --min-p, --seed, the penalties with --repeat-last-n, and --logit-bias.
 void add_sampling(CLI::App& verb, SamplingOptions& options);
 
 }  // namespace fovea

@@ -19,6 +19,7 @@ enum class Part : unsigned {
     bf16 = 1024,            // weights of that type
     role_names = 2048,      // what tensors are called in messages
     experts = 4096,         // feed-forward parts of several, of which a row uses some
+    penalties = 8192,       // the sampler's penalties by count, and biases of tokens
 };
 
 #ifndef FOVEA_WITHOUT

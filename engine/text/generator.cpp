@@ -168,6 +168,10 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     if (has(Part::vectors)) s.memory = options.memory;
     if (has(Part::speculation)) s.economy.start(options.speculation, draft_cost(s, options.speculation.draft));
     s.n_recent = options.n_recent;
+    if (has(Part::penalties)) {
+        s.n_counted = options.n_counted;
+        s.counts_from = options.counts_prompt ? 0 : n_prompt;
+    }
     s.show_special = options.show_special;
     s.stop.set(options.stop);
     s.n_bytes = s.n_shown = 0;

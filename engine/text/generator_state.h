@@ -33,14 +33,16 @@ struct GeneratorState {
     Decoder decoder;
     StopText stop;
     GenerateFigures figures;
-    std::uint32_t n_text = 0;      // tokens
-    std::uint32_t n_left = 0;      // new ones still to come at most
-    std::uint32_t n_recent = 0;    // for the repeat penalty
-    std::uint32_t n_cached = 0;    // of the tokens, in the cache before the present step
-    std::uint32_t n_drafted = 0;   // of the tokens, and those proposed, in the draft's cache
-    std::uint32_t n_proposed = 0;  // in the present step
-    std::uint32_t n_forced = 0;    // of those: all or none
-    std::uint32_t n_bytes = 0;     // in `bytes`, of which the first n_shown were handed out
+    std::uint32_t n_text = 0;       // tokens
+    std::uint32_t n_left = 0;       // new ones still to come at most
+    std::uint32_t n_recent = 0;     // for the repeat penalty
+    std::uint32_t n_counted = 0;    // for the penalties by count,
+    std::uint32_t counts_from = 0;  // of the tokens from here on
+    std::uint32_t n_cached = 0;     // of the tokens, in the cache before the present step
+    std::uint32_t n_drafted = 0;    // of the tokens, and those proposed, in the draft's cache
+    std::uint32_t n_proposed = 0;   // in the present step
+    std::uint32_t n_forced = 0;     // of those: all or none
+    std::uint32_t n_bytes = 0;      // in `bytes`, of which the first n_shown were handed out
     std::uint32_t n_shown = 0;
     Match match;  // of the present step
     Economy economy;

@@ -5,6 +5,7 @@
 
 #include "../../platform/float_env.h"
 #include "../kernels/kernels.h"
+#include "../model/parts.h"
 
 namespace fovea {
 namespace {
@@ -38,6 +39,12 @@ float uniform(std::uint64_t state) noexcept {
     const auto turn = static_cast<std::uint32_t>(state >> 59);
     const std::uint32_t random = (mixed >> turn) | (mixed << (-turn & 31));
     return static_cast<float>(random >> 8) * 0x1p-24f;
+}
+
+/// Whether the text so far and biases change no logit.
+[[nodiscard]] bool is_neutral(const SamplerOptions& o) noexcept {
+    return o.repeat_penalty == 1.0f &&
+           (!has(Part::penalties) || (o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty()));
 }
 
 // ---- candidates ----------------------------------------------------------------------------------------------------
@@ -89,18 +96,54 @@ struct Allowed {
     }
 };
 
-/// Fills `scratch` with all candidates: those in `recent` made less likely, those forbidden impossible.
+[[nodiscard]] float repeated(float logit, float penalty) noexcept {
+    return logit > 0 ? logit / penalty : logit * penalty;
+}
+
+/// Where nothing but repeat_penalty is in this build.
+void penalize_repeated(std::span<Candidate> candidates, std::span<const float> logits, std::span<const Token> recent,
+                       float penalty) noexcept {
+    for (const Token id : recent)
+        if (id < candidates.size() && candidates[id].logit != -kInfinity)
+            candidates[id].logit =
+                repeated(logits[id], penalty);  // the original: one that comes twice is penalised once
+}
+
+/// For the time of this call a candidate's id says what came of its token: how often it is counted, whether it repeats.
+void bias_and_penalize(std::span<Candidate> candidates, std::span<const Token> recent, std::span<const Token> counted,
+                       const SamplerOptions& o) noexcept {
+    constexpr Token kRepeats = 0x80000000u, kMostTimes = kRepeats - 1;
+    for (Candidate& candidate : candidates) candidate.id = 0;
+    for (const LogitBias& b : o.bias) {
+        if (b.id >= candidates.size()) continue;
+        float& logit = candidates[b.id].logit;
+        logit = b.bias == -kInfinity ? -kInfinity : logit + b.bias;  // +inf - inf would be no number
+    }
+    for (const Token id : recent)
+        if (id < candidates.size()) candidates[id].id |= kRepeats;
+    for (const Token id : counted)
+        if (id < candidates.size() && (candidates[id].id & kMostTimes) < kMostTimes) ++candidates[id].id;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        auto& [logit, past] = candidates[i];
+        if (past & kRepeats && o.repeat_penalty != 1.0f) logit = repeated(logit, o.repeat_penalty);
+        if (const Token times = past & kMostTimes)
+            logit -= o.frequency_penalty * static_cast<float>(times) + o.presence_penalty;
+        past = static_cast<Token>(i);
+    }
+}
+
+/// Fills `scratch` with all candidates: biased, those that came before made less likely, those forbidden impossible.
 std::span<Candidate> fill(std::span<Candidate> scratch, std::span<const float> logits, std::span<const Token> recent,
-                          float penalty, const Allowed& allowed) noexcept {
+                          std::span<const Token> counted, const SamplerOptions& o, const Allowed& allowed) noexcept {
+    const std::span<Candidate> candidates = scratch.first(logits.size());
     for (std::size_t i = 0; i < logits.size(); ++i)
-        scratch[i] = {allowed.has(i) ? logits[i] : -kInfinity, static_cast<Token>(i)};
-    if (penalty != 1.0f)
-        for (const Token id : recent) {
-            if (id >= logits.size() || !allowed.has(id)) continue;
-            const float logit = logits[id];  // the original: a token that comes twice is penalised once
-            scratch[id].logit = logit > 0 ? logit / penalty : logit * penalty;
-        }
-    return scratch.first(logits.size());
+        candidates[i] = {allowed.has(i) ? logits[i] : -kInfinity, static_cast<Token>(i)};
+    if (!has(Part::penalties)) {
+        if (o.repeat_penalty != 1.0f) penalize_repeated(candidates, logits, recent, o.repeat_penalty);
+    } else if (!is_neutral(o)) {
+        bias_and_penalize(candidates, recent, counted, o);
+    }
+    return candidates;
 }
 
 /// Those that weigh at least `least`, in the order they stand in.
@@ -152,6 +195,16 @@ Status check(const SamplerOptions& o) noexcept {
     if (!(o.top_p >= 0 && o.top_p <= 1)) return bad("top_p: 0 to 1");
     if (!(o.min_p >= 0 && o.min_p <= 1)) return bad("min_p: 0 to 1");
     if (!(o.repeat_penalty > 0 && o.repeat_penalty < kInfinity)) return bad("repeat_penalty: a finite number above 0");
+    if (!has(Part::penalties)) {
+        const bool none = o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty();
+        return none ? Status{} : Status{Code::unsupported, "penalties: left out of this build", 0, 0};
+    }
+    constexpr float kMostPenalty = 1000, kMostBias = 1e30f;  // so that no sum of finite numbers is infinite
+    const auto within = [](float x, float most) { return x >= -most && x <= most; };
+    if (!within(o.frequency_penalty, kMostPenalty)) return bad("frequency_penalty: -1000 to 1000");
+    if (!within(o.presence_penalty, kMostPenalty)) return bad("presence_penalty: -1000 to 1000");
+    for (const LogitBias& b : o.bias)
+        if (!within(b.bias, kMostBias) && b.bias != -kInfinity) return bad("bias: -1e30 to 1e30, or -inf");
     return {};
 }
 
@@ -165,7 +218,8 @@ Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept {
 }
 
 Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits, std::span<const Token> recent,
-              std::span<Candidate> scratch, Token& token, std::span<const std::uint32_t> mask) noexcept {
+              std::span<Candidate> scratch, Token& token, std::span<const std::uint32_t> mask,
+              std::span<const Token> counted) noexcept {
     const FloatEnv env;
     const SamplerOptions& o = sampler.options;
     if (const Status status = check(o); !status.ok()) return status;  // again: they are public
@@ -177,8 +231,8 @@ Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> 
         return {Code::bad_shape, "words of the mask of allowed tokens", n_words, mask.size()};
     const Allowed allowed{mask};
     // The highest logit: one pass, no candidates.
-    const bool plain = o.temperature == 0 && o.repeat_penalty == 1.0f;
-    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, o.repeat_penalty, allowed);
+    const bool plain = o.temperature == 0 && is_neutral(o);
+    const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, counted, o, allowed);
     Candidate best{-kInfinity, 0};
     for (std::size_t i = 0; i < logits.size(); ++i) {
         const float logit = !plain ? candidates[i].logit : allowed.has(i) ? logits[i] : -kInfinity;

@@ -21,7 +21,10 @@ namespace {
         allowed = s.mask;
     }
     const std::size_t n_recent = text.size() < s.n_recent ? text.size() : s.n_recent;
-    return sample(s.sampler, s.n_text, logits, text.last(n_recent), s.candidates, token, allowed);
+    const std::span<const Token> new_ones = text.subspan(has(Part::penalties) ? s.counts_from : text.size());
+    const std::size_t n_counted = new_ones.size() < s.n_counted ? new_ones.size() : s.n_counted;
+    return sample(s.sampler, s.n_text, logits, text.last(n_recent), s.candidates, token, allowed,
+                  new_ones.last(n_counted));
 }
 
 /// Where the text ended, if it did, after its next bytes, which are at the end of s.bytes already.

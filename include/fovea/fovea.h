@@ -218,19 +218,29 @@ fovea_text fovea_token_bytes(const struct fovea_model* model, uint32_t token);
 enum { FOVEA_SPECIAL_TOKEN = 1, FOVEA_END_TOKEN = 2 };
 uint32_t fovea_token_flags(const struct fovea_model* model, uint32_t token);
 
+/// Added to a token's logit, whatever the text: within ±1e30, or -INFINITY, which forbids the token.
+typedef struct {
+    uint32_t token;
+    float bias;
+} fovea_logit_bias;
+
 /// How a token is chosen; zeros choose what is in brackets.
 typedef struct {
-    uint32_t struct_size;  ///< sizeof(fovea_sampler)
-    uint32_t top_k;        ///< keep the k most likely [all]
-    float temperature;     ///< [the most likely token]
-    float top_p;           ///< then the fewest whose probabilities reach p [1]
-    float min_p;           ///< then those at least min_p times as likely as the first [0]
-    float repeat_penalty;  ///< divides positive, multiplies negative logits of recent tokens [1]
-    uint64_t seed;         ///< one seed gives one text, on every machine
+    uint32_t struct_size;          ///< sizeof(fovea_sampler)
+    uint32_t top_k;                ///< keep the k most likely [all]
+    float temperature;             ///< [the most likely token]
+    float top_p;                   ///< then the fewest whose probabilities reach p [1]
+    float min_p;                   ///< then those at least min_p times as likely as the first [0]
+    float repeat_penalty;          ///< divides positive, multiplies negative logits of recent tokens [1]
+    uint64_t seed;                 ///< one seed gives one text, on every machine
+    float frequency_penalty;       ///< taken from a token's logit for each time it came, -1000 to 1000 [0]
+    float presence_penalty;        ///< taken once, where it came at all [0]
+    const fovea_logit_bias* bias;  ///< [n_bias]; must stay while the sampler is in use [NULL]
+    size_t n_bias;
 } fovea_sampler;
 
 /// Chooses a token from the caller's logits [n_logits]. pos: the token's position in its text, for a seed has a random
-/// number for each. recent [n_recent]: what repeat_penalty applies to. allowed [(n_logits + 31) / 32]: bit id % 32 of
+/// number for each. recent [n_recent]: what penalties apply to. allowed [(n_logits + 31) / 32]: bit id % 32 of
 /// word id / 32 says whether a token may be chosen; NULL: all may. scratch: 8 · n_logits bytes, 4-byte aligned.
 /// Errors, *token unchanged: those of make_sampler and sample; FOVEA_MISALIGNED (scratch).
 fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, const float* logits, size_t n_logits,
@@ -321,7 +331,7 @@ fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
 
 /// The session's sampler from here on; until the first call, the most likely token.
 fovea_status fovea_set_sampler(fovea_session* session, const fovea_sampler* sampler);
-/// Chooses the next token from fovea_logits; recent [n_recent] is what repeat_penalty applies to, NULL for none. The random
+/// Chooses the next token from fovea_logits; recent [n_recent] is what penalties apply to, NULL for none. The random
 /// number belongs to the position, fovea_kv_len: asked twice there, it gives the same token.
 fovea_status fovea_sample(fovea_session* session, const uint32_t* recent, size_t n_recent, uint32_t* token);
 /// Whether the model ends its text with this token.

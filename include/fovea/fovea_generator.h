@@ -92,8 +92,10 @@ typedef struct {
     const fovea_text* stop;
     size_t n_stop;              ///< at most half as many as the vocabulary has tokens [0]
     uint32_t show_special;      ///< not 0: special tokens show in the text
-    uint32_t n_recent;          ///< tokens that the repeat penalty looks back [64]
+    uint32_t n_recent;          ///< tokens that repeat_penalty looks back, the prompt's among them [64]
     const fovea_cache* memory;  ///< of a model that reads a memory: see generator.h [NULL: none]
+    uint32_t n_counted;         ///< tokens that the penalties by count look back [all]
+    uint32_t counts_prompt;     ///< not 0: the prompt's among them
 } fovea_generate_options;
 
 /// Begins a text with tokens [n_tokens], at least one. What the cache holds of them stays; at least the last is computed.

@@ -81,7 +81,10 @@ struct GenerateOptions {
     /// The text ends before the one of these that is complete first (of several, the longest). UTF-8, none empty; copied.
     std::span<const std::string_view> stop{};
     bool show_special = false;    ///< special tokens show in the text
-    std::uint32_t n_recent = 64;  ///< tokens that the repeat penalty looks back
+    std::uint32_t n_recent = 64;  ///< tokens that repeat_penalty looks back, the prompt's among them
+    /// Tokens that the penalties by count look back; those of the prompt only where counts_prompt says so.
+    std::uint32_t n_counted = 0xffffffffu;
+    bool counts_prompt = false;
     TokenFilter filter{};
     Speculation speculation{};
     /// Of a model that reads a memory: what cache_memory of encode.h filled. Where it is another one than before, nothing

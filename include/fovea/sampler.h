@@ -9,6 +9,12 @@
 
 namespace fovea FOVEA_API {
 
+/// Added to a token's logit, whatever the text: finite and within ±1e30, or -infinity, which forbids the token.
+struct LogitBias {
+    Token id = 0;
+    float bias = 0;
+};
+
 struct SamplerOptions {
     float temperature = 0.0f;     ///< 0: greedy
     std::uint32_t top_k = 0;      ///< keep the k most likely; 0: all
@@ -16,6 +22,10 @@ struct SamplerOptions {
     float min_p = 0.0f;           ///< then those at least min_p times as likely as the first
     float repeat_penalty = 1.0f;  ///< divides positive, multiplies negative recent logits (Keskar et al. 2019)
     std::uint64_t seed = 0;
+    float frequency_penalty = 0.0f;  ///< taken from a token's logit for each time it came, -1000 to 1000
+    float presence_penalty = 0.0f;   ///< taken once, where it came at all
+    std::span<const LogitBias>
+        bias{};  ///< views, which must stay; ids that are none are skipped, of one id they add up
 };
 
 /// Its options, and where the seed's random numbers start (PCG32, O'Neill 2014). Value type; choosing does not change it.
@@ -24,8 +34,8 @@ struct Sampler {
     std::uint64_t random_state = 0;  ///< before the number of position 0
 };
 
-/// Errors, `sampler` unchanged: bad_argument (a NaN or an infinity, a temperature below 0, a penalty not above 0, p
-/// outside [0, 1]).
+/// Errors, `sampler` unchanged: bad_argument (a NaN or an infinity, a temperature below 0, a repeat_penalty not above 0, p
+/// outside [0, 1], other penalties or biases outside theirs); unsupported (penalties and biases left out of this build).
 [[nodiscard]] Status make_sampler(const SamplerOptions& options, Sampler& sampler) noexcept;
 
 /// One candidate; sample's scratch is an array of these.
@@ -37,12 +47,15 @@ struct Candidate {
 /// Chooses the token at position `pos` of a text. A seed has one random number for each position, so one seed gives one
 /// text, however its tokens are computed: one by one, several at a time, or after a restored session.
 ///
+/// A logit gets its bias first. Then repeat_penalty divides or multiplies it, and what the other two penalties take is
+/// computed as frequency_penalty · times + presence_penalty and subtracted: each an operation of float32.
 /// Candidates stand by id until top-k or top-p orders them, logit descending, then id ascending. Their weights,
 /// exp((logit - highest) / temperature), are summed as they stand, one by one in float32, and the first whose running sum
 /// exceeds a random part of the total is chosen. So one seed gives one text on every machine.
 ///   pos      tokens of the text before this one; its random number is found in O(log pos)
 ///   logits   [vocab_size]  read only
 ///   recent   the tokens repeat_penalty applies to, each once; any length, ids that are none are skipped
+///   counted  the tokens frequency_penalty and presence_penalty apply to, as often as they come; likewise
 ///   scratch  [vocab_size]  overwritten
 ///   allowed  [(vocab_size + 31) / 32]  bit id % 32 of word id / 32: whether a token may be chosen; empty: all may.
 ///            A forbidden token is as one whose logit is -inf.
@@ -50,6 +63,6 @@ struct Candidate {
 /// option is not what make_sampler accepts.
 [[nodiscard]] Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> logits,
                             std::span<const Token> recent, std::span<Candidate> scratch, Token& token,
-                            std::span<const std::uint32_t> allowed = {}) noexcept;
+                            std::span<const std::uint32_t> allowed = {}, std::span<const Token> counted = {}) noexcept;
 
 }  // namespace FOVEA_API

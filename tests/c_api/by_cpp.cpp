@@ -64,8 +64,8 @@ void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
 }
 
 void cpp_generate(const std::uint32_t* prompt, std::size_t n, float temperature, std::uint32_t top_k, float top_p,
-                  float repeat_penalty, std::uint64_t seed, std::uint32_t n_recent, std::uint32_t* tokens,
-                  std::uint32_t n_new) {
+                  float repeat_penalty, float frequency_penalty, std::uint64_t seed, std::uint32_t n_recent,
+                  std::uint32_t* tokens, std::uint32_t n_new) {
     SmallSession s(decoder().model, {});
     GeneratorPlan plan;
     Generator generator;
@@ -77,9 +77,12 @@ void cpp_generate(const std::uint32_t* prompt, std::size_t n, float temperature,
                                               .top_k = top_k,
                                               .top_p = or_one(top_p),
                                               .repeat_penalty = or_one(repeat_penalty),
-                                              .seed = seed},
+                                              .seed = seed,
+                                              .frequency_penalty = frequency_penalty},
                                   .n_new = n_new,
-                                  .n_recent = n_recent};
+                                  .n_recent = n_recent,
+                                  .n_counted = n_recent,
+                                  .counts_prompt = true};
     must(start(generator, {prompt, n}, options));
     Workspace workspace = s.session.workspace();
     for (Piece piece; piece.finish == FinishReason::none;) must(generate(generator, workspace, piece));

@@ -25,7 +25,8 @@ test_file schema_form(test_file model, const char* schema);
 void cpp_forward(const uint32_t* tokens, size_t n, float* logits);
 /* A sampled text of the decoder, n_new tokens; zeros of the sampler's values are the C interface's. */
 void cpp_generate(const uint32_t* prompt, size_t n, float temperature, uint32_t top_k, float top_p,
-                  float repeat_penalty, uint64_t seed, uint32_t n_recent, uint32_t* tokens, uint32_t n_new);
+                  float repeat_penalty, float frequency_penalty, uint64_t seed, uint32_t n_recent, uint32_t* tokens,
+                  uint32_t n_new);
 /* Layer 1's attention weights of every head, [6][n][n]. */
 void cpp_attention(const uint32_t* tokens, size_t n, float* out);
 /* The encoder's rows for two sequences; `hidden` [2][longest] by key. */

@@ -278,18 +278,23 @@ void test_tokens(void) {
     fovea_cache cache = fovea_session_cache(make_test_session(model));
     fovea_generator* generator = make_test_generator(model, cache, 0);
     uint32_t expected[kMost];
-    const fovea_sampler samplers[3] = {
+    const fovea_sampler samplers[4] = {
         {.struct_size = sizeof(fovea_sampler)},
         {.struct_size = sizeof(fovea_sampler), .temperature = 0.8f, .top_k = 20, .seed = 5},
-        {.struct_size = sizeof(fovea_sampler), .temperature = 1, .top_p = 0.9f, .repeat_penalty = 1.3f, .seed = 6}};
-    for (int i = 0; i < 3; ++i) {
-        const fovea_generate_options options = {
-            .struct_size = sizeof options, .n_new = 30, .sampler = samplers + i, .n_recent = 9};
+        {.struct_size = sizeof(fovea_sampler), .temperature = 1, .top_p = 0.9f, .repeat_penalty = 1.3f, .seed = 6},
+        {.struct_size = sizeof(fovea_sampler), .frequency_penalty = 0.9f}};
+    for (int i = 0; i < 4; ++i) {
+        const fovea_generate_options options = {.struct_size = sizeof options,
+                                                .n_new = 30,
+                                                .sampler = samplers + i,
+                                                .n_recent = 9,
+                                                .n_counted = 9,
+                                                .counts_prompt = 1};
         GIVES(FOVEA_OK, fovea_start(generator, kTokens, 10, &options));
         const written w = finish_text(generator, workspace);
         CHECK(w.n_tokens == 30 && w.finish == FOVEA_FINISH_LENGTH && w.n_bytes == 0);
         cpp_generate(kTokens, 10, samplers[i].temperature, samplers[i].top_k, samplers[i].top_p,
-                     samplers[i].repeat_penalty, samplers[i].seed, 9, expected, 30);
+                     samplers[i].repeat_penalty, samplers[i].frequency_penalty, samplers[i].seed, 9, expected, 30);
         CHECK(memcmp(expected, w.tokens, 30 * sizeof *expected) == 0);
     }
     const fovea_generate_options all = {.struct_size = sizeof all};

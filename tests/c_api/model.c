@@ -1,4 +1,5 @@
 /* Models as handles, their text, and the sampler over the caller's logits. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -150,6 +151,27 @@ void test_sampler(void) {
     GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, recent, 1, NULL, scratch, sizeof scratch, &token));
     CHECK(token == 3);
     sampler.repeat_penalty = 0;
+    sampler.frequency_penalty = 0.75f;
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, recent, 1, NULL, scratch, sizeof scratch, &token));
+    CHECK(token == 3);
+    sampler.frequency_penalty = 0;
+    sampler.presence_penalty = 0.25f;
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, recent, 1, NULL, scratch, sizeof scratch, &token));
+    CHECK(token == 1);
+    sampler.presence_penalty = 0;
+    const fovea_logit_bias biases[2] = {{0, 2.5f}, {1, -INFINITY}};
+    sampler.bias = biases;
+    sampler.n_bias = 2;
+    GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
+    CHECK(token == 0);
+    sampler.bias = NULL;
+    GIVES(FOVEA_BAD_ARGUMENT,
+          fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
+    sampler.n_bias = 0;
+    sampler.presence_penalty = 2000;
+    GIVES(FOVEA_BAD_ARGUMENT,
+          fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, NULL, scratch, sizeof scratch, &token));
+    sampler.presence_penalty = 0;
     const uint32_t even[1] = {5};
     GIVES(FOVEA_OK, fovea_sample_logits(&sampler, 0, logits, 4, NULL, 0, even, scratch, sizeof scratch, &token));
     CHECK(token == 2);

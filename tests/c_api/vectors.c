@@ -16,7 +16,8 @@ static void fill(float* x, size_t n, uint32_t seed) {
 void test_kept_memory(void) {
     enum { kVocab = 71, kRows = 9, kTokens = 4 };
     const struct fovea_model* model = open_test_model(reader_file());
-    const fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 20, .max_batch = 20, .max_sequences = 2};
+    const fovea_limits limits = {
+        .struct_size = sizeof limits, .max_positions = 20, .max_batch = 20, .max_sequences = 2};
     fovea_workspace* workspace = make_test_workspace(model, &limits);
     fovea_pool* pools[2];
     for (uint32_t memory = 0; memory < 2; ++memory) {
@@ -32,8 +33,11 @@ void test_kept_memory(void) {
     float vectors[kRows * kWidth];
     fill(vectors, kRows * kWidth, 5);
     const uint32_t ids[kTokens] = {3, 70, 9, 26}, n_rows = kRows, n_tokens = kTokens;
-    const fovea_sequences source = {
-        .struct_size = sizeof source, .vectors = vectors, .n_vectors = kRows * kWidth, .lengths = &n_rows, .n_lengths = 1};
+    const fovea_sequences source = {.struct_size = sizeof source,
+                                    .vectors = vectors,
+                                    .n_vectors = kRows * kWidth,
+                                    .lengths = &n_rows,
+                                    .n_lengths = 1};
     const fovea_sequences target = {
         .struct_size = sizeof target, .ids = ids, .n_ids = kTokens, .lengths = &n_tokens, .n_lengths = 1};
     fovea_encode_input input = {.struct_size = sizeof input, .source = &source, .target = &target};

@@ -427,6 +427,50 @@ def make_forms():
         write("constraint", str(i), struct.pack("<BIBIB", i, 64 + 13 * i, i, 2000 + 777 * i, 255 - i))
 
 
+# ---- the server ----------------------------------------------------------------------------------------------------
+
+
+def make_requests():
+    """Whole requests, bodies alone, and text with calls of tools: what the target takes for each."""
+    def post(path, body, *more):
+        return "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *more, "", body])
+
+    said = [{"role": "user", "content": "x"}]
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "$defs": {"d": {}}}}
+    tools = [{"type": "function", "function": function}]
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "temperature": 0.5,
+            "seed": 3, "n": 2, "stop": ["a"], "logprobs": True, "top_logprobs": 2, "stream": True,
+            "stream_options": {"include_usage": True}}
+    completion = {"prompt": ["a", [1, 2]], "max_tokens": 0, "echo": True, "best_of": 1, "suffix": None}
+    bodies = {
+        "embed": {"input": ["a", "b"], "encoding_format": "base64", "truncate": False},
+        "named": {"messages": said, "tools": tools, "tool_choice": {"type": "function", "function": {"name": "f"}},
+                  "chat_template_kwargs": {}},
+        "ollama": {"prompt": "x", "system": "s", "raw": False, "format": "json",
+                   "options": {"num_predict": -1, "top_k": -1, "repeat_last_n": -1, "seed": -1}, "images": []},
+        "penalties": {"prompt": "x", "frequency_penalty": 0.5, "presence_penalty": -1, "logit_bias": {"7": -100, "8": 1.5},
+                      "repetition_penalty": 1.1},
+        "schema": {"messages": said, "response_format": {"type": "json_schema", "json_schema": {"schema": {}}}, "grammar": ""},
+        "tools": {"messages": [{"role": "assistant", "content": None, "tool_calls": [call]}], "tools": tools,
+                  "tool_choice": "required"},
+    }
+    for name, body in bodies.items():
+        write("http_request", name, json.dumps(body))
+    write("http_request", "chat", post("/v1/chat/completions", json.dumps(chat)))
+    write("http_request", "completion", post("/v1/completions", json.dumps(completion), "Connection: close"))
+    write("http_request", "chunked", "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "d\r\n{\"prompt\":[1]}\r\n0\r\n\r\n")
+    write("http_request", "get", "GET /health?x=1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
+    write("http_request", "calls", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
+          '<tool_call>x</tool_call><tool_call>{"name":"g"}')
+
+
+def make_sentence_pieces():
+    for name in ("bpe", "unigram"):
+        write("sentence_piece", name, (GOLDEN / f"spm_{name}.model").read_bytes())
+
+
 if __name__ == "__main__":
     shutil.rmtree(HERE / "small", ignore_errors=True)
     make_chat_templates()
@@ -438,3 +482,5 @@ if __name__ == "__main__":
     make_checkpoints()
     make_logits()
     make_forms()
+    make_requests()
+    make_sentence_pieces()

@@ -20,15 +20,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto n = input.take<std::uint8_t>();
     std::vector<float> logits(n < 250 ? n % 48 : 270);  // the sampler goes by pieces of 256
     for (float& logit : logits) logit = input.take<float>();
+    // At the input's end, so that inputs from before these options mean what they meant.
+    std::vector<std::uint32_t> allowed(input.take<std::uint8_t>() % 2 * ((logits.size() + 31) / 32));
+    for (std::uint32_t& word : allowed) word = input.take<std::uint32_t>();
+    const auto pos = input.take<std::uint32_t>();
+    options.frequency_penalty = input.take<float>();
+    options.presence_penalty = input.take<float>();
+    std::vector<LogitBias> biases(input.take<std::uint8_t>() % 16);
+    for (LogitBias& b : biases) b = {input.take<std::uint16_t>(), input.take<float>()};
+    options.bias = biases;
+    std::vector<Token> counted(input.take<std::uint8_t>() % 16);
+    for (Token& id : counted) id = input.take<std::uint16_t>();
     Sampler sampler;
     if (!make_sampler(options, sampler).ok()) return 0;
     std::vector<Candidate> candidates(logits.size());
     Token first = 0, second = 0;
-    std::vector<std::uint32_t> allowed(input.take<std::uint8_t>() % 2 * ((logits.size() + 31) / 32));
-    for (std::uint32_t& word : allowed) word = input.take<std::uint32_t>();
-    const auto pos = input.take<std::uint32_t>();
-    const bool ok = sample(sampler, pos, logits, recent, candidates, first, allowed).ok();
-    fuzz::promise(sample(sampler, pos, logits, recent, candidates, second, allowed).ok() == ok,
+    const bool ok = sample(sampler, pos, logits, recent, candidates, first, allowed, counted).ok();
+    fuzz::promise(sample(sampler, pos, logits, recent, candidates, second, allowed, counted).ok() == ok,
                   "the same seed, the same end");
     fuzz::promise(!ok || allowed.empty() || (allowed[first / 32] >> first % 32 & 1), "an allowed token");
     fuzz::promise(!ok || (first < logits.size() && first == second), "a token of the vocabulary, the same again");

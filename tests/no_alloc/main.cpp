@@ -67,6 +67,8 @@ namespace {
 using namespace fovea;
 using namespace fovea::testing;
 
+constexpr LogitBias kBiases[] = {{1, 0.5f}, {2, -1.0f}};
+
 // ---- system calls --------------------------------------------------------------------------------------------------
 
 constexpr int kReport = 100;              // our own file descriptor for the result, the one thing that may be written
@@ -149,7 +151,8 @@ public:
         expect(forward(running_.session, std::span(tokens_).first(n), logits_).ok(), "forward, the prompt");
         for (const SamplerOptions& options :
              {SamplerOptions{}, SamplerOptions{.temperature = 0.9f, .seed = 1},
-              SamplerOptions{.temperature = 1, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f}}) {
+              SamplerOptions{.temperature = 1, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f},
+              SamplerOptions{.temperature = 1, .frequency_penalty = 0.5f, .presence_penalty = 0.5f, .bias = kBiases}}) {
             expect(rewind(running_.session, static_cast<std::uint32_t>(n)).ok(), "rewind");
             Sampler sampler;
             expect(make_sampler(options, sampler).ok(), "make_sampler");

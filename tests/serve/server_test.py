@@ -41,6 +41,74 @@ class Text(WithServer):
                                  "--top-k", "50", "--top-p", "0.9")
             self.assertEqual(answer["choices"][0]["text"] + "\n", expected)
 
+    def test_penalties_and_biases(self):
+        plain = self.server.post(COMPLETE, complete("play jazz", temperature=0))["choices"][0]["text"]
+        # An answer that may not come again: what OpenAI's penalties see is the answer alone, not the prompt.
+        for penalty in ("frequency_penalty", "presence_penalty"):
+            self.assertEqual(self.server.post(COMPLETE, complete("play jazz", temperature=0, **{penalty: 0}))
+                             ["choices"][0]["text"], plain)
+            pushed = complete("play jazz", temperature=0, logprobs=0, **{penalty: 100.0})
+            tokens = self.server.post(COMPLETE, pushed)["choices"][0]["logprobs"]["tokens"]
+            self.assertEqual(len(tokens), len(set(tokens)))
+            self.assertEqual(tokens[0], plain[:len(tokens[0])])
+            options = {"temperature": 0, "repeat_penalty": 1.0, penalty: 100.0}
+            body = {"model": "demo", "prompt": "play jazz", "options": options, "stream": False}
+            expected = run_fovea("run", "-p", "play jazz", "-n", "60", "--" + penalty.replace("_", "-"), "100").rstrip("\n")
+            body["options"]["num_predict"] = 60
+            self.assertEqual(self.server.post("/api/generate", body)["response"], expected)
+            self.assertNotEqual(expected, plain)
+        ids = run_fovea("tokenize", os.path.join(GOLDEN, "../../tools/demo/demo.fovea"), "-p", plain).split()
+        first = ids[1]  # behind the start token
+        body = complete("play jazz", temperature=0, logit_bias={first: -100})
+        other = self.server.post(COMPLETE, body)["choices"][0]["text"]
+        self.assertEqual(other, run_fovea("run", "-p", "play jazz", "-n", "60", "--logit-bias", first + "-100")[:-1])
+        self.assertNotEqual(other, plain)
+        self.assertEqual(self.server.post(COMPLETE, body)["choices"][0]["text"], other)
+
+    def test_attention_is_what_logits_writes(self):
+        prompt = "play jazz in the kitchen\n"
+        with tempfile.TemporaryDirectory() as folder:
+            for layer, answer in ((0, ""), (1, "{\"do\"")):
+                path = os.path.join(folder, "w.npy")
+                run_fovea("logits", os.path.join(GOLDEN, "../../tools/demo/demo.fovea"), "-p", prompt + answer, "--layer",
+                          str(layer), "--weights", path, "-o", os.path.join(folder, "l.npy"))
+                expected = read_npy(path)
+                body = {"model": "demo", "messages": [{"role": "user", "content": prompt.strip()}], "answer": answer,
+                        "layer": layer}
+                seen = self.server.post("/v1/attention", body)
+                self.assertEqual(len(seen["tokens"]), len(expected))
+                self.assertEqual("".join(seen["tokens"][1:]), prompt + answer)  # behind the start token
+                self.assertEqual("".join(seen["tokens"][seen["n_prompt_tokens"]:]), answer)
+                for i, row in enumerate(seen["weights"]):
+                    self.assertEqual(len(row), i + 1)
+                    for weight, exact in zip(row, expected[i]):
+                        self.assertAlmostEqual(weight, exact, delta=0.00051)
+                heads = [self.server.post("/v1/attention", {**body, "head": head})["weights"]
+                         for head in range(seen["n_heads"])]
+                mean = sum(rows[-1][0] for rows in heads) / len(heads)
+                self.assertAlmostEqual(mean, expected[-1][0], delta=0.00051)
+        texts = self.server.post("/v1/attention", {"prompt": prompt})
+        self.assertEqual(texts["head"], None)
+        for body, words in (({}, "prompt"), ({"prompt": 3}, "prompt"), ({"prompt": "x", "layer": 99}, "layer: expected 0 to"),
+                            ({"prompt": "x", "head": 99}, "head"), ({"prompt": "x", "answer": "word " * 250}, "tokens to look at"),
+                            ({"prompt": "x", "model": "none"}, "model")):
+            error = self.server.post("/v1/attention", body, want=404 if "model" in body else 400)["error"]
+            self.assertIn(words, error["message"])
+
+    def test_attention_comes_between_others_tokens(self):
+        answers = {}
+        def ask(i):
+            if i % 3 == 0:
+                answers[i] = self.server.post("/v1/attention", {"prompt": COMMANDS[i % 8], "layer": i % 2})["weights"]
+            else:
+                answers[i] = self.server.post(COMPLETE, complete(COMMANDS[i % 8], temperature=2, seed=i))["choices"][0]["text"]
+        at_once([lambda i=i: ask(i) for i in range(24)])
+        together = dict(answers)
+        for i in range(24):
+            ask(i)
+        self.assertEqual(answers, together)
+        self.assertTrue(wait_until(lambda: self.server.metric("sequences_running") == 0))
+
     def test_stream_is_the_whole(self):
         for path, body, text in ((CHAT, chat("play jazz"), lambda c: c["delta"].get("content") or ""),
                                  (COMPLETE, complete("play jazz"), lambda c: c["text"])):

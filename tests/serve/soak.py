@@ -6,7 +6,9 @@ request has alone, memory must stay, no page may be lost, and no answer may be o
 import argparse
 import http.client
 import json
+import multiprocessing
 import random
+import re
 import resource
 import signal
 import socket
@@ -32,11 +34,63 @@ def bodies(n):
     return made
 
 
+class Pauses:
+    """When this process stood still, which a busy machine makes clients do: the server then closes what it waited for."""
+
+    SECONDS = 5  # half of what the server gives a request's headers
+
+    def __init__(self):
+        self.ends = [0.0]
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        last = time.monotonic()
+        while True:
+            time.sleep(0.5)
+            now = time.monotonic()
+            if now - last > self.SECONDS:
+                self.ends.append(now)
+            last = now
+
+    def since(self, start):
+        return self.ends[-1] > start
+
+
 class Soak:
+    """Clients of one process."""
+
     def __init__(self, server, requests, expected):
         self.server, self.requests, self.expected = server, requests, expected
         self.counts, self.wrong, self.lock = {}, [], threading.Lock()
-        self.over = threading.Event()
+        self.over, self.pauses = threading.Event(), None
+
+    def run(self, numbers, seconds, results):
+        self.pauses = Pauses()
+        threads = [threading.Thread(target=self.client, args=(i,)) for i in numbers]
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds)
+        self.over.set()
+        for thread in threads:
+            thread.join()
+        results.put((self.counts, self.wrong))
+
+    def ask(self, body):
+        """Status, head and body of an answer; None where the client itself was too late for one."""
+        started = time.monotonic()
+        with self.server.raw(http_bytes(PATH, body, "Connection: close\r\n"), 120) as connection:
+            late = time.monotonic() - started > Pauses.SECONDS
+            answer = read_all(connection)
+        if not answer and (late or self.pauses.since(started)):
+            return self.count("late clients")
+        if not answer:
+            return self.fail("expected an answer, got a closed connection")
+        head, _, rest = answer.decode().partition("\r\n\r\n")
+        status = int(head.split()[1])
+        self.count(status)
+        if status not in (200, 429):
+            return self.fail(f"status {status}: {rest[:200]!r}")
+        return status, head, rest
 
     def count(self, what):
         with self.lock:
@@ -52,7 +106,7 @@ class Soak:
         while not self.over.is_set():
             try:
                 draw.choice(kinds)(draw)
-            except (TimeoutError, http.client.HTTPException, OSError, ValueError) as error:
+            except (TimeoutError, http.client.HTTPException, OSError, ValueError, IndexError) as error:
                 self.fail(f"{type(error).__name__}: {error}")
 
     def judge(self, i, text):
@@ -62,32 +116,27 @@ class Soak:
 
     def whole(self, draw):
         i = draw.randrange(len(self.requests))
-        status, headers, answer = self.server.request("POST", PATH, self.requests[i])
-        self.count(status)
+        status, head, answer = self.ask(self.requests[i]) or (0, "", "")
         if status == 200:
-            return self.judge(i, json.loads(answer)["choices"][0]["text"])
-        if status != 429:
-            return self.fail(f"status {status}: {answer[:200]!r}")
-        time.sleep(min(int(headers["Retry-After"]), 2) * draw.random())
+            self.judge(i, json.loads(answer)["choices"][0]["text"])
+        elif status == 429:
+            time.sleep(min(int(re.search(r"Retry-After: (\d+)", head)[1]), 2) * draw.random())
 
     def stream(self, draw):
         i = draw.randrange(len(self.requests))
-        connection = self.server.raw(http_bytes(PATH, {**self.requests[i], "stream": True}, "Connection: close\r\n"), 120)
-        with connection:
-            answer = read_all(connection).decode()
-        status = int(answer.split()[1])
-        self.count(status)
+        status, _, answer = self.ask({**self.requests[i], "stream": True}) or (0, "", "")
         if status == 200:
             events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
             self.judge(i, "".join(event["choices"][0]["text"] for event in events))
-        elif status != 429:
-            self.fail(f"status {status}")
 
     def hang_up(self, draw):
         i = draw.randrange(len(self.requests))
         with self.server.raw(http_bytes(PATH, {**self.requests[i], "stream": draw.random() < 0.5})) as connection:
             if draw.random() < 0.5:
-                connection.recv(draw.randint(1, 300))
+                try:
+                    connection.recv(draw.randint(1, 300))
+                except TimeoutError:
+                    pass  # this one has waited long enough
         self.count("hung up")
 
     def malformed(self, draw):
@@ -131,6 +180,59 @@ def idle_connections(server, n):
     assert took < 5, f"an answer beside idle connections: expected within 5 s, got {took:.1f}"
 
 
+def huge_bodies(server):
+    """A body of 1 GB, announced and in chunks: refused without being read, or before it takes memory; nothing else stops."""
+    before = server.rss()
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    for head, piece in (("Content-Length: %d" % (1 << 30), b"x" * 65536), ("Transfer-Encoding: chunked", chunk)):
+        sent, answer = 0, b""
+        with server.raw(f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode(), 120) as connection:
+            try:
+                while sent < 1 << 30:
+                    connection.sendall(piece)
+                    sent += 65536
+            except OSError:
+                pass  # the server has closed its side
+            try:
+                answer = read_all(connection)
+            except OSError:
+                pass  # the reset came before what was said
+        assert sent < 64 << 20, f"{head}: expected to be cut off, got {sent} bytes taken"
+        assert not answer or b" 413 " in answer.split(b"\r\n")[0], f"{head}: expected 413, got {answer[:60]!r}"
+        print(f"a body of 1 GB, {head}: cut off after {sent >> 10} KB, {answer[:40]!r}")
+    after = server.rss()
+    assert after - before < 24 << 20, f"resident bytes after bodies of 1 GB: expected {before}, got {after}"
+
+
+def slowloris(server, n):
+    """Requests whose headers come a byte at a time: each is closed in its time, and others are served meanwhile."""
+    dripping = [server.raw(b"POST /v1/completions HTTP/1.1\r\nX-Slow: ") for _ in range(n)]
+    started, n_served, gone = time.monotonic(), 0, 0
+    while gone < n and time.monotonic() - started < 120:
+        server.post(PATH, {"model": "demo", "prompt": "play jazz\n"})
+        n_served += 1
+        left = []
+        for connection in dripping:
+            try:
+                connection.setblocking(False)
+                connection.send(b"a")
+                try:
+                    over = connection.recv(1000) == b""
+                except BlockingIOError:
+                    over = False
+            except OSError:
+                over = True
+            left += [] if over else [connection]
+            if over:
+                connection.close()
+        gone += len(dripping) - len(left)
+        dripping = left
+        time.sleep(0.2)
+    took = time.monotonic() - started
+    assert gone == n, f"dripping connections: expected all {n} closed, got {gone}"
+    print(f"{n} connections whose headers drip: all closed after {took:.0f} s, {n_served} others served meanwhile")
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("fovea")
@@ -143,26 +245,37 @@ def main():
     arguments = ["--context", "256", "--sequences", "12", "--positions", "1024", "--queue", "64"]
     with Server(options.fovea, *arguments) as server:
         expected = [server.post(PATH, body)["choices"][0]["text"] for body in requests]
-        soak = Soak(server, requests, expected)
-        threads = [threading.Thread(target=soak.client, args=(i,)) for i in range(options.clients)]
-        for thread in threads:
-            thread.start()
+        # Several processes, for threads of one keep each other from sending what they have begun to send.
+        n_processes = -(-options.clients // 125)
+        results = multiprocessing.get_context("fork").Queue()
+        processes = [multiprocessing.get_context("fork").Process(
+            target=Soak(server, requests, expected).run, args=(range(i, options.clients, n_processes), options.seconds, results))
+            for i in range(n_processes)]
+        for process in processes:
+            process.start()
         time.sleep(options.seconds / 3)
         before = server.rss()
-        time.sleep(options.seconds * 2 / 3)
-        soak.over.set()
-        for thread in threads:
-            thread.join()
+        counts, wrong = {}, []
+        for _ in processes:
+            some, more = results.get()
+            wrong += more
+            for what, n in some.items():
+                counts[what] = counts.get(what, 0) + n
+        for process in processes:
+            process.join()
         after = server.rss()
-        print(f"{options.clients} clients, {options.seconds:.0f} s:", dict(sorted(soak.counts.items(), key=str)),
+        print(f"{options.clients} clients, {options.seconds:.0f} s:", dict(sorted(counts.items(), key=str)),
               f"resident {before >> 20} then {after >> 20} MB, {server.metric('shared_prompt_tokens_total'):.0f} of",
               f"{server.metric('prompt_tokens_total'):.0f} prompt tokens shared")
-        assert not soak.wrong, f"{len(soak.wrong)} wrong, such as {soak.wrong[0]}"
-        assert soak.counts.get("equal", 0) > 50, "expected more than 50 completed texts"
+        assert not wrong, f"{len(wrong)} wrong, such as {sorted(set(what[:200] for what in wrong))[:5]}"
+        assert counts.get("equal", 0) > 50, "expected more than 50 completed texts"
         assert options.sanitized or after - before < 24 << 20, f"resident bytes: expected {before}, got {after}"
         idle = lambda: server.metric("sequences_running") + server.metric("requests_waiting") == 0
         assert wait_until(idle), "expected nothing to run any more"
         idle_connections(server, options.idle)
+        slowloris(server, min(options.idle, 200))
+        if not options.sanitized:
+            huge_bodies(server)
         port = server.port
         server.stop(signal.SIGKILL)
     with Server(options.fovea, *arguments, port=port) as server:  # the same port, at once

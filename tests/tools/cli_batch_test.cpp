@@ -171,10 +171,14 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
             "field: expected one of prompt, messages, id, max_tokens, "
             "temperature, top_k, top_p, min_p, seed, stop, regex, "
             "repetition_penalty, grammar, response_format, "
-            "chat_template_kwargs, got temprature; did you mean temperature?");
+            "chat_template_kwargs, frequency_penalty, presence_penalty, logit_bias, got temprature; did you mean "
+            "temperature?");
     refused(R"({"prompt": 3})", "prompt: expected texts or arrays of token ids");
     refused(R"({"prompt": ["a", "b"]})", "prompt: expected one text, got 2");
     refused(R"({"prompt": "a", "temperature": "hot"})", "temperature: expected a number, got \"hot\"");
+    refused(R"({"prompt": "a", "frequency_penalty": 2000})", "frequency_penalty: expected -1000 to 1000, got 2000");
+    refused(R"({"prompt": "a", "logit_bias": {"600": 1}})", "logit_bias: expected token ids below 512, got 600");
+    refused(R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias: expected token ids, got x");
     refused(R"({"prompt": "a", "top_p": 2})", "top_p: expected 0 to 1, got 2");
     refused(R"({"prompt": "a", "max_tokens": -1})", "max_tokens: expected 0 to ");
     refused(R"({"prompt": "a", "seed": -1})", "seed: expected a number from 0, got -1");

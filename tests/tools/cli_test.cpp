@@ -103,6 +103,35 @@ TEST_CASE("cli: run samples the same text from the same seed") {
     CHECK(text("1", "scalar") != text("2", "scalar"));
 }
 
+TEST_CASE("cli: penalties and biases of run") {
+    const auto text = [](std::vector<std::string> options) {
+        options.insert(options.begin(), {"run", "-p", "play jazz in the kitchen", "-n", "40"});
+        return output_of(options);
+    };
+    const std::string plain = text({});
+    CHECK(text({"--frequency-penalty", "0", "--presence-penalty", "0", "--repeat-last-n", "7"}) == plain);
+    for (const char* penalty : {"--frequency-penalty", "--presence-penalty"}) {
+        CHECK(text({penalty, "100"}) != plain);
+        CHECK(text({penalty, "100", "--repeat-last-n", "-1"}) != plain);
+        CHECK(text({penalty, "100", "--repeat-last-n", "0"}) == plain);
+        check_refused({"run", "-p", "x", penalty, "1001"}, 2, penalty);
+    }
+    const DemoFile demo;
+    const json first =
+        json::parse(output_of({"logits", demo.path, "-p", "play jazz in the kitchen\n", "--top", "2", "--json"}));
+    const std::string best = std::to_string(first["top"][0]["id"].get<int>());
+    const std::string second = std::to_string(first["top"][1]["id"].get<int>());
+    CHECK(text({"--logit-bias", best + "-inf"}) != plain);
+    CHECK(text({"--logit-bias", second + "+1000"}) != plain);
+    CHECK(text({"--logit-bias", best + "+0"}) == plain);
+    CHECK(text({"--logit-bias", best + "-inf", "--logit-bias", second + "+1e3"}) ==
+          text({"--logit-bias", second + "+1000", "--logit-bias", best + "-inf"}));
+    for (const char* wrong : {"7", "7+", "+7", "7+x", "7+inf", "7+nan", "7+0x10", "7+1e31", "a+1", "7-1 "})
+        check_refused({"run", "-p", "x", "--logit-bias", wrong}, 2, "--logit-bias: expected");
+    check_refused({"run", "-p", "x", "--logit-bias", "99999999+1"}, 1, "--logit-bias: expected ids below");
+    check_refused({"run", "-p", "x", "--repeat-last-n", "-2"}, 2, "--repeat-last-n");
+}
+
 TEST_CASE("cli: run without anything shows what the built-in model does") {
     const std::string shown = output_of({"run"});
     for (const char* word :

@@ -236,6 +236,7 @@ void run(ChatOptions& options) {
     const OpenedModel opened = open_path(options.model, options.common.opening());
     need_logits(opened);
     (void)need_tokenizer(opened);
+    options.sampling.check(opened.model);
     const ModelChat chat = open_chat(options, opened);
     Limits limits;
     limits.max_kv_len = context_of(options, opened);
@@ -249,8 +250,9 @@ void run(ChatOptions& options) {
     Writer writer(opened, running.session,
                   {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited))});
     const std::vector<std::string_view> stop_views(stops.begin(), stops.end());
-    Conversation conversation(opened, chat, running, writer,
-                              {.sampler = options.sampling.settled(), .n_new = options.n_new, .stop = stop_views});
+    GenerateOptions generating{.n_new = options.n_new, .stop = stop_views};
+    options.sampling.apply(generating);
+    Conversation conversation(opened, chat, running, writer, generating);
     if (options.no_thinking) conversation.set_extra({{"enable_thinking", false}});
     std::error_code ignored;
     if (!options.session.empty()) check_can_write(options.session);

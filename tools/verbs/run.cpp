@@ -46,11 +46,10 @@ struct RunOptions {
     Type kv_type = Type::f32;
 
     [[nodiscard]] GenerateOptions generate() const {
-        return {.sampler = sampling.settled(),
-                .n_new = n_new,
-                .stop = stop_views,
-                .show_special = special,
-                .speculation = {.n_proposed = n_proposed}};
+        GenerateOptions made{
+            .n_new = n_new, .stop = stop_views, .show_special = special, .speculation = {.n_proposed = n_proposed}};
+        sampling.apply(made);
+        return made;
     }
     [[nodiscard]] GeneratorLimits limits() const {
         std::size_t n_stop_bytes = 0;
@@ -352,6 +351,7 @@ void answer_batch(const RunOptions& options, const OpenedModel& opened) {
 void run(RunOptions& options) {
     settle(options.common);
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
+    options.sampling.check(opened.model);
     need_logits(opened);
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
     (void)need_tokenizer(opened);

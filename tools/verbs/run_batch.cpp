@@ -133,6 +133,7 @@ private:
         job->prompts = {std::move(request.prompt)};
         job->n_new = request.n_new;
         job->sampler = request.request.sampler;
+        job->penalized = request.request.penalized;
         job->stop = request.request.stop;
         if (const ModelChat* chat = reader_.chat(); chat && serve::PromptReader::is_chat(request.request)) {
             job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());

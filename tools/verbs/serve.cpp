@@ -19,6 +19,8 @@
 namespace fovea {
 namespace {
 
+constexpr std::uint32_t kLooked = 256;  // tokens of a text whose attention is shown; weights are their square
+
 struct ServeOptions {
     CommonOptions common;
     std::vector<std::string> models, keys, origins;
@@ -94,6 +96,7 @@ void run_server(ServeOptions& options) {
                                                    .context = options.context,
                                                    .n_sequences = options.n_sequences,
                                                    .n_positions = options.n_positions,
+                                                   .n_looked = kLooked,
                                                    .queue_capacity = options.queue,
                                                    .kv_type = options.kv_type},
                                         .http = {},

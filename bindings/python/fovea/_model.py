@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import islice
@@ -181,6 +181,9 @@ class Model:
         top_p: float = 1.0,
         min_p: float = 0.0,
         repeat_penalty: float = 1.0,
+        frequency_penalty: float = 0.0,
+        presence_penalty: float = 0.0,
+        logit_bias: Mapping[int, float] | None = None,
         seed: int = 0,
         stop: str | Sequence[str] = (),
         special: bool = False,
@@ -193,6 +196,8 @@ class Model:
         temperature: 0 takes the likeliest. top_k: among the k likeliest (0: all). top_p: among the fewest that reach
             this probability. min_p: without what is less than this times as likely as the first.
         repeat_penalty: above 1, recent tokens become less likely. seed: one seed gives one text, on every machine.
+        frequency_penalty, presence_penalty: taken from the logit of a token of the continuation, for each time it came or
+            once. logit_bias: what is added to tokens' logits, by id; -inf forbids one.
         stop: texts that end the continuation, which has all before them.
         special: read special tokens in the prompt, and show those that come.
         speculate: tokens guessed ahead and verified in one pass: the same text, sooner where it repeats.
@@ -209,6 +214,9 @@ class Model:
                 top_p=top_p,
                 min_p=min_p,
                 repeat_penalty=repeat_penalty,
+                frequency_penalty=frequency_penalty,
+                presence_penalty=presence_penalty,
+                logit_bias=logit_bias,
                 seed=seed,
                 stop=stop,
                 special=special,

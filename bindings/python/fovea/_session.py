@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,9 @@ class Session:
         top_p: float = 1.0,
         min_p: float = 0.0,
         repeat_penalty: float = 1.0,
+        frequency_penalty: float = 0.0,
+        presence_penalty: float = 0.0,
+        logit_bias: Mapping[int, float] | None = None,
         seed: int = 0,
         stop: str | Sequence[str] = (),
         special: bool = False,
@@ -92,6 +95,9 @@ class Session:
             "top_p": top_p,
             "min_p": min_p,
             "repeat_penalty": repeat_penalty,
+            "frequency_penalty": frequency_penalty,
+            "presence_penalty": presence_penalty,
+            "logit_bias": dict(logit_bias or {}),
             "seed": seed,
             "show_special": special,
             "n_proposed": speculate,

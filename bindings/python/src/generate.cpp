@@ -17,7 +17,18 @@ const char* name_of(FinishReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
-GenerateOptions options_of(const nb::dict& named) {
+/// A dictionary from tokens to numbers.
+bool read_biases(nb::handle value, std::vector<LogitBias>& biases) {
+    if (!nb::isinstance<nb::dict>(value)) return false;
+    for (const auto& [key, number] : nb::borrow<nb::dict>(value)) {
+        LogitBias& b = biases.emplace_back();
+        if (!nb::try_cast(key, b.id) || !nb::try_cast(number, b.bias)) return false;
+    }
+    return true;
+}
+
+/// The options view `biases`.
+GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
     GenerateOptions options;
     options.speculation.clock = ticks_now;
     for (const auto& [key, value] : named) {
@@ -35,6 +46,12 @@ GenerateOptions options_of(const nb::dict& named) {
             fits = nb::try_cast(value, options.sampler.min_p);
         else if (name == "repeat_penalty")
             fits = nb::try_cast(value, options.sampler.repeat_penalty);
+        else if (name == "frequency_penalty")
+            fits = nb::try_cast(value, options.sampler.frequency_penalty);
+        else if (name == "presence_penalty")
+            fits = nb::try_cast(value, options.sampler.presence_penalty);
+        else if (name == "logit_bias")
+            fits = read_biases(value, biases);
         else if (name == "seed")
             fits = nb::try_cast(value, options.sampler.seed);
         else if (name == "show_special")
@@ -45,6 +62,7 @@ GenerateOptions options_of(const nb::dict& named) {
             throw ValueRefused(name + ": expected a number of its range, got " +
                                nb::cast<std::string>(nb::repr(value)));
     }
+    options.sampler.bias = biases;
     return options;
 }
 
@@ -73,7 +91,13 @@ void PySession::make_generator_for(const std::vector<std::string>& stop, std::ui
 std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
                                const std::vector<std::string>& stop) {
     need_logits();
-    GenerateOptions options = options_of(named);
+    std::vector<LogitBias> biases;
+    GenerateOptions options = options_of(named, biases);
+    for (const LogitBias& b : biases)
+        if (b.id >= opened_->model.config().decoder.vocab_size)
+            throw ValueRefused("logit_bias: expected ids below " +
+                               std::to_string(opened_->model.config().decoder.vocab_size) + ", got " +
+                               std::to_string(b.id));
     const std::vector<std::string_view> views(stop.begin(), stop.end());
     options.stop = views;
     const std::uint64_t context = session_.max_kv_len();
@@ -89,6 +113,8 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         make_generator_for(stop, options.speculation.n_proposed);
         if (const Status status = resume(generator_, tokens_); !status.ok()) return status;
         const Status status = fovea::start(generator_, prompt, options);
+        if (status.ok())
+            biases_ = std::move(biases);  // the same elements, so that what start was given still views them
         generating_ = status.ok();
         n_kept_ = status.ok() ? generator_.figures().n_kept : 0;
         // What start has kept of the cache is what both begin with.

@@ -64,6 +64,7 @@ private:
     SharedModel opened_;
     Plan plan_;
     Memory arena_, generator_arena_;
+    std::vector<LogitBias> biases_;  // of the present text, which views them
     Session session_;
     Generator generator_;
     GeneratorLimits generator_limits_;

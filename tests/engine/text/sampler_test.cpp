@@ -103,6 +103,110 @@ TEST_CASE("sampler: repeated tokens lose, once each, whatever their sign") {
     CHECK(fits(count({.temperature = 1, .repeat_penalty = 2, .seed = 1}, logits, 20000, {0}), {2 / 3., 1 / 3.}, 20000));
 }
 
+Token draw_counted(const SamplerOptions& options, const std::vector<float>& logits, const std::vector<Token>& recent,
+                   const std::vector<Token>& counted, std::uint32_t pos = 0,
+                   const std::vector<std::uint32_t>& allowed = {}) {
+    std::vector<Candidate> scratch(logits.size());
+    Token token = Token(-1);
+    REQUIRE(sample(sampler_with(options), pos, logits, recent, scratch, token, allowed, counted).ok());
+    return token;
+}
+
+TEST_CASE("sampler: what came is taken off a logit, once or for each time") {
+    const auto greedy = [](const SamplerOptions& options, const std::vector<float>& logits,
+                           const std::vector<Token>& counted) { return draw_counted(options, logits, {}, counted); };
+    CHECK(greedy({.frequency_penalty = 1}, {4, 2.5f, 1}, {0}) == 0);
+    CHECK(greedy({.frequency_penalty = 1}, {4, 2.5f, 1}, {0, 0}) == 1);
+    CHECK(greedy({.presence_penalty = 1}, {4, 2.5f, 1}, {0, 0, 0, 0}) == 0);
+    CHECK(greedy({.presence_penalty = 2}, {4, 2.5f, 1}, {0}) == 1);
+    CHECK(greedy({.frequency_penalty = -1}, {4, 2.5f, 1}, {2, 2, 2, 2}) == 2);   // below 0: more likely
+    CHECK(greedy({.frequency_penalty = 1}, {4, 2.5f}, {0, 7, Token(-1)}) == 0);  // ids that are none change nothing
+    CHECK(greedy({.frequency_penalty = 1}, {kInf, 0}, {0, 0}) == 0);
+    CHECK(greedy({}, {4, 2.5f}, {0, 0, 0}) == 0);
+    // `recent` is for repeat_penalty alone.
+    CHECK(draw_counted({.frequency_penalty = 9}, {4, 2.5f}, {0, 0}, {}) == 0);
+}
+
+TEST_CASE("sampler: a bias is added first, adds up, and forbids as -inf") {
+    const auto greedy = [](const std::vector<LogitBias>& bias, float repeat_penalty, const std::vector<Token>& recent) {
+        return draw_counted({.repeat_penalty = repeat_penalty, .bias = bias}, {4, 3, 1}, recent, {});
+    };
+    CHECK(greedy({{1, 1.5f}}, 1, {}) == 1);
+    CHECK(greedy({{2, 2}, {2, 2}}, 1, {}) == 2);
+    CHECK(greedy({{0, -kInf}}, 1, {}) == 1);
+    CHECK(greedy({{0, -kInf}, {0, 9}}, 1, {}) == 1);
+    CHECK(greedy({{7, 100}, {Token(-1), 100}}, 1, {}) == 0);
+    CHECK(greedy({{0, 0.3f}, {1, 0.1f}}, 1.4f, {0}) == 1);  // 4.3 / 1.4 = 3.07 < 3.1; with the bias last 3.157
+    std::vector<Candidate> scratch(2);
+    Token token = 77;
+    const std::vector<LogitBias> none{{0, -kInf}, {1, -kInf}};
+    CHECK(sample(sampler_with({.bias = none}), 0, std::vector<float>{1, 2}, {}, scratch, token).code ==
+          Code::bad_argument);
+    CHECK(token == 77);
+}
+
+TEST_CASE("sampler: penalties and biases are as logits made by hand, for any of them") {
+    std::mt19937 random(11);
+    const auto number = [&](float most) { return (static_cast<float>(random() % 2001) / 1000 - 1) * most; };
+    for (int round = 0; round < 500; ++round) {
+        std::vector<float> logits(1 + random() % 300);
+        for (float& logit : logits) logit = number(8);
+        const auto some = [&] {
+            std::vector<Token> ids(random() % 200);
+            for (Token& id : ids) id = random() % (logits.size() + 5);
+            return ids;
+        };
+        const std::vector<Token> recent = some(), counted = some();
+        std::vector<LogitBias> biases(random() % 6);
+        for (LogitBias& b : biases) b = {static_cast<Token>(random() % (logits.size() + 2)), number(3)};
+        const SamplerOptions options{.temperature = round % 3 ? 0.9f : 0.0f,
+                                     .repeat_penalty = round % 2 ? 1.3f : 1.0f,
+                                     .seed = random(),
+                                     .frequency_penalty = round % 5 ? number(1) : 0,
+                                     .presence_penalty = round % 4 ? number(2) : 0,
+                                     .bias = biases};
+        std::vector<float> by_hand = logits;
+        for (std::size_t id = 0; id < logits.size(); ++id) {
+            const auto token = static_cast<Token>(id);
+            for (const LogitBias& b : biases)
+                if (b.id == token) by_hand[id] += b.bias;
+            if (std::count(recent.begin(), recent.end(), token))
+                by_hand[id] =
+                    by_hand[id] > 0 ? by_hand[id] / options.repeat_penalty : by_hand[id] * options.repeat_penalty;
+            if (const auto times = std::count(counted.begin(), counted.end(), token))
+                by_hand[id] -= options.frequency_penalty * static_cast<float>(times) + options.presence_penalty;
+        }
+        CAPTURE(round);
+        CHECK(draw_counted(options, logits, recent, counted, 5) ==
+              draw_counted({.temperature = options.temperature, .seed = options.seed}, by_hand, {}, {}, 5));
+        // A mask forbids before and after, whatever a bias says.
+        std::vector<std::uint32_t> allowed((logits.size() + 31) / 32, 0x5555aaaau);
+        allowed[0] |= 1;
+        const Token token = draw_counted(options, logits, recent, counted, 5, allowed);
+        CHECK((allowed[token / 32] >> token % 32 & 1) == 1);
+    }
+}
+
+TEST_CASE("sampler: penalties and biases choose what NumPy's float32 chooses") {
+    constexpr std::uint32_t kGolden = 2077860791u;  // tests/golden/make_penalized.py
+    const std::vector<LogitBias> biases{{3, 2.5f}, {7, -kInf}, {3, -0.3f}, {99, 1}};
+    const SamplerOptions options{
+        .repeat_penalty = 1.2f, .frequency_penalty = 0.37f, .presence_penalty = -0.61f, .bias = biases};
+    std::uint32_t hash = 2166136261u, noise = 1;
+    std::vector<Token> text;
+    for (int i = 0; i < 200; ++i) {
+        std::vector<float> logits(50);
+        for (float& logit : logits) {
+            noise = noise * 1664525u + 1013904223u;
+            logit = static_cast<float>(static_cast<std::int32_t>(noise) >> 8) * 0x1p-20f;
+        }
+        const std::vector<Token> recent(text.end() - std::min<std::ptrdiff_t>(12, std::ssize(text)), text.end());
+        text.push_back(draw_counted(options, logits, recent, text));
+        hash = (hash ^ text.back()) * 16777619u;
+    }
+    CHECK(hash == kGolden);
+}
+
 TEST_CASE("sampler: bad options change nothing") {
     const auto code = [](const SamplerOptions& options) {
         Sampler sampler = sampler_with({.seed = 5});
@@ -117,7 +221,15 @@ TEST_CASE("sampler: bad options change nothing") {
         CHECK(code({.top_p = bad}) == Code::bad_argument);
         CHECK(code({.min_p = bad}) == Code::bad_argument);
         CHECK(code({.repeat_penalty = bad}) == Code::bad_argument);
+        if (bad == -1.0f) continue;
+        CHECK(code({.frequency_penalty = bad}) == Code::bad_argument);
+        CHECK(code({.presence_penalty = bad}) == Code::bad_argument);
+        if (bad == -kInf) continue;
+        const std::vector<LogitBias> biases{{0, 1}, {1, bad}};
+        CHECK(code({.bias = biases}) == Code::bad_argument);
     }
+    CHECK(code({.frequency_penalty = 1001}) == Code::bad_argument);
+    CHECK(code({.presence_penalty = -1001}) == Code::bad_argument);
     CHECK(code({.top_p = 1.5f}) == Code::bad_argument);
     CHECK(code({.min_p = 1.5f}) == Code::bad_argument);
     CHECK(code({.repeat_penalty = 0}) == Code::bad_argument);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "generator_cases.h"
@@ -23,6 +24,7 @@ struct Drawn {
     std::vector<std::string_view> stop_views;
     GenerateOptions options;
     bool filtered = false;
+    std::vector<LogitBias> biases{{1, 0.8f}, {2, -std::numeric_limits<float>::infinity()}};
 
     Drawn(std::mt19937& random, std::uint32_t vocab_size) {
         const auto pick = [&](auto... choices) {
@@ -38,7 +40,12 @@ struct Drawn {
                            .top_k = pick(0u, 2u, 40u),
                            .top_p = pick(1.0f, 0.9f),
                            .repeat_penalty = pick(1.0f, 1.0f, 1.3f),
-                           .seed = random()};
+                           .seed = random(),
+                           .frequency_penalty = pick(0.0f, 0.0f, 0.4f, -0.2f),
+                           .presence_penalty = pick(0.0f, 0.0f, 1.5f),
+                           .bias = std::span(biases).first(pick(0u, 0u, 2u))};
+        options.n_counted = pick(0xffffffffu, 5u, 0u);
+        options.counts_prompt = random() % 2 == 0;
         options.n_new = pick(0u, 1u, 5u, 40u, 200u);
         options.n_recent = pick(0u, 8u, 64u);
         options.show_special = pick(0, 1);

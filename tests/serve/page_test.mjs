@@ -1,0 +1,122 @@
+// The server's page in a browser without a window: a conversation, what its answers look at, an error, a narrow window.
+//
+//     node page_test.mjs FOVEA PICTURES_DIR    the built program; where pictures go, to be looked at
+//
+// Wants puppeteer-core and @sparticuz/chromium from npm (./dev page installs them).
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const [fovea, pictures] = process.argv.slice(2);
+const require = createRequire(pictures + "/");
+const puppeteer = require("puppeteer-core");
+const chromium = (await import(require.resolve("@sparticuz/chromium"))).default;
+mkdirSync(pictures, { recursive: true });
+
+const server = spawn(fovea, ["serve", "demo=", "--port", "0", "--context", "256"], { stdio: ["ignore", "pipe", "pipe"] });
+const address = await new Promise((resolve, reject) => {
+  let said = "";
+  const hear = (bytes) => {
+    said += bytes;
+    const found = said.match(/http:\/\/127\.0\.0\.1:\d+/);
+    if (found) resolve(found[0]);
+  };
+  server.stdout.on("data", hear);
+  server.stderr.on("data", hear);
+  server.on("exit", (status) => reject(new Error(`the server: expected it to run, got status ${status}: ${said}`)));
+});
+const browser = await puppeteer.launch({
+  args: [...chromium.args, "--no-sandbox"],
+  executablePath: await chromium.executablePath(),
+  headless: "shell",
+});
+
+let failed = 0;
+try {
+  const page = await browser.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  await page.setViewport({ width: 900, height: 700 });
+  await page.goto(address);
+  const text = (selector) => page.$eval(selector, (element) => element.textContent);
+  const count = (selector) => page.$$eval(selector, (elements) => elements.length);
+  const send = async (message, n_answers) => {
+    await page.type("#text", message);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((n) => document.querySelectorAll(".assistant .quiet").length === n, {}, n_answers);
+  };
+  const attended = () => page.waitForFunction(() => / looks at /.test(document.querySelector(".looks")?.textContent ?? ""));
+
+  await page.waitForFunction(() => document.querySelector("#model").options.length === 1);
+  assert.equal(await page.$eval("#model", (select) => select.value), "demo");
+  await page.$eval("#temperature", (input) => (input.value = "0"));
+  await send("play jazz", 1);
+  assert.match(await text(".assistant"), /^\{"do":"play","what":"jazz"\}/);
+  assert.match(await text(".assistant small"), /^\d+ \+ \d+ tokens, first after \d+ ms, then \d+ a second$/);
+  await page.screenshot({ path: pictures + "/answer.png" });
+
+  // Attention: as many tokens as the server counts, the last chosen, all it looks at adding up.
+  await page.click(".quiet");
+  await attended();
+  const [n_prompt, n_new] = (await text(".assistant small")).match(/\d+/g).map(Number);
+  assert.ok(Math.abs((await count(".tokens button")) - n_prompt - n_new) <= 1);  // an end token is counted, and no text
+  assert.equal(await count(".tokens .answer"), (await count(".tokens button")) - n_prompt);
+  assert.equal(await page.$eval(".tokens button:last-child", (button) => button.getAttribute("aria-pressed")), "true");
+  const shares = () => page.$$eval(".tokens button", (all) => all.map((b) => Number(b.style.getPropertyValue("--share"))));
+  assert.equal(Math.max(...(await shares())), 1);
+  const percent = await page.$$eval(".tokens button", (all) => all.map((b) => parseFloat(b.title) || 0));
+  assert.ok(Math.abs(percent.reduce((a, b) => a + b) - 100) < 3, `percents: expected 100 together, got ${percent}`);
+  await page.screenshot({ path: pictures + "/attention.png", fullPage: true });
+
+  // Another layer and head look elsewhere; the chosen token stays. Keys go from token to token.
+  const mean = await shares();
+  await page.select(".layer", "1");
+  await page.waitForFunction((before) => [...document.querySelectorAll(".tokens button")]
+    .some((b, i) => Number(b.style.getPropertyValue("--share")) !== before[i]), {}, mean);
+  await attended();
+  const layer = await shares();
+  await page.select(".head", "2");
+  await page.waitForFunction((before) => [...document.querySelectorAll(".tokens button")]
+    .some((b, i) => Number(b.style.getPropertyValue("--share")) !== before[i]), {}, layer);
+  await page.focus(".tokens [aria-pressed=true]");
+  await page.keyboard.press("Home");
+  assert.match(await text(".looks"), / 100\.0 %$/);  // the first token sees itself alone
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.$eval(".tokens button:nth-child(2)", (b) => b === document.activeElement && b.getAttribute("aria-pressed")), "true");
+  await page.hover(".tokens button:nth-child(5)");
+  assert.deepEqual((await shares()).slice(5), (await shares()).slice(5).map(() => 0), "later tokens are not looked at");
+  await page.screenshot({ path: pictures + "/head.png", fullPage: true });
+  await page.click(".quiet");
+  assert.equal(await count(".attention"), 0);
+
+  // A second turn keeps the first; a text too long is told in the page; a new conversation is empty.
+  await send("lights off", 2);
+  assert.equal(await count("article"), 4);
+  assert.deepEqual(wrong, []);
+  await page.$eval("#text", (area) => (area.value = "word ".repeat(600)));
+  await page.focus("#text");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".failed");
+  const seen = await page.$eval(".failed", (article) => article.getBoundingClientRect().bottom <= document.querySelector("form").getBoundingClientRect().top);
+  assert.ok(seen, "an error: expected in sight, got one below the window's edge");
+  assert.match(await text(".failed"), /messages: expected at most 255 tokens/);
+  await page.setViewport({ width: 360, height: 640 });
+  await page.screenshot({ path: pictures + "/narrow.png" });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.equal(wide, 0, "a narrow window: expected nothing beyond its edge");
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  await page.screenshot({ path: pictures + "/dark.png" });
+  await page.click("#clear");
+  assert.equal(await count("article"), 0);
+  console.log(`page: a conversation, attention, an error, a narrow window; pictures in ${pictures}`);
+} catch (error) {
+  failed = 1;
+  console.error(error);
+} finally {
+  await browser.close();
+  server.removeAllListeners("exit");
+  server.kill("SIGTERM");
+}
+process.exit(failed);
