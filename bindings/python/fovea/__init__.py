@@ -12,6 +12,7 @@ an array of the caller's. Every pass releases the GIL, and Ctrl-C ends it.
 """
 
 from ._attention import AttentionPattern, MultiheadAttention, attend
+from ._chat import ChatAnswer, ChatStream, ToolCall
 from ._convert import convert
 from ._fovea import Cancelled, FullError, default_threads, isa_names, numerics_version
 from ._fovea import version as __version__
@@ -24,6 +25,8 @@ __all__ = [
     "Cache",
     "CachePool",
     "Cancelled",
+    "ChatAnswer",
+    "ChatStream",
     "FullError",
     "Limits",
     "Model",
@@ -32,6 +35,7 @@ __all__ = [
     "PlanPart",
     "Session",
     "Step",
+    "ToolCall",
     "Workspace",
     "__version__",
     "attend",

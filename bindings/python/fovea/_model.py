@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager, suppress
-from importlib import import_module
-from itertools import islice
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +14,22 @@ import numpy as np
 from . import _convert, _fovea
 from ._arrays import Ids, float_array, new_array, shape_of
 from ._attention import AttentionPattern, _packed, labels_of
+from ._chat import (
+    ChatAnswer,
+    ChatStream,
+    Message,
+    Schema,
+    checked_tools,
+    prompt_of,
+    reader_of,
+    schema_of_calls,
+)
 from ._plan import Limits, Plan, make_plan
+from ._progress import chunks, progress_bar
 from ._session import Session
 
-_CHUNK = 2048  # texts that are tokenized and sorted by length together
 _ROWS = 1024  # tokens in one pass of an encoder
-_LONG = 4 * _CHUNK  # texts from which on there is a progress bar
+_FORMS = 32  # compiled forms of answers that a model keeps
 
 
 class Model:
@@ -54,6 +63,7 @@ class Model:
         self._n_threads: int = arguments.get("n_threads", 0)
         self._isa: str = arguments.get("isa", "")
         self._kept = threading.local()
+        self._forget_forms()
         facts = native.facts()
         for name in ("name", "architecture", "prompt_suffix"):
             facts[name] = facts[name].decode(errors="replace")
@@ -81,6 +91,12 @@ class Model:
         """Let the file go, once the sessions that use it are gone. Every later call raises ValueError."""
         self._native.close()
         self._kept = threading.local()
+        self._forget_forms()
+
+    def _forget_forms(self) -> None:
+        native = self._native  # and not self, so that a model goes as soon as nobody has it
+        self._form = lru_cache(_FORMS)(lambda kind, text, compact: _fovea.Form(native, kind, text, compact))
+        self._chat = lru_cache(4)(lambda chat_template: _fovea.Chat(native, chat_template))
 
     def __enter__(self) -> Model:
         """Return the model, which is closed at the end of the block."""
@@ -185,6 +201,10 @@ class Model:
         stop: str | Sequence[str] = (),
         special: bool = False,
         speculate: int = 0,
+        schema: Schema | None = None,
+        grammar: str | None = None,
+        regex: str | None = None,
+        compact: bool = False,
     ) -> str:
         """Return the continuation of `prompt`, without the prompt: the text of `fovea run`, to the last bit.
 
@@ -196,6 +216,9 @@ class Model:
         stop: texts that end the continuation, which has all before them.
         special: read special tokens in the prompt, and show those that come.
         speculate: tokens guessed ahead and verified in one pass: the same text, sooner where it repeats.
+        schema, grammar, regex: one of them, which the whole continuation fits unless max_new_tokens or the context cut
+            it: a JSON schema (a dict, its text, a pydantic model), a grammar as llama.cpp has them, an expression.
+            compact: JSON without spaces between its parts.
 
         What the prompt shares with this thread's last one is not computed again. FullError where the prompt is longer
         than the context.
@@ -213,6 +236,10 @@ class Model:
                 stop=stop,
                 special=special,
                 speculate=speculate,
+                schema=schema,
+                grammar=grammar,
+                regex=regex,
+                compact=compact,
             )
         )
 
@@ -221,11 +248,55 @@ class Model:
     ) -> Iterator[str]:
         """Yield the continuation of `prompt` in pieces, as they are made; arguments as :meth:`generate` has them."""
         ids = self._prompt_ids(prompt, special)
+        return self._stream(ids, {}, max_new_tokens=max_new_tokens, special=special, **options)
+
+    def _stream(self, ids: Ids, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
         if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
             raise ValueError(f"max_new_tokens: expected a whole number of 0 or more, got {max_new_tokens!r}")
         self._need_logits()
         with self._session("text", max_kv_len=self._room(len(ids) + max_new_tokens)) as session:
-            yield from session.stream(ids, max_new_tokens=max_new_tokens, special=special, **options)
+            yield from session.stream(ids, max_new_tokens=max_new_tokens, **options)
+            ends.update(finish_reason=session.finish_reason, figures=session._native.figures)
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> ChatAnswer:
+        """Return the model's answer to a conversation, by its own chat template.
+
+        messages: dicts with "role" and "content", as OpenAI's and transformers' are; `answer.message` is the next one.
+        tools: {"type": "function", "function": {"name", "description", "parameters": a JSON schema}} each, or what
+            "function" has alone. tool_choice: "auto"; "none"; "required": the answer is a call; a name: of that tool.
+        chat_template: in place of the model's own. template_arguments: more variables of it ("enable_thinking").
+        schema, grammar, regex and the others: as :meth:`generate` has them.
+
+        Where the model ends its turn the answer ends. FullError where the conversation is longer than the context:
+        nothing is left out of it unasked.
+        """
+        return self.stream_chat(messages, **options).answer
+
+    def stream_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        template_arguments: dict[str, Any] | None = None,
+        max_new_tokens: int = 512,
+        **options: Any,
+    ) -> ChatStream:
+        """Do the same piece by piece: iterate over the result; its `answer` has all, calls of tools too."""
+        self._need_logits()
+        known = [] if tool_choice == "none" else checked_tools(tools)
+        if tool_choice not in ("auto", "none"):
+            if any(options.get(name) is not None for name in ("schema", "grammar", "regex")):
+                raise ValueError("tool_choice: expected auto or none beside a form, got another")
+            options["schema"] = schema_of_calls(known, tool_choice)
+        ids, native = prompt_of(self, messages, known or None, chat_template, template_arguments)
+        if native is not None:
+            stop = options.pop("stop", ())
+            options["stop"] = [*([stop] if isinstance(stop, str) else stop), *native.stops]
+        ends: dict[str, Any] = {}
+        pieces = self._stream(ids, ends, max_new_tokens=max_new_tokens, _chat=native, **options)
+        return ChatStream(pieces, reader_of(known, tool_choice), ends)
 
     def logits(self, ids: str | Ids, *, out: Any = None) -> Any:
         """Return the logits after every token: [seq_len, vocab_size] float32, unnormalised.
@@ -279,8 +350,8 @@ class Model:
         vectors = None if out is None else np.asarray(out)  # the same memory, of a tensor too
         done, pieces = 0, []
         limits = {"max_batch": max(_ROWS, self.max_positions), "max_sequences": batch_size}
-        with _progress_bar(n, show_progress_bar) as bar, self._session("texts", **limits) as session:
-            for chunk in _chunks(texts):
+        with progress_bar(n, show_progress_bar) as bar, self._session("texts", **limits) as session:
+            for chunk in chunks(texts):
                 to = new_array((len(chunk), self.d_model), "texts") if vectors is None else vectors[done:][: len(chunk)]
                 session._native.encode_texts(chunk, max_length, to)
                 if normalize_embeddings and not self._stack["normalizes"]:
@@ -410,31 +481,3 @@ class Model:
 
 def _reopen(path: str, arguments: dict[str, Any]) -> Model:
     return Model(path, **arguments)
-
-
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """So many texts as are tokenized and sorted together."""
-    remaining = iter(texts)
-    while chunk := list(islice(remaining, _CHUNK)):
-        yield chunk
-
-
-class _NoBar:
-    """What stands in for a progress bar."""
-
-    def update(self, n: int) -> None:
-        """Do nothing."""
-
-
-@contextmanager
-def _progress_bar(n: int | None, wanted: bool | None) -> Iterator[Any]:
-    """A bar of tqdm's, or one that shows nothing where it is not wanted or not there."""
-    tqdm: Any = None
-    if wanted or (wanted is None and n is not None and n >= _LONG):
-        with suppress(ImportError):
-            tqdm = import_module("tqdm.auto").tqdm
-    if tqdm is None:
-        yield _NoBar()
-        return
-    with tqdm(total=n, unit="text") as bar:
-        yield bar

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _fovea
 from ._arrays import Floats, Ids
+from ._chat import Schema, form_of
 from ._plan import Limits
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Session:
         stop: str | Sequence[str] = (),
         special: bool = False,
         speculate: int = 0,
+        schema: Schema | None = None,
+        grammar: str | None = None,
+        regex: str | None = None,
+        compact: bool = False,
+        _chat: _fovea.Chat | None = None,
     ) -> Iterator[str]:
         """Continue `prompt`, piece by piece; arguments as :meth:`Model.generate` has them.
 
@@ -98,7 +104,8 @@ class Session:
         }
         if max_new_tokens is not None:
             options["n_new"] = max_new_tokens
-        return self._pieces(self._native.start(ids, options, stops))
+        form = form_of(self._model, schema, grammar, regex, compact)
+        return self._pieces(self._native.start(ids, options, stops, form, _chat))
 
     def _pieces(self, text: int) -> Iterator[str]:
         self.finish_reason = ""

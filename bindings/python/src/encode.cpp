@@ -229,13 +229,16 @@ void bind_session(nb::module_& module) {
         .def("cancel", &PySession::cancel)
         .def(
             "start",
-            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop) {
+            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop, const PyForm* form,
+               const PyChat* chat) {
                 std::vector<std::string> texts;
                 for (nb::handle text : stop) texts.emplace_back(utf8_of(text, "stop"));
-                return self.start(read_ids(prompt, "prompt"), options, texts);
+                return self.start(read_ids(prompt, "prompt"), options, texts, form, chat);
             },
-            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"))
+            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"), nb::arg("form").none() = nb::none(),
+            nb::arg("chat").none() = nb::none())
         .def("next", &PySession::next, nb::arg("text"))
+        .def_prop_ro("figures", &PySession::figures)
         .def(
             "attention",
             [](PySession& self, nb::handle ids, nb::handle layers, nb::handle out) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "arrays.h"
+#include "convert/grammar/grammar.h"
 #include "errors.h"
 #include "interrupt.h"
 
@@ -98,6 +99,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["name"] = text(info.name);
     facts["architecture"] = text(info.architecture);
     facts["prompt_suffix"] = text(info.prompt_suffix);
+    facts["has_chat_template"] = !info.chat_template.empty();
     facts["file_bytes"] = opened->model.bytes().size();
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
@@ -137,6 +139,12 @@ const Stack& OpenedModel::last() const {
 bool OpenedModel::gives_logits() const {
     const auto& [encoder, decoder] = model.config();
     return !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
+}
+
+std::span<const std::byte> OpenedModel::vocabulary_index() const {
+    const std::lock_guard lock(index_mutex_);
+    if (index_.empty()) index_ = grammar::index_vocabulary(tokenizer);
+    return index_;
 }
 
 std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,16 @@ struct OpenedModel {
     Model model;
     Tokenizer tokenizer;  ///< not valid() where the file has none
 
+    /// Every token's bytes as a tree, for forms of answers; made when it is asked for first. Needs a tokenizer; any thread.
+    [[nodiscard]] std::span<const std::byte> vocabulary_index() const;
     [[nodiscard]] const Stack& first() const;  ///< the stack that reads what the caller gives
     [[nodiscard]] const Stack& last() const;   ///< and the one whose result is handed out
     [[nodiscard]] bool gives_logits() const;
     [[nodiscard]] std::vector<Token> ids_of(std::string_view text, bool add_special, bool parse_special) const;
+
+private:
+    mutable std::mutex index_mutex_;
+    mutable std::vector<std::byte> index_;
 };
 using SharedModel = std::shared_ptr<const OpenedModel>;
 

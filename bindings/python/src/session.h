@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "form.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"
 #include "interrupt.h"
@@ -35,10 +36,13 @@ public:
     void cancel() noexcept { gate_.cancel(); }
 
     /// Begins a text and gives its number, which next asks for.
-    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options,
-                        const std::vector<std::string>& stop);
+    /// `form`: what the text is to fit; `chat`: whose tokens also end it. Both may be null.
+    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options, const std::vector<std::string>& stop,
+                        const PyForm* form, const PyChat* chat);
     /// (piece of text, why the text ended or "")
     [[nodiscard]] nb::tuple next(std::uint64_t text);
+    /// Tokens of the present text: {"n_prompt", "n_kept", "n_tokens", "n_passes"}.
+    [[nodiscard]] nb::dict figures();
 
     /// Weights of each layer of `layers` to out[i]: [n_heads, seq_len, seq_len].
     void attention(nb::handle ids, const std::vector<std::uint32_t>& layers, nb::handle out);
@@ -71,6 +75,8 @@ private:
     std::uint64_t text_ = 0;     // the number of the present text
     bool generating_ = false;    // whether tokens_ is older than the generator's
     std::uint32_t n_kept_ = 0;
+    AnswerPlace place_;                      // of the present text
+    std::shared_ptr<const ModelTalk> talk_;  // whose tokens also end it
     PassGate gate_;
 };
 
