@@ -16,6 +16,7 @@ from ._chat import ChatAnswer, ChatStream, ToolCall
 from ._convert import convert
 from ._fovea import Cancelled, FullError, default_threads, isa_names, numerics_version
 from ._fovea import version as __version__
+from ._heads import FoundAnswer, Label, LabelledWord
 from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
@@ -27,7 +28,10 @@ __all__ = [
     "Cancelled",
     "ChatAnswer",
     "ChatStream",
+    "FoundAnswer",
     "FullError",
+    "Label",
+    "LabelledWord",
     "Limits",
     "Model",
     "MultiheadAttention",

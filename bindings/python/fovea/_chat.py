@@ -12,7 +12,7 @@ from . import _fovea
 from ._arrays import Ids
 
 if TYPE_CHECKING:
-    from ._model import Model
+    from ._opened import OpenedModel
 
 Message = Mapping[str, Any]
 Schema = Union[str, Mapping[str, Any], Any]
@@ -20,7 +20,7 @@ _CALL, _END = "<tool_call>", "</tool_call>"
 
 
 def form_of(
-    model: Model, schema: Schema | None, grammar: str | None, regex: str | None, compact: bool
+    model: OpenedModel, schema: Schema | None, grammar: str | None, regex: str | None, compact: bool
 ) -> _fovea.Form | None:
     """Return the compiled form, which the model keeps for the next time; None where none is asked for."""
     given = {"schema": schema, "grammar": grammar, "regex": regex}
@@ -124,7 +124,7 @@ class ChatStream:
 
 
 def prompt_of(
-    model: Model,
+    model: OpenedModel,
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] | None,
     chat_template: str | None,

@@ -13,7 +13,7 @@ from ._chat import Schema, form_of
 from ._plan import Limits
 
 if TYPE_CHECKING:
-    from ._model import Model
+    from ._opened import OpenedModel
 
 
 class Session:
@@ -25,7 +25,7 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_kv_len: int = 0,
         max_batch: int = 0,
@@ -209,7 +209,7 @@ class CachePool:
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_sequences: int = 1,
         max_kv_len: int = 0,
@@ -264,7 +264,7 @@ class Workspace:
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_batch: int = 0,
         max_sequences: int = 0,
@@ -293,6 +293,6 @@ class Workspace:
         return self._native.arena_bytes
 
 
-def new_logits(model: Model, n: int | None = None) -> Floats:
+def new_logits(model: OpenedModel, n: int | None = None) -> Floats:
     """Return an array for logits: [vocab_size], or [n, vocab_size]."""
     return np.empty(model.vocab_size if n is None else (n, model.vocab_size), dtype=np.float32)

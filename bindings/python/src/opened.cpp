@@ -100,6 +100,9 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["architecture"] = text(info.architecture);
     facts["prompt_suffix"] = text(info.prompt_suffix);
     facts["has_chat_template"] = !info.chat_template.empty();
+    const std::string_view task = find_info(opened->model, "task");
+    facts["task"] = nb::str(task.data(), task.size());
+    facts["vector_width"] = vector_width(*opened);
     facts["file_bytes"] = opened->model.bytes().size();
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
@@ -160,6 +163,20 @@ std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, 
           name);
     ids.resize(n);
     return ids;
+}
+
+fovea::OpenedModel view_of(const OpenedModel& opened) {
+    fovea::OpenedModel view;
+    view.name = opened.name;
+    view.model = opened.model;
+    view.tokenizer = opened.tokenizer;
+    return view;
+}
+
+bool before_head(const OpenedModel& opened) { return !find_info(opened.model, "task").empty(); }
+
+std::uint32_t vector_width(const OpenedModel& opened) {
+    return before_head(opened) ? opened.last().d_model : opened.last().result_width();
 }
 
 SharedModel open_file(const std::string& path, bool verify) {

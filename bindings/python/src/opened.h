@@ -14,6 +14,7 @@
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "texts.h"
 
 namespace fovea::python {
 
@@ -39,6 +40,13 @@ private:
     mutable std::vector<std::byte> index_;
 };
 using SharedModel = std::shared_ptr<const OpenedModel>;
+
+/// The same as the command line's files about texts and heads have it: a view, which `opened` must outlive.
+[[nodiscard]] fovea::OpenedModel view_of(const OpenedModel& opened);
+/// Whether `encode` gives what a head would read: of models whose head says something else than a vector.
+[[nodiscard]] bool before_head(const OpenedModel& opened);
+/// How wide a vector of `encode` is.
+[[nodiscard]] std::uint32_t vector_width(const OpenedModel& opened);
 
 [[nodiscard]] SharedModel open_file(const std::string& path, bool verify);
 [[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name);

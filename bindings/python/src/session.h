@@ -2,6 +2,8 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,9 @@ public:
     void attention(nb::handle ids, const std::vector<std::uint32_t>& layers, nb::handle out);
 
     void encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out);
+    /// What a head says of each text, or of each with its pair: see classify.cpp.
+    [[nodiscard]] nb::list classify(const nb::list& texts, const nb::object& pairs, std::uint32_t top,
+                                    std::uint32_t answer_tokens);
     void encode_ids(nb::handle ids, nb::handle out);
     void encode_arrays(const nb::dict& inputs, nb::handle out, const nb::object& weights, std::uint32_t layer,
                        bool in_encoder, bool cross);
@@ -60,6 +65,9 @@ public:
     [[nodiscard]] std::uint32_t n_kept() const { return n_kept_; }
 
 private:
+    /// Runs the encoder over texts, as many together as there is room for, and calls take(i, results) for every text i.
+    void run_batches(std::span<const TextTokens> texts, bool before_head,
+                     const std::function<void(std::size_t, std::span<const float>)>& take);
     void need_logits() const;
     void make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed);
     void settle_tokens();  ///< makes tokens_ what the cache holds

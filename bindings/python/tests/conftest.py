@@ -36,6 +36,12 @@ def bert(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def classes():
+    """A small encoder with a head for classes of texts and pairs."""
+    return fovea.Model(GOLDEN / "encoders" / "bert_sequenceclassification", n_threads=1)
+
+
+@pytest.fixture(scope="session")
 def talker(tmp_path_factory):
     """A small decoder with ChatML's tokens and a template of its own."""
     return fovea.Model(write_talker(tmp_path_factory.mktemp("talker")), n_threads=1)

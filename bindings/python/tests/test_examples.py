@@ -95,6 +95,9 @@ def test_every_public_thing_is_documented():
         thing = getattr(fovea, name)
         if isinstance(thing, type):
             assert thing.__doc__, name
-            for member, value in vars(thing).items():
+            members = [
+                pair for one in thing.__mro__ if one.__module__.startswith("fovea") for pair in vars(one).items()
+            ]
+            for member, value in members:
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     assert value.__doc__, f"{name}.{member}"
