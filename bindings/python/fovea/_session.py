@@ -205,7 +205,10 @@ class Cache:
 
 
 class CachePool:
-    """Memory for the caches of many texts, cut into pages of `page_len` positions."""
+    """Memory for the caches of many texts, cut into pages of `page_len` positions.
+
+    memory: for what :meth:`Workspace.cache_memory` fills: a decoder's keys and values of what it attends to.
+    """
 
     def __init__(
         self,
@@ -216,8 +219,10 @@ class CachePool:
         page_len: int = 64,
         n_pages: int = 0,
         kv_type: str = "f32",
+        memory: bool = False,
     ) -> None:
         limits = {
+            "memory": bool(memory),
             "max_sequences": max_sequences,
             "max_kv_len": max_kv_len,
             "page_len": page_len,
@@ -252,11 +257,13 @@ class Step(NamedTuple):
     cache: what is appended to.
     ids: [n] whole numbers below vocab_size.
     logits: where the logits go: float32 [vocab_size] after the last id, [n, vocab_size] after each, None for none.
+    memory: of a decoder that attends to one: what :meth:`Workspace.cache_memory` filled. Steps may share it.
     """
 
     cache: Cache
     ids: Ids
     logits: Any | None = None
+    memory: Cache | None = None
 
 
 class Workspace:
@@ -281,7 +288,22 @@ class Workspace:
         A text's logits are those it has alone, in every bit. FullError, and nothing has changed, where a pool has no
         pages left or a context ends.
         """
-        self._native.forward([(cache._native, ids, logits) for cache, ids, logits in steps])
+        natives = []
+        for step in steps:
+            cache, ids, logits, memory = Step(*step)
+            natives.append((cache._native, ids, logits, None if memory is None else memory._native))
+        self._native.forward(natives)
+
+    def cache_memory(self, memories: Sequence[Cache], sources: Sequence[Any]) -> None:
+        """Compute what a decoder attends to, once for all steps to come: the encoder's vectors, as keys and values.
+
+        memories: empty caches of a pool for memories, each of which gets one of the sources.
+        sources: the encoder's ids [n], or float32 [n, d_model] where it reads vectors, or where there is no encoder the
+            memory itself.
+
+        Logits of steps beside it are those of the whole model at once, in every bit.
+        """
+        self._native.cache_memory([cache._native for cache in memories], list(sources))
 
     def cancel(self) -> None:
         """End the pass that runs, or the next one, from any thread: it raises :class:`fovea.Cancelled`."""

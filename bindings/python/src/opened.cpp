@@ -141,6 +141,8 @@ const Stack& OpenedModel::last() const {
 
 bool OpenedModel::gives_logits() const {
     const auto& [encoder, decoder] = model.config();
+    for (const Block& block : std::span(decoder.blocks).first(decoder.n_blocks))
+        if (block.cross_attention) return false;  // steps beside a memory alone: Workspace
     return !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
 }
 
