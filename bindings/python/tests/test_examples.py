@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,16 @@ def test_the_stub_names_what_the_module_has():
     named = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     named |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}
     assert named == {name for name in vars(fovea._fovea) if not name.startswith("_")}
+
+
+def test_the_extension_shows_nothing_of_the_cpp_library_within_it():
+    """Names that another library's C++ met would break that one: ray.init ended the process."""
+    nm = shutil.which("nm")
+    if not nm or not sys.platform.startswith("linux"):
+        pytest.skip("no nm, or no Linux")
+    command = [nm, "-D", "--defined-only", "--format=posix", fovea._fovea.__file__]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [name.split()[0] for name in names] == ["PyInit__fovea"]
 
 
 def test_every_public_thing_is_documented():
