@@ -1,6 +1,6 @@
 # Checks that every #include goes the way data flows, room by room and only downwards:
 #   tests, bench -> everything;  tools -> serve -> cluster -> include;  tools, serve, bindings -> convert -> include;
-#   bindings also -> tools/show/picture.h;
+#   bindings also -> tools/show/picture.h, tools/texts.h, tools/head_results.h;
 #   examples -> include -> nothing;  engine -> include, platform;  platform -> the public headers it implements.
 # convert also reads the engine's headers of the file format, convert/grammar those of forms and of tokenizers. convert/chat and
 # convert/grammar are libraries of their own, which need no converter.
@@ -54,7 +54,7 @@ function(rules_of file out_ours out_system)
     set(ours "(cluster|include)/.*")
     set(system ".*")
   elseif(file MATCHES "^bindings/")
-    set(ours "(bindings|convert|include)/.*|tools/show/picture\\.h")  # a notebook shows the page of --picture
+    set(ours "(bindings|convert|include)/.*|tools/(head_results|show/picture|texts)\\.h")  # a notebook shows the page of --picture
     set(system ".*")
   elseif(file MATCHES "^examples/")
     set(ours "examples/.*|include/.*")

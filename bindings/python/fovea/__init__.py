@@ -12,9 +12,11 @@ an array of the caller's. Every pass releases the GIL, and Ctrl-C ends it.
 """
 
 from ._attention import AttentionPattern, MultiheadAttention, attend
+from ._chat import ChatAnswer, ChatStream, ToolCall
 from ._convert import convert
 from ._fovea import Cancelled, FullError, default_threads, isa_names, numerics_version
 from ._fovea import version as __version__
+from ._heads import FoundAnswer, Label, LabelledWord
 from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
@@ -24,7 +26,12 @@ __all__ = [
     "Cache",
     "CachePool",
     "Cancelled",
+    "ChatAnswer",
+    "ChatStream",
+    "FoundAnswer",
     "FullError",
+    "Label",
+    "LabelledWord",
     "Limits",
     "Model",
     "MultiheadAttention",
@@ -32,6 +39,7 @@ __all__ = [
     "PlanPart",
     "Session",
     "Step",
+    "ToolCall",
     "Workspace",
     "__version__",
     "attend",

@@ -9,10 +9,11 @@ import numpy as np
 
 from . import _fovea
 from ._arrays import Floats, Ids
+from ._chat import Schema, form_of
 from ._plan import Limits
 
 if TYPE_CHECKING:
-    from ._model import Model
+    from ._opened import OpenedModel
 
 
 class Session:
@@ -24,7 +25,7 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_kv_len: int = 0,
         max_batch: int = 0,
@@ -82,6 +83,11 @@ class Session:
         stop: str | Sequence[str] = (),
         special: bool = False,
         speculate: int = 0,
+        schema: Schema | None = None,
+        grammar: str | None = None,
+        regex: str | None = None,
+        compact: bool = False,
+        _chat: _fovea.Chat | None = None,
     ) -> Iterator[str]:
         """Continue `prompt`, piece by piece; arguments as :meth:`Model.generate` has them.
 
@@ -104,7 +110,8 @@ class Session:
         }
         if max_new_tokens is not None:
             options["n_new"] = max_new_tokens
-        return self._pieces(self._native.start(ids, options, stops))
+        form = form_of(self._model, schema, grammar, regex, compact)
+        return self._pieces(self._native.start(ids, options, stops, form, _chat))
 
     def _pieces(self, text: int) -> Iterator[str]:
         self.finish_reason = ""
@@ -204,19 +211,24 @@ class Cache:
 
 
 class CachePool:
-    """Memory for the caches of many texts, cut into pages of `page_len` positions."""
+    """Memory for the caches of many texts, cut into pages of `page_len` positions.
+
+    memory: for what :meth:`Workspace.cache_memory` fills: a decoder's keys and values of what it attends to.
+    """
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_sequences: int = 1,
         max_kv_len: int = 0,
         page_len: int = 64,
         n_pages: int = 0,
         kv_type: str = "f32",
+        memory: bool = False,
     ) -> None:
         limits = {
+            "memory": bool(memory),
             "max_sequences": max_sequences,
             "max_kv_len": max_kv_len,
             "page_len": page_len,
@@ -251,11 +263,13 @@ class Step(NamedTuple):
     cache: what is appended to.
     ids: [n] whole numbers below vocab_size.
     logits: where the logits go: float32 [vocab_size] after the last id, [n, vocab_size] after each, None for none.
+    memory: of a decoder that attends to one: what :meth:`Workspace.cache_memory` filled. Steps may share it.
     """
 
     cache: Cache
     ids: Ids
     logits: Any | None = None
+    memory: Cache | None = None
 
 
 class Workspace:
@@ -263,7 +277,7 @@ class Workspace:
 
     def __init__(
         self,
-        model: Model,
+        model: OpenedModel,
         *,
         max_batch: int = 0,
         max_sequences: int = 0,
@@ -280,7 +294,22 @@ class Workspace:
         A text's logits are those it has alone, in every bit. FullError, and nothing has changed, where a pool has no
         pages left or a context ends.
         """
-        self._native.forward([(cache._native, ids, logits) for cache, ids, logits in steps])
+        natives = []
+        for step in steps:
+            cache, ids, logits, memory = Step(*step)
+            natives.append((cache._native, ids, logits, None if memory is None else memory._native))
+        self._native.forward(natives)
+
+    def cache_memory(self, memories: Sequence[Cache], sources: Sequence[Any]) -> None:
+        """Compute what a decoder attends to, once for all steps to come: the encoder's vectors, as keys and values.
+
+        memories: empty caches of a pool for memories, each of which gets one of the sources.
+        sources: the encoder's ids [n], or float32 [n, d_model] where it reads vectors, or where there is no encoder the
+            memory itself.
+
+        Logits of steps beside it are those of the whole model at once, in every bit.
+        """
+        self._native.cache_memory([cache._native for cache in memories], list(sources))
 
     def cancel(self) -> None:
         """End the pass that runs, or the next one, from any thread: it raises :class:`fovea.Cancelled`."""
@@ -292,6 +321,6 @@ class Workspace:
         return self._native.arena_bytes
 
 
-def new_logits(model: Model, n: int | None = None) -> Floats:
+def new_logits(model: OpenedModel, n: int | None = None) -> Floats:
     """Return an array for logits: [vocab_size], or [n, vocab_size]."""
     return np.empty(model.vocab_size if n is None else (n, model.vocab_size), dtype=np.float32)

@@ -130,40 +130,64 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
         throw ValueRefused(opened_->name + ": model: expected one that pools the vectors of a text, got another");
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
-    const Output out = read_output(out_object, "out", {views.size(), stack.d_model});
-    const std::uint32_t most =
-        std::min({most_tokens ? most_tokens : stack.max_positions, stack.max_positions, plan_.limits.max_batch});
-    std::vector<std::vector<Token>> ids(views.size());
-    std::vector<std::size_t> order(views.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    const Output out = read_output(out_object, "out", {views.size(), vector_width(*opened_)});
+    const std::uint32_t most = std::min({most_tokens ? most_tokens : fovea::most_tokens(view_of(*opened_)),
+                                         stack.max_positions, plan_.limits.max_batch});
+    std::vector<TextTokens> tokens(views.size());
     {
         nb::gil_scoped_release released;
         const std::vector<Token> of_no_text = opened_->ids_of("", true, false);
         for (std::size_t i = 0; i < views.size(); ++i) {
-            ids[i] = opened_->ids_of(views[i], true, false);
-            cut(of_no_text, most, ids[i]);
-            if (ids[i].empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
+            tokens[i].ids = opened_->ids_of(views[i], true, false);
+            cut(of_no_text, most, tokens[i].ids);
+            if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
         }
-        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ids[a].size() > ids[b].size(); });
     }
-    std::vector<float> vectors;
-    for (std::size_t at = 0; at < order.size();) {
-        std::vector<Token> rows;
-        std::vector<std::uint32_t> lengths;
-        const std::size_t first = at;
-        for (; at < order.size() && lengths.size() < plan_.limits.max_sequences &&
-               rows.size() + ids[order[at]].size() <= plan_.limits.max_batch;
-             ++at) {
-            rows.insert(rows.end(), ids[order[at]].begin(), ids[order[at]].end());
-            lengths.push_back(static_cast<std::uint32_t>(ids[order[at]].size()));
+    run_batches(tokens, before_head(*opened_), [&](std::size_t i, std::span<const float> vector) {
+        std::copy(vector.begin(), vector.end(), out.data + i * vector.size());
+    });
+}
+
+void PySession::run_batches(std::span<const TextTokens> texts, bool before_head,
+                            const std::function<void(std::size_t, std::span<const float>)>& take) {
+    const Stack& stack = opened_->last();
+    const std::size_t width = before_head ? stack.d_model : stack.result_width();
+    const auto n_results = [&](const TextTokens& text) {
+        if (stack.pooling != Pooling::none) return std::size_t{1};
+        return text.rows.empty() ? text.ids.size() : text.rows.size();
+    };
+    std::vector<std::size_t> order(texts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return texts[a].ids.size() > texts[b].ids.size(); });
+    std::vector<float> results;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+        std::vector<Token> ids, types;
+        std::vector<std::uint32_t> lengths, rows;
+        std::size_t n_all = 0;
+        for (; end < order.size() && lengths.size() < plan_.limits.max_sequences; ++end) {
+            const TextTokens& text = texts[order[end]];
+            if (!lengths.empty() && ids.size() + text.ids.size() > plan_.limits.max_batch) break;
+            for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(ids.size()) + row);
+            ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+            if (!text.types.empty()) {
+                types.resize(ids.size() - text.ids.size());
+                types.insert(types.end(), text.types.begin(), text.types.end());
+            }
+            lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+            n_all += n_results(text);
         }
-        vectors.resize(lengths.size() * stack.d_model);
-        EncodeInput input;
-        input.source.ids = rows;
-        input.source.lengths = lengths;
-        check(gate_.run([&] { return encode(session_, input, vectors); }), "texts");
-        for (std::size_t i = 0; i < lengths.size(); ++i)
-            std::copy_n(&vectors[i * stack.d_model], stack.d_model, out.data + order[first + i] * stack.d_model);
+        if (!types.empty()) types.resize(ids.size());
+        results.resize(n_all * width);
+        const EncodeInput input{
+            .source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head};
+        check(gate_.run([&] { return encode(session_, input, results); }), "texts");
+        std::size_t at = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::size_t n = n_results(texts[order[i]]) * width;
+            take(order[i], std::span(results).subspan(at, n));
+            at += n;
+        }
     }
 }
 
@@ -229,13 +253,16 @@ void bind_session(nb::module_& module) {
         .def("cancel", &PySession::cancel)
         .def(
             "start",
-            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop) {
+            [](PySession& self, nb::handle prompt, const nb::dict& options, const nb::list& stop, const PyForm* form,
+               const PyChat* chat) {
                 std::vector<std::string> texts;
                 for (nb::handle text : stop) texts.emplace_back(utf8_of(text, "stop"));
-                return self.start(read_ids(prompt, "prompt"), options, texts);
+                return self.start(read_ids(prompt, "prompt"), options, texts, form, chat);
             },
-            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"))
+            nb::arg("prompt"), nb::arg("options"), nb::arg("stop"), nb::arg("form").none() = nb::none(),
+            nb::arg("chat").none() = nb::none())
         .def("next", &PySession::next, nb::arg("text"))
+        .def_prop_ro("figures", &PySession::figures)
         .def(
             "attention",
             [](PySession& self, nb::handle ids, nb::handle layers, nb::handle out) {
@@ -243,6 +270,8 @@ void bind_session(nb::module_& module) {
             },
             nb::arg("ids"), nb::arg("layers"), nb::arg("out"))
         .def("encode_texts", &PySession::encode_texts, nb::arg("texts"), nb::arg("most_tokens"), nb::arg("out"))
+        .def("classify", &PySession::classify, nb::arg("texts"), nb::arg("pairs").none(), nb::arg("top"),
+             nb::arg("answer_tokens"))
         .def("encode_ids", &PySession::encode_ids, nb::arg("ids"), nb::arg("out"))
         .def("encode_arrays", &PySession::encode_arrays, nb::arg("inputs"), nb::arg("out"), nb::arg("weights").none(),
              nb::arg("layer") = 0, nb::arg("in_encoder") = false, nb::arg("cross") = false)

@@ -8,6 +8,8 @@
 namespace fovea::python {
 namespace {
 
+constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
+
 std::uint64_t ticks_now() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
@@ -89,7 +91,7 @@ void PySession::make_generator_for(const std::vector<std::string>& stop, std::ui
 }
 
 std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict& named,
-                               const std::vector<std::string>& stop) {
+                               const std::vector<std::string>& stop, const PyForm* form, const PyChat* chat) {
     need_logits();
     std::vector<LogitBias> biases;
     GenerateOptions options = options_of(named, biases);
@@ -100,6 +102,8 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
                                std::to_string(b.id));
     const std::vector<std::string_view> views(stop.begin(), stop.end());
     options.stop = views;
+    if ((form && form->compiled()->opened != opened_) || (chat && chat->talk()->opened != opened_))
+        throw ValueRefused("form: expected one of this session's model, got one of another");
     const std::uint64_t context = session_.max_kv_len();
     if (!prompt.empty() && prompt.size() >= context + (options.n_new == 0))
         throw StatusError({Code::context_full, "tokens of the prompt", context - 1, prompt.size()}, "prompt");
@@ -110,7 +114,10 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         settle_tokens();
         touched();
         number = text_;
-        make_generator_for(stop, options.speculation.n_proposed);
+        make_generator_for(stop, std::max(options.speculation.n_proposed, form ? kMostForced : 0u));
+        place_.start(form ? form->compiled() : nullptr);
+        options.filter = place_.filter();
+        talk_ = chat ? chat->talk() : nullptr;
         if (const Status status = resume(generator_, tokens_); !status.ok()) return status;
         const Status status = fovea::start(generator_, prompt, options);
         if (status.ok())
@@ -135,12 +142,26 @@ nb::tuple PySession::next(std::uint64_t text) {
         Workspace workspace = session_.workspace();
         const Status status = fovea::generate(generator_, workspace, piece);
         added = piece.text;
+        const auto ends_turn = [&](Token token) { return talk_->chat.ends_turn(token); };
+        if (status.ok() && talk_ && piece.finish == FinishReason::none &&
+            std::any_of(piece.tokens.begin(), piece.tokens.end(), ends_turn))
+            piece.finish = FinishReason::end_token;
         return status;
     }),
           "generate");
     if (!is_present)
         throw ValueRefused("stream: expected the session's present text, got one that another call has ended");
     return nb::make_tuple(nb::str(added.data(), added.size()), name_of(piece.finish));
+}
+
+nb::dict PySession::figures() {
+    const GenerateFigures of = gate_.alone([&] { return generating_ ? generator_.figures() : GenerateFigures{}; });
+    nb::dict figures;
+    figures["n_prompt"] = of.n_prompt;
+    figures["n_kept"] = of.n_kept;
+    figures["n_tokens"] = of.n_tokens;
+    figures["n_passes"] = of.n_passes;
+    return figures;
 }
 
 }  // namespace fovea::python

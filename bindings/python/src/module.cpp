@@ -3,6 +3,7 @@
 
 #include "attend.h"
 #include "errors.h"
+#include "form.h"
 #include "fovea/version.h"
 #include "opened.h"
 #include "session.h"
@@ -21,6 +22,7 @@ NB_MODULE(_fovea, module) {
     module.def("default_threads", [] { return fovea::default_threads(); });
     python::bind_errors(module);
     python::bind_model(module);
+    python::bind_form(module);
     python::bind_session(module);
     python::bind_workspace(module);
     python::bind_attend(module);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "arrays.h"
+#include "convert/grammar/grammar.h"
 #include "errors.h"
 #include "interrupt.h"
 
@@ -98,6 +99,10 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["name"] = text(info.name);
     facts["architecture"] = text(info.architecture);
     facts["prompt_suffix"] = text(info.prompt_suffix);
+    facts["has_chat_template"] = !info.chat_template.empty();
+    const std::string_view task = find_info(opened->model, "task");
+    facts["task"] = nb::str(task.data(), task.size());
+    facts["vector_width"] = vector_width(*opened);
     facts["file_bytes"] = opened->model.bytes().size();
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
@@ -136,7 +141,15 @@ const Stack& OpenedModel::last() const {
 
 bool OpenedModel::gives_logits() const {
     const auto& [encoder, decoder] = model.config();
+    for (const Block& block : std::span(decoder.blocks).first(decoder.n_blocks))
+        if (block.cross_attention) return false;  // steps beside a memory alone: Workspace
     return !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
+}
+
+std::span<const std::byte> OpenedModel::vocabulary_index() const {
+    const std::lock_guard lock(index_mutex_);
+    if (index_.empty()) index_ = grammar::index_vocabulary(tokenizer);
+    return index_;
 }
 
 std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, bool parse_special) const {
@@ -152,6 +165,20 @@ std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, 
           name);
     ids.resize(n);
     return ids;
+}
+
+fovea::OpenedModel view_of(const OpenedModel& opened) {
+    fovea::OpenedModel view;
+    view.name = opened.name;
+    view.model = opened.model;
+    view.tokenizer = opened.tokenizer;
+    return view;
+}
+
+bool before_head(const OpenedModel& opened) { return !find_info(opened.model, "task").empty(); }
+
+std::uint32_t vector_width(const OpenedModel& opened) {
+    return before_head(opened) ? opened.last().d_model : opened.last().result_width();
 }
 
 SharedModel open_file(const std::string& path, bool verify) {

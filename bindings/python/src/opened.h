@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "texts.h"
 
 namespace fovea::python {
 
@@ -26,12 +28,25 @@ struct OpenedModel {
     Model model;
     Tokenizer tokenizer;  ///< not valid() where the file has none
 
+    /// Every token's bytes as a tree, for forms of answers; made when it is asked for first. Needs a tokenizer; any thread.
+    [[nodiscard]] std::span<const std::byte> vocabulary_index() const;
     [[nodiscard]] const Stack& first() const;  ///< the stack that reads what the caller gives
     [[nodiscard]] const Stack& last() const;   ///< and the one whose result is handed out
     [[nodiscard]] bool gives_logits() const;
     [[nodiscard]] std::vector<Token> ids_of(std::string_view text, bool add_special, bool parse_special) const;
+
+private:
+    mutable std::mutex index_mutex_;
+    mutable std::vector<std::byte> index_;
 };
 using SharedModel = std::shared_ptr<const OpenedModel>;
+
+/// The same as the command line's files about texts and heads have it: a view, which `opened` must outlive.
+[[nodiscard]] fovea::OpenedModel view_of(const OpenedModel& opened);
+/// Whether `encode` gives what a head would read: of models whose head says something else than a vector.
+[[nodiscard]] bool before_head(const OpenedModel& opened);
+/// How wide a vector of `encode` is.
+[[nodiscard]] std::uint32_t vector_width(const OpenedModel& opened);
 
 [[nodiscard]] SharedModel open_file(const std::string& path, bool verify);
 [[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name);

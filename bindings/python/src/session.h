@@ -2,11 +2,14 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "arrays.h"
 #include "errors.h"
+#include "form.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"
 #include "interrupt.h"
@@ -35,15 +38,21 @@ public:
     void cancel() noexcept { gate_.cancel(); }
 
     /// Begins a text and gives its number, which next asks for.
-    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options,
-                        const std::vector<std::string>& stop);
+    /// `form`: what the text is to fit; `chat`: whose tokens also end it. Both may be null.
+    std::uint64_t start(const std::vector<Token>& prompt, const nb::dict& options, const std::vector<std::string>& stop,
+                        const PyForm* form, const PyChat* chat);
     /// (piece of text, why the text ended or "")
     [[nodiscard]] nb::tuple next(std::uint64_t text);
+    /// Tokens of the present text: {"n_prompt", "n_kept", "n_tokens", "n_passes"}.
+    [[nodiscard]] nb::dict figures();
 
     /// Weights of each layer of `layers` to out[i]: [n_heads, seq_len, seq_len].
     void attention(nb::handle ids, const std::vector<std::uint32_t>& layers, nb::handle out);
 
     void encode_texts(const nb::list& texts, std::uint32_t most_tokens, nb::handle out);
+    /// What a head says of each text, or of each with its pair: see classify.cpp.
+    [[nodiscard]] nb::list classify(const nb::list& texts, const nb::object& pairs, std::uint32_t top,
+                                    std::uint32_t answer_tokens);
     void encode_ids(nb::handle ids, nb::handle out);
     void encode_arrays(const nb::dict& inputs, nb::handle out, const nb::object& weights, std::uint32_t layer,
                        bool in_encoder, bool cross);
@@ -56,6 +65,9 @@ public:
     [[nodiscard]] std::uint32_t n_kept() const { return n_kept_; }
 
 private:
+    /// Runs the encoder over texts, as many together as there is room for, and calls take(i, results) for every text i.
+    void run_batches(std::span<const TextTokens> texts, bool before_head,
+                     const std::function<void(std::size_t, std::span<const float>)>& take);
     void need_logits() const;
     void make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed);
     void settle_tokens();  ///< makes tokens_ what the cache holds
@@ -72,6 +84,8 @@ private:
     std::uint64_t text_ = 0;     // the number of the present text
     bool generating_ = false;    // whether tokens_ is older than the generator's
     std::uint32_t n_kept_ = 0;
+    AnswerPlace place_;                      // of the present text
+    std::shared_ptr<const ModelTalk> talk_;  // whose tokens also end it
     PassGate gate_;
 };
 

@@ -23,6 +23,8 @@ PoolLimits pool_limits_of(const nb::dict& named) {
             fits = nb::try_cast(value, limits.max_sequences);
         else if (name == "page_len")
             fits = nb::try_cast(value, limits.page_len);
+        else if (name == "memory")
+            fits = nb::try_cast(value, limits.memory, false);
         else if (name == "n_pages")
             fits = nb::try_cast(value, limits.n_pages);
         else
@@ -36,20 +38,41 @@ PoolLimits pool_limits_of(const nb::dict& named) {
 
 /// What a step reads and writes, kept while it is computed.
 struct HeldStep {
-    nb::object owner;
+    nb::object owner, memory_owner;
     PyCache* cache = nullptr;
+    PyCache* memory = nullptr;
     std::vector<Token> ids;
     Output out;
 };
 
+/// Every pool of a pass, held in the order of their places, so that two workspaces never wait for one another.
+class PoolLocks {
+public:
+    explicit PoolLocks(std::vector<Pool*> pools) {
+        std::sort(pools.begin(), pools.end());
+        pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+        for (Pool* pool : pools) {
+            locks_.emplace_back(pool->mutex);
+            pool->end_dropped();
+        }
+    }
+
+private:
+    std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
 HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
     const auto parts = nb::cast<nb::tuple>(object);
-    if (parts.size() != 3) throw ValueRefused("steps: expected a cache, ids and an array or None in each, got others");
+    if (parts.size() != 4)
+        throw ValueRefused("steps: expected a cache, ids, an array or None and a memory or None in each, got others");
     HeldStep step;
     if (!nb::try_cast(parts[0], step.cache) || !step.cache)
         throw TypeRefused("steps: expected a fovea.Cache in each, got another object");
     step.owner = parts[0];
     step.ids = read_ids(parts[1], "ids");
+    step.memory_owner = parts[3];
+    if (!step.memory_owner.is_none() && (!nb::try_cast(step.memory_owner, step.memory) || !step.memory))
+        throw TypeRefused("steps: expected a fovea.Cache or None as the memory, got another object");
     const nb::object out = parts[2];
     if (out.is_none()) return step;
     nb::ndarray<nb::ro> given;
@@ -152,21 +175,62 @@ void PyWorkspace::forward(const nb::list& objects) {
     std::vector<Step> steps;
     std::vector<Pool*> pools;
     for (const HeldStep& step : held) {
-        steps.push_back({step.cache->cache(), step.ids, step.out.span()});
+        steps.push_back({step.cache->cache(), step.ids, step.out.span(), step.memory ? step.memory->cache() : Cache{}});
         pools.push_back(step.cache->pool().get());
+        if (step.memory) pools.push_back(step.memory->pool().get());
     }
-    // In the order of their places, so that two workspaces never wait for one another.
-    std::sort(pools.begin(), pools.end());
-    pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
     check(gate_.run([&] {
-        std::vector<std::unique_lock<std::mutex>> locks;
-        for (Pool* pool : pools) {
-            locks.emplace_back(pool->mutex);
-            pool->end_dropped();
-        }
+        const PoolLocks locks(pools);
         return fovea::forward(workspace_, steps);
     }),
           "steps");
+}
+
+void PyWorkspace::cache_memory(const nb::list& caches, const nb::list& sources) {
+    if (caches.size() != sources.size() || caches.size() == 0)
+        throw ValueRefused("memories: expected 1 or more and as many sources, got " + std::to_string(caches.size()) +
+                           " and " + std::to_string(sources.size()));
+    const Config& config = opened_->model.config();
+    const Stack& reader = opened_->first();
+    const bool reads_ids = config.encoder.n_layers != 0 && reader.vocab_size != 0;
+    std::vector<Cache> memories;
+    std::vector<Pool*> pools;
+    std::vector<Token> ids;
+    std::vector<float> vectors;
+    std::vector<std::uint32_t> lengths;
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+        PyCache* cache = nullptr;
+        if (!nb::try_cast(caches[i], cache) || !cache)
+            throw TypeRefused("memories: expected a fovea.Cache in each place, got another object");
+        memories.push_back(cache->cache());
+        pools.push_back(cache->pool().get());
+        if (reads_ids) {
+            const std::vector<Token> of = read_ids(sources[i], "sources");
+            ids.insert(ids.end(), of.begin(), of.end());
+            lengths.push_back(static_cast<std::uint32_t>(of.size()));
+            continue;
+        }
+        const Floats of = read_packed(sources[i], "sources", 2);
+        if (!of.data || of.shape[1] != reader.d_model)
+            throw ValueRefused("sources: expected [n, " + std::to_string(reader.d_model) + "] in each, got " +
+                               in_words(of.shape));
+        vectors.insert(vectors.end(), of.span().begin(), of.span().end());
+        lengths.push_back(static_cast<std::uint32_t>(of.shape[0]));
+    }
+    EncodeInput input;
+    if (config.encoder.n_layers) {
+        input.source.ids = ids;
+        input.source.vectors = vectors;
+        input.source.lengths = lengths;
+    } else {
+        input.memory = vectors;
+        input.memory_lengths = lengths;
+    }
+    check(gate_.run([&] {
+        const PoolLocks locks(pools);
+        return fovea::cache_memory(workspace_, input, memories);
+    }),
+          "memories");
 }
 
 void bind_workspace(nb::module_& module) {
@@ -188,6 +252,7 @@ void bind_workspace(nb::module_& module) {
         .def(nb::init<const ModelHandle&, const nb::dict&, const std::string&>(), nb::arg("model"), nb::arg("limits"),
              nb::arg("isa") = "")
         .def("forward", &PyWorkspace::forward, nb::arg("steps"))
+        .def("cache_memory", &PyWorkspace::cache_memory, nb::arg("memories"), nb::arg("sources"))
         .def("cancel", &PyWorkspace::cancel)
         .def_prop_ro("arena_bytes", &PyWorkspace::arena_bytes);
 }

@@ -9,6 +9,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "fovea/encode.h"
 #include "fovea/workspace.h"
 #include "interrupt.h"
 #include "opened.h"
@@ -86,8 +87,10 @@ public:
     PyWorkspace(const PyWorkspace&) = delete;
     PyWorkspace& operator=(const PyWorkspace&) = delete;
 
-    /// `steps`: tuples of a cache, ids and an array for logits, or None.
+    /// `steps`: tuples of a cache, ids, an array for logits or None, and a cache that cache_memory filled or None.
     void forward(const nb::list& steps);
+    /// Fills each cache of a pool for memories with what is made of its source: ids, or an array [n, d_model].
+    void cache_memory(const nb::list& memories, const nb::list& sources);
     void cancel() noexcept { gate_.cancel(); }
     [[nodiscard]] std::uint64_t arena_bytes() const { return plan_.arena_bytes; }
 

@@ -36,6 +36,18 @@ def bert(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def classes():
+    """A small encoder with a head for classes of texts and pairs."""
+    return fovea.Model(GOLDEN / "encoders" / "bert_sequenceclassification", n_threads=1)
+
+
+@pytest.fixture(scope="session")
+def talker(tmp_path_factory):
+    """A small decoder with ChatML's tokens and a template of its own."""
+    return fovea.Model(write_talker(tmp_path_factory.mktemp("talker")), n_threads=1)
+
+
+@pytest.fixture(scope="session")
 def command_line():
     """The path of `fovea`, from FOVEA_CLI, a build or the PATH."""
     found = os.environ.get("FOVEA_CLI") or shutil.which("fovea", path=f"{ROOT / 'build' / 'release'}")
@@ -97,6 +109,41 @@ def write_bert(folder):
     pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     write_safetensors(folder / "model.safetensors", bert_arrays(vocab_size))
+    return folder
+
+
+TEMPLATE = (
+    "{% if tools %}{{ '<|im_start|>tools\\n' + tools | tojson + '<|im_end|>\\n' }}{% endif %}"
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% if mood %}{{ mood }}{% endif %}{% endif %}"
+)
+
+
+def write_talker(folder):
+    """A small Llama with ChatML's tokens and a template: random weights in a Hugging Face folder."""
+    tokenizer = json.loads((GOLDEN / "tokenizer_smollm.json").read_text())
+    n = len(tokenizer["model"]["vocab"])
+    for content in ("<|im_start|>", "<|im_end|>"):
+        tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": n, "content": content})
+        n += 1
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE}))
+    config = {
+        "model_type": "llama", "vocab_size": n, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "intermediate_size": 64, "max_position_embeddings": 400, "hidden_act": "silu",
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "eos_token_id": 0,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"model.embed_tokens.weight": (n, 32), "model.norm.weight": (32,)}
+    at = "model.layers.0."
+    for name, shape in {"q_proj": (32, 32), "k_proj": (16, 32), "v_proj": (16, 32), "o_proj": (32, 32)}.items():
+        shapes[f"{at}self_attn.{name}.weight"] = shape
+    for name, shape in {"gate_proj": (64, 32), "up_proj": (64, 32), "down_proj": (32, 64)}.items():
+        shapes[f"{at}mlp.{name}.weight"] = shape
+    shapes[f"{at}input_layernorm.weight"] = shapes[f"{at}post_attention_layernorm.weight"] = (32,)
+    rng = np.random.default_rng(3)
+    arrays = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    write_safetensors(folder / "model.safetensors", arrays)
     return folder
 
 

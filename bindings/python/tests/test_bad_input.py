@@ -13,10 +13,10 @@ import fovea
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-# Five minutes, shared by six searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
-SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 6
+# Five minutes, shared by eight searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
+SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 8
 settings = hypothesis.settings(
-    max_examples=int(SECONDS * 2000) or 150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=int(SECONDS * 300) or 150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
 ends: dict[str, float] = {}
 
@@ -222,6 +222,58 @@ def test_encode_takes_any_texts(bert, texts, max_length, batch_size):
         assert str(refused)
     else:
         assert vectors.shape == (len(texts), bert.d_model)
+
+
+@settings
+@hypothesis.given(
+    st.lists(st.text(max_size=90), max_size=9), st.one_of(st.none(), st.lists(st.text(max_size=90), max_size=9))
+)
+def test_classify_takes_any_texts(classes, texts, pairs):
+    if over("classify"):
+        return
+    try:
+        said = classes.classify(texts, pairs)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert len(said) == len(texts)
+
+
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=9), inner, max_size=4)),
+    max_leaves=8,
+)
+words = st.sampled_from(["user", "system", "assistant", "tool", "", "type", "object", "x"])
+messages = st.lists(st.one_of(anything, st.fixed_dictionaries({"role": words, "content": anything})), max_size=4)
+schemas = st.dictionaries(
+    st.sampled_from(
+        ["type", "properties", "items", "enum", "const", "pattern", "minLength", "maxItems", "anyOf", "not"]
+    ),
+    st.one_of(anything, words),
+    max_size=4,
+)
+forms = st.one_of(
+    st.fixed_dictionaries({"schema": st.one_of(schemas, anything)}),
+    st.fixed_dictionaries({"regex": st.text("ab()[]{}|*+?.^$\\\\d-,12", max_size=16)}),
+    st.fixed_dictionaries({"grammar": st.text('rot:=|"a()[]*+?{}1 \\n', max_size=24).map("root ::= {}".format)}),
+    st.just({}),
+)
+
+
+@settings
+@hypothesis.given(messages, forms, st.one_of(st.none(), anything), st.one_of(words, st.just("auto")))
+def test_chat_takes_any_messages_tools_and_forms(demo, talker, messages, form, tools, choice):
+    if over("chat"):
+        return
+    for model in (demo, talker):
+        try:
+            answer = model.chat(messages, tools=tools, tool_choice=choice, max_new_tokens=3, **form)
+        except EXPECTED as refused:
+            assert str(refused)
+            assert "\n" not in str(refused)
+        else:
+            assert isinstance(answer.content, str)
 
 
 @settings

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,11 +91,24 @@ def test_the_stub_names_what_the_module_has():
     assert named == {name for name in vars(fovea._fovea) if not name.startswith("_")}
 
 
+def test_the_extension_shows_nothing_of_the_cpp_library_within_it():
+    """Names that another library's C++ met would break that one: ray.init ended the process."""
+    nm = shutil.which("nm")
+    if not nm or not sys.platform.startswith("linux"):
+        pytest.skip("no nm, or no Linux")
+    command = [nm, "-D", "--defined-only", "--format=posix", fovea._fovea.__file__]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [name.split()[0] for name in names] == ["PyInit__fovea"]
+
+
 def test_every_public_thing_is_documented():
     for name in fovea.__all__:
         thing = getattr(fovea, name)
         if isinstance(thing, type):
             assert thing.__doc__, name
-            for member, value in vars(thing).items():
+            members = [
+                pair for one in thing.__mro__ if one.__module__.startswith("fovea") for pair in vars(one).items()
+            ]
+            for member, value in members:
                 if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                     assert value.__doc__, f"{name}.{member}"

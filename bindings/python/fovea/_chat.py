@@ -1,0 +1,270 @@
+"""Conversations: messages in, an answer out, with calls of tools and forms of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _fovea
+from ._arrays import Ids
+
+if TYPE_CHECKING:
+    from ._opened import OpenedModel
+
+Message = Mapping[str, Any]
+Schema = Union[str, Mapping[str, Any], Any]
+_CALL, _END = "<tool_call>", "</tool_call>"
+
+
+def form_of(
+    model: OpenedModel, schema: Schema | None, grammar: str | None, regex: str | None, compact: bool
+) -> _fovea.Form | None:
+    """Return the compiled form, which the model keeps for the next time; None where none is asked for."""
+    given = {"schema": schema, "grammar": grammar, "regex": regex}
+    named = {kind: text for kind, text in given.items() if text is not None}
+    if not named:
+        return None
+    if len(named) > 1:
+        raise ValueError(f"{', '.join(named)}: expected one of them, got {len(named)}")
+    kind, text = next(iter(named.items()))
+    if kind == "schema":
+        text = schema_text(text)
+    elif not isinstance(text, str):
+        raise TypeError(f"{kind}: expected a str, got {type(text).__name__}")
+    found: _fovea.Form = model._form(kind, text, bool(compact))
+    return found
+
+
+def schema_text(schema: Schema) -> str:
+    """Return a schema as JSON: of a dict, of its text, or of a pydantic model."""
+    if isinstance(schema, str):
+        return schema
+    if hasattr(schema, "model_json_schema"):
+        schema = schema.model_json_schema()
+    if not isinstance(schema, (Mapping, bool)):
+        raise TypeError(f"schema: expected a dict, JSON or a pydantic model, got {type(schema).__name__}")
+    return _json(schema, "schema")
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that the model asks for: a tool's name, and its arguments by theirs."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChatAnswer:
+    """What a model answered.
+
+    content: the text, without calls of tools.
+    tool_calls: what it asks to be called, in order.
+    finish_reason: "end" (the model's own), "stop", "length" or "context".
+    n_prompt_tokens, n_tokens: of the conversation and of the answer.
+    """
+
+    content: str
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: str
+    n_prompt_tokens: int
+    n_tokens: int
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.content
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The answer as a message, for the conversation to go on with."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.tool_calls:
+            calls = [{"name": call.name, "arguments": call.arguments} for call in self.tool_calls]
+            message["tool_calls"] = [{"type": "function", "function": call} for call in calls]
+        return message
+
+
+class ChatStream:
+    """An answer while it is made: iterate over its pieces of text; then `answer` has all of it."""
+
+    def __init__(self, pieces: Iterator[str], reader: _Reader, ends: dict[str, Any]) -> None:
+        self._pieces, self._reader, self._ends = pieces, reader, ends
+        self._answer: ChatAnswer | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield pieces of text, those of calls left out."""
+        for piece in self._pieces:
+            text = self._reader.push(piece)
+            if text:
+                yield text
+        rest = self._reader.finish()
+        if rest:
+            yield rest
+
+    @property
+    def answer(self) -> ChatAnswer:
+        """The whole answer. What was not iterated over yet is computed."""
+        if self._answer is None:
+            for _ in self:
+                pass
+            if "figures" not in self._ends:
+                raise ValueError("answer: expected a stream that has ended, got one that an error or close ended")
+            figures = self._ends["figures"]
+            self._answer = ChatAnswer(
+                content=self._reader.content,
+                tool_calls=tuple(self._reader.calls),
+                finish_reason=self._ends["finish_reason"],
+                n_prompt_tokens=figures["n_prompt"],
+                n_tokens=figures["n_tokens"],
+            )
+        return self._answer
+
+
+def prompt_of(
+    model: OpenedModel,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None,
+    chat_template: str | None,
+    template_arguments: Mapping[str, Any] | None,
+) -> tuple[Ids, _fovea.Chat | None]:
+    """Return the conversation's ids, and the template whose tokens end the answer."""
+    checked = [_checked(message, number) for number, message in enumerate(messages)]
+    if not checked:
+        raise ValueError("messages: expected 1 or more, got none")
+    suffix = model._facts["prompt_suffix"]
+    if chat_template is None and suffix and not model._facts["has_chat_template"]:
+        # A model whose prompts a text closes answers one text at a time: the last that a user said.
+        said = [message["content"] for message in checked if message["role"] == "user"]
+        if not said or not isinstance(said[-1], str):
+            raise ValueError("messages: expected one of role user with a text, got none")
+        return model.tokenize(said[-1] + suffix), None
+    chat: _fovea.Chat = model._chat(chat_template)
+    texts = (_json(checked, "messages"), _json(tools, "tools"), _json(template_arguments or {}, "template_arguments"))
+    return chat.prompt(*texts), chat
+
+
+def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    """Return the tools as templates take them: {"type": "function", "function": {"name": ..., "parameters": ...}}."""
+    result = []
+    for number, tool in enumerate(tools or ()):
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or not function["name"]:
+            raise ValueError(f"tools[{number}]: expected an object with a function's name, got {str(tool)[:60]!r}")
+        result.append({"type": "function", "function": dict(function)})
+    return result
+
+
+def schema_of_calls(tools: Sequence[Mapping[str, Any]], choice: str) -> dict[str, Any]:
+    """Return the schema of a call of the tool of that name, or of any of them where `choice` is "required"."""
+    root: dict[str, Any] = {}
+    calls = []
+    for tool in tools:
+        function = tool["function"]
+        if choice not in ("required", function["name"]):
+            continue
+        parameters = dict(function.get("parameters") or {"type": "object", "additionalProperties": False})
+        for name in ("$defs", "definitions"):  # which the parameters refer to from the root
+            for key, value in (parameters.pop(name, None) or {}).items():
+                if root.setdefault(name, {}).setdefault(key, value) != value:
+                    raise ValueError(f"tools: expected one definition of each name, got two of {key}")
+        calls.append(
+            {
+                "type": "object",
+                "properties": {"name": {"const": function["name"]}, "arguments": parameters},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+    if not calls:
+        raise ValueError(f"tool_choice: expected auto, none, required or a tool's name, got {choice!r}")
+    return {**root, **calls[0]} if len(calls) == 1 else {**root, "anyOf": calls}
+
+
+class _Reader:
+    """Parts text from calls while it comes. Text is handed out as soon as it cannot begin a call."""
+
+    def __init__(self, *, reads_calls: bool, is_call: bool) -> None:
+        self._reads, self._is_call = reads_calls, is_call
+        self._held, self.content = "", ""
+        self.calls: list[ToolCall] = []
+
+    def push(self, text: str) -> str:
+        if self._is_call:
+            self._held += text
+            return ""
+        if not self._reads:
+            self.content += text
+            return text
+        self._held += text
+        out = ""
+        while True:
+            before, mark, behind = self._held.partition(_CALL)
+            if not mark:
+                kept = next((n for n in range(len(_CALL) - 1, 0, -1) if before.endswith(_CALL[:n])), 0)
+                out, self._held = out + before[: len(before) - kept], before[len(before) - kept :]
+                break
+            inside, end, rest = behind.partition(_END)
+            out += before
+            if not end:
+                self._held = mark + behind
+                break
+            out += "" if self._call(inside) else mark + inside + end
+            self._held = rest
+        self.content += out
+        return out
+
+    def finish(self) -> str:
+        """No more comes: return what is held back, where it is no call."""
+        rest, self._held = self._held, ""
+        inside = rest if self._is_call else rest[len(_CALL) :] if rest.startswith(_CALL) else None
+        if inside is not None and self._call(inside):
+            return ""
+        self.content += rest
+        return rest
+
+    def _call(self, text: str) -> bool:
+        with suppress(ValueError, RecursionError):
+            read = json.loads(text)
+            arguments = read.get("arguments", read.get("parameters", {})) if isinstance(read, dict) else None
+            if isinstance(arguments, dict) and isinstance(read.get("name"), str):
+                self.calls.append(ToolCall(read["name"], arguments))
+                return True
+        return False
+
+
+def reader_of(tools: Iterable[Any], choice: str) -> _Reader:
+    """Return what reads the answer: a text with calls in it, or one call."""
+    return _Reader(reads_calls=bool(tools) and choice == "auto", is_call=choice not in ("auto", "none"))
+
+
+def _checked(message: Any, number: int) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise TypeError(f"messages[{number}]: expected a dict with role and content, got {type(message).__name__}")
+    if not isinstance(message.get("role"), str):
+        raise ValueError(f"messages[{number}]: expected a role, got {message.get('role')!r}")
+    result = dict(message)
+    result.setdefault("content", "")
+    calls = []
+    for call in result.get("tool_calls") or ():
+        function = dict(call.get("function", call)) if isinstance(call, Mapping) else {}
+        if isinstance(function.get("arguments"), str):  # as OpenAI's clients have them; templates want objects
+            with suppress(ValueError):
+                function["arguments"] = json.loads(function["arguments"])
+        calls.append({**call, "function": function} if isinstance(call, Mapping) else call)
+    if calls:
+        result["tool_calls"] = calls
+    return result
+
+
+def _json(value: Any, what: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except RecursionError:
+        raise ValueError(f"{what}: expected fewer objects within each other, got too many") from None
+    except ValueError as error:
+        raise ValueError(f"{what}: expected what JSON can say, got another value: {error}") from None
+    except TypeError as error:
+        raise TypeError(f"{what}: expected what JSON can say, got another type: {error}") from None

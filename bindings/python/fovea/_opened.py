@@ -1,0 +1,149 @@
+"""What every kind of model has: facts, ids of texts, plans, and a session for each thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from . import _fovea
+from ._arrays import Ids
+from ._plan import Limits, Plan, make_plan
+from ._session import Session
+
+_FORMS = 32  # compiled forms of answers that a model keeps
+
+
+class OpenedModel:
+    """A mapped file and what it says of itself."""
+
+    def _set(self, native: _fovea.Model, path: str | None, arguments: dict[str, Any]) -> None:
+        self._native, self._path, self._arguments = native, path, arguments
+        self._n_threads: int = arguments.get("n_threads", 0)
+        self._isa: str = arguments.get("isa", "")
+        self._kept = threading.local()
+        self._forget_forms()
+        facts = native.facts()
+        for name in ("name", "architecture", "prompt_suffix"):
+            facts[name] = facts[name].decode(errors="replace")
+        self._facts = facts
+        self._stack: dict[str, Any] = facts.get("decoder") or facts["encoder"]
+
+    def _forget_forms(self) -> None:
+        native = self._native  # and not self, so that a model goes as soon as nobody has it
+        self._form = lru_cache(_FORMS)(lambda kind, text, compact: _fovea.Form(native, kind, text, compact))
+        self._chat = lru_cache(4)(lambda chat_template: _fovea.Chat(native, chat_template))
+
+    # ---- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What the converter was given."""
+        return str(self._facts["name"])
+
+    @property
+    def architecture(self) -> str:
+        """The source's own word: "llama", "bert", …."""
+        return str(self._facts["architecture"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Sizes of its stacks, under "encoder" and "decoder", and what else the file says of itself."""
+        return dict(self._facts)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are; 0 for models of vectors."""
+        return int(self._stack["vocab_size"])
+
+    @property
+    def d_model(self) -> int:
+        """The width of its vectors."""
+        return int(self._stack["d_model"])
+
+    @property
+    def vector_width(self) -> int:
+        """The width of what :meth:`encode` gives: d_model, or that of the map behind a sentence encoder's pooling."""
+        return int(self._facts["vector_width"])
+
+    @property
+    def n_layers(self) -> int:
+        """The layers of the stack whose result it gives."""
+        return int(self._stack["n_layers"])
+
+    @property
+    def n_heads(self) -> int:
+        """Query heads of its first layer."""
+        return int(self._stack["n_heads"])
+
+    @property
+    def max_positions(self) -> int:
+        """The longest text it was made for, in tokens."""
+        return int(self._stack["max_positions"])
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether it continues texts; else it gives vectors."""
+        return bool(self._facts["gives_logits"])
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether its file holds a tokenizer."""
+        return bool(self._facts["has_tokenizer"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._native.closed
+
+    # ---- text and ids ------------------------------------------------------------------------------------------------
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Return the ids of `text`.
+
+        add_special: with the tokens that the model wants around a text. parse_special: "<|name|>" in it is that token.
+        """
+        return self._native.tokenize(text, add_special, parse_special)
+
+    def detokenize(self, ids: Ids, *, show_special: bool = False) -> str:
+        """Return the text that `ids` stand for; bytes that are no character come out as U+FFFD."""
+        return self._native.detokenize(ids, show_special)
+
+    def _prompt_ids(self, prompt: str | Ids, special: bool = False) -> Ids:
+        if isinstance(prompt, str):
+            return self.tokenize(prompt + self._facts["prompt_suffix"], parse_special=special)
+        return prompt
+
+    # ---- memory, sessions --------------------------------------------------------------------------------------------
+
+    def plan(self, **limits: Any) -> Plan:
+        """Return the exact memory of a session with these :class:`fovea.Limits`, before any is taken."""
+        return make_plan(self._native, Limits(**limits))
+
+    def session(self, **limits: Any) -> Session:
+        """Return a :class:`fovea.Session` with these limits."""
+        return Session(self, **limits)
+
+    def _room(self, n: int) -> int:
+        """A session's length for n positions: a power of two, so that the next text, a little longer, fits too."""
+        return min(max(128, 1 << (max(n, 1) - 1).bit_length()), self.max_positions)
+
+    @contextmanager
+    def _session(self, kind: str, **limits: Any) -> Iterator[Session]:
+        """This thread's session for that kind of work, where it is large enough; nobody else has it in the block."""
+        kept = self._kept.__dict__
+        if kept.get("pid") != os.getpid():  # a forked child has sessions whose threads stayed with its parent
+            kept.clear()
+            kept["pid"] = os.getpid()
+        session, had = kept.pop(kind, (None, {}))
+        if session is None or any(had[name] < limits[name] for name in limits):
+            session, had = None, limits  # its memory goes before the new one's comes
+            session = Session(self, n_threads=self._n_threads, isa=self._isa, **limits)
+        try:
+            yield session
+        finally:
+            if not self._native.closed:
+                kept[kind] = (session, had)

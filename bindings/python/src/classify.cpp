@@ -1,0 +1,93 @@
+// What an encoder's head says of texts: labels, labelled words, answers, masked words.
+#include "errors.h"
+#include "head_results.h"
+#include "session.h"
+
+namespace fovea::python {
+namespace {
+
+/// One text's, whatever the head is for.
+struct HeadResult {
+    std::vector<LabelScore> labels;
+    std::vector<LabelledWord> words;
+    Answer answer;
+    std::vector<std::vector<LabelScore>> masks;
+};
+
+nb::object str_of(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+nb::list list_of(const std::vector<LabelScore>& scores) {
+    nb::list list;
+    for (const LabelScore& s : scores) list.append(nb::make_tuple(str_of(s.label), s.score, s.logit));
+    return list;
+}
+
+nb::object object_of(Task task, const HeadResult& result) {
+    nb::list list;
+    switch (task) {
+        case Task::classes: return list_of(result.labels);
+        case Task::words:
+            for (const LabelledWord& w : result.words)
+                list.append(nb::make_tuple(str_of(w.word), str_of(w.best.label), w.best.score));
+            return list;
+        case Task::answer:
+            return nb::make_tuple(str_of(result.answer.text), result.answer.score, result.answer.begin,
+                                  result.answer.end);
+        case Task::masked: break;
+    }
+    for (const std::vector<LabelScore>& mask : result.masks) list.append(list_of(mask));
+    return list;
+}
+
+std::vector<Text> read_texts(const nb::list& texts, const nb::object& pairs) {
+    std::vector<Text> read;
+    for (nb::handle text : texts) read.push_back({std::string(utf8_of(text, "texts")), {}});
+    if (pairs.is_none()) return read;
+    const auto given = nb::cast<nb::list>(pairs);
+    if (given.size() != read.size())
+        throw ValueRefused("pairs: expected one for each of " + std::to_string(read.size()) + " texts, got " +
+                           std::to_string(given.size()));
+    for (std::size_t i = 0; i < read.size(); ++i) read[i].pair = std::string(utf8_of(given[i], "pairs"));
+    return read;
+}
+
+}  // namespace
+
+nb::list PySession::classify(const nb::list& texts_object, const nb::object& pairs, std::uint32_t top,
+                             std::uint32_t answer_tokens) {
+    const fovea::OpenedModel view = view_of(*opened_);
+    const Head head = head_of(view);
+    const std::vector<Text> texts = read_texts(texts_object, pairs);
+    const bool answers = head.task == Task::answer, masked = head.task == Task::masked;
+    if (answers && pairs.is_none()) throw ValueRefused("pairs: expected the texts to find answers in, got none");
+    std::vector<TextTokens> tokens;
+    {
+        nb::gil_scoped_release released;
+        for (const Text& text : texts) {
+            tokens.push_back(tokens_of(view, text, masked, answers ? CutOf::second : CutOf::longer));
+            if (masked) tokens.back().rows = mask_rows(view, tokens.back());
+            if (answers && tokens.back().second_begin == tokens.back().second_end)
+                throw ValueRefused("pairs: expected texts to find answers in, got one without tokens");
+        }
+    }
+    std::vector<HeadResult> results(texts.size());
+    run_batches(tokens, false, [&](std::size_t i, std::span<const float> of) {
+        switch (head.task) {
+            case Task::classes: results[i].labels = label_scores(head, of); break;
+            case Task::words: results[i].words = labelled_words(view, head, tokens[i], of); break;
+            case Task::answer: results[i].answer = best_answer(view, tokens[i], of, answer_tokens); break;
+            case Task::masked: {
+                const std::size_t n = tokens[i].rows.size(), width = of.size() / n;
+                for (std::size_t mask = 0; mask < n; ++mask)
+                    results[i].masks.push_back(likeliest_tokens(view, of.subspan(mask * width, width), top));
+            }
+        }
+    });
+    nb::list list;
+    for (const HeadResult& result : results) list.append(object_of(head.task, result));
+    return list;
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,103 @@
+#include "form.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <span>
+#include <utility>
+
+#include "convert/grammar/grammar.h"
+
+namespace fovea::python {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostFormBytes = 1 << 20;  // of a schema, grammar or expression
+
+grammar::Grammar read_form(const std::string& kind, const std::string& text, bool compact) {
+    if (kind == "grammar") return grammar::read_gbnf(text);
+    if (kind == "regex") return grammar::read_regex(text);
+    return grammar::read_json_schema(text, {.compact = compact});
+}
+
+Json read_json(const std::string& text, const char* what) {
+    Json json = Json::parse(text, nullptr, false);
+    if (json.is_discarded()) throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got other");
+    return json;
+}
+
+}  // namespace
+
+PyForm::PyForm(const ModelHandle& model, const std::string& kind, const std::string& text, bool compact) {
+    auto made = std::make_shared<CompiledForm>();
+    made->opened = model.get();
+    const OpenedModel& opened = *made->opened;
+    if (!opened.gives_logits() || !opened.tokenizer.valid())
+        throw ValueRefused(opened.name + ": model: expected one for logits with a tokenizer, got another");
+    if (text.size() > kMostFormBytes)
+        throw ValueRefused(kind + ": expected at most " + std::to_string(kMostFormBytes) + " bytes, got " +
+                           std::to_string(text.size()));
+    nb::gil_scoped_release released;
+    try {
+        const std::span<const std::byte> index = opened.vocabulary_index();
+        made->bytes = grammar::compile(read_form(kind, text, compact), opened.tokenizer, index);
+        check(open_constraint(opened.tokenizer, made->bytes, index, made->constraint), kind);
+    } catch (const grammar::GrammarError& error) {
+        throw ValueRefused(kind + ": " + error.what());
+    }
+    compiled_ = std::move(made);
+}
+
+void AnswerPlace::start(std::shared_ptr<const CompiledForm> form) {
+    form_ = std::move(form);
+    if (!form_) return;
+    memory_.resize((constraint_state_bytes(form_->constraint) + 7) / 8);
+    check(make_constraint_state(form_->constraint, std::as_writable_bytes(std::span(memory_)), state_), "form");
+}
+
+PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
+    const SharedModel opened = model.get();
+    if (!opened->gives_logits() || !opened->tokenizer.valid())
+        throw ValueRefused(opened->name + ": model: expected one for logits with a tokenizer, got another");
+    const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
+    const bool own = given.is_none();
+    nb::gil_scoped_release released;
+    try {
+        talk_ = std::make_shared<const ModelTalk>(ModelTalk{
+            opened, own ? ModelChat::of(opened->model, opened->tokenizer) : ModelChat::with(opened->tokenizer, text)});
+    } catch (const ChatTemplateError& error) {
+        throw ValueRefused(std::string("chat template: ") + error.what());
+    }
+}
+
+nb::list PyChat::prompt(const std::string& messages, const std::string& tools, const std::string& extra) {
+    std::vector<Token> ids;
+    {
+        nb::gil_scoped_release released;
+        ChatInput input;
+        input.messages = read_json(messages, "messages");
+        input.tools = read_json(tools, "tools");
+        input.extra = read_json(extra, "template_arguments");
+        try {
+            ids = talk_->chat.tokens(input);
+        } catch (const ChatTemplateError& error) {
+            throw ValueRefused(std::string("messages: the model's chat template: ") + error.what());
+        }
+    }
+    nb::list list;
+    for (const Token id : ids) list.append(nb::int_(id));
+    return list;
+}
+
+void bind_form(nb::module_& module) {
+    nb::class_<PyForm>(module, "Form", "A form of answers, compiled for a model's vocabulary.")
+        .def(nb::init<const ModelHandle&, const std::string&, const std::string&, bool>(), nb::arg("model"),
+             nb::arg("kind"), nb::arg("text"), nb::arg("compact") = false);
+    nb::class_<PyChat>(module, "Chat", "A model's chat template.")
+        .def(nb::init<const ModelHandle&, const nb::object&>(), nb::arg("model"), nb::arg("chat_template").none())
+        .def("prompt", &PyChat::prompt, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"))
+        .def_prop_ro("note", [](const PyChat& self) { return self.talk()->chat.note(); })
+        .def_prop_ro("stops", [](const PyChat& self) { return self.talk()->chat.stops(); });
+}
+
+}  // namespace fovea::python

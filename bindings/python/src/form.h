@@ -1,0 +1,69 @@
+// Forms of answers, compiled for a model's vocabulary, and how a model talks.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert/chat/model_chat.h"
+#include "errors.h"
+#include "fovea/constraint.h"
+#include "opened.h"
+
+namespace fovea::python {
+
+/// A form with the model whose vocabulary it is for. Any number of answers share it.
+struct CompiledForm {
+    SharedModel opened;
+    std::vector<std::byte> bytes;
+    Constraint constraint;
+};
+
+/// A compiled form as Python has it.
+class PyForm {
+public:
+    /// kind: "schema", "grammar" or "regex". ValueError says what of `text` was expected, and its place.
+    PyForm(const ModelHandle& model, const std::string& kind, const std::string& text, bool compact);
+    [[nodiscard]] const std::shared_ptr<const CompiledForm>& compiled() const { return compiled_; }
+
+private:
+    std::shared_ptr<const CompiledForm> compiled_;
+};
+
+/// One answer's place in a form; none is valid too, and lets any text be.
+class AnswerPlace {
+public:
+    /// At the start of `form`, or of none.
+    void start(std::shared_ptr<const CompiledForm> form);
+    [[nodiscard]] TokenFilter filter() const { return form_ ? filter_of(state_) : TokenFilter{}; }
+
+private:
+    std::shared_ptr<const CompiledForm> form_;
+    std::vector<std::uint64_t> memory_;
+    ConstraintState state_;
+};
+
+struct ModelTalk {
+    SharedModel opened;
+    ModelChat chat;
+};
+
+/// A model's chat template as Python has it.
+class PyChat {
+public:
+    /// The model's own template, or `given`.
+    PyChat(const ModelHandle& model, const nb::object& given);
+    /// The ids of a conversation. `messages`, `tools` and `extra` are JSON; ValueError where the template refuses them.
+    [[nodiscard]] nb::list prompt(const std::string& messages, const std::string& tools, const std::string& extra);
+    [[nodiscard]] const std::shared_ptr<const ModelTalk>& talk() const { return talk_; }
+
+private:
+    std::shared_ptr<const ModelTalk> talk_;
+};
+
+void bind_form(nb::module_& module);
+
+}  // namespace fovea::python

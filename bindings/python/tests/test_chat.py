@@ -1,0 +1,245 @@
+"""Conversations, calls of tools, and answers of a form: those of the command line, and those that fit."""
+
+import json
+import re
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from conftest import DEMO, ROOT
+
+import fovea
+from fovea._chat import _Reader, schema_of_calls
+
+COMMAND = "turn on the lights in the kitchen"
+SCHEMA_FILE = ROOT / "examples" / "home_commands.schema.json"
+SCHEMA = json.loads(SCHEMA_FILE.read_text())
+TOOLS = [
+    {"type": "function", "function": {"name": "lamp", "parameters": {
+        "type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}}},
+    {"type": "function", "function": {"name": "clock"}},
+]  # fmt: skip
+
+
+def says(text):
+    return [{"role": "user", "content": text}]
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_an_answer_of_a_schema_is_the_command_lines(demo, command_line, compact):
+    command = [command_line, "run", DEMO, "-p", COMMAND, "--json-schema", SCHEMA_FILE, *["--compact"] * compact]
+    expected = subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+    assert demo.generate(COMMAND, schema=SCHEMA, compact=compact) == expected
+    assert demo.generate(COMMAND, schema=SCHEMA_FILE.read_text(), compact=compact) == expected
+    assert json.loads(expected)["room"] == "kitchen"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_drawn_fits(demo, seed):
+    drawn = {"temperature": 3.0, "seed": seed}
+    expression = "(ab|c){2,4}"
+    text = demo.generate("x", regex=expression, **drawn)
+    assert re.fullmatch(expression, text)
+    assert demo.generate("x", regex=expression, speculate=6, **drawn) == text
+    grammar = 'root ::= [0-9]{1,5} ";" ("yes" | "no")'
+    assert re.fullmatch("[0-9]{1,5};(yes|no)", demo.generate("x", grammar=grammar, **drawn))
+    number = {"type": "integer", "minimum": 3, "maximum": 900}
+    schema = {"type": "object", "properties": {"n": number}, "required": ["n"]}
+    assert 3 <= json.loads(demo.generate("x", schema=schema, **drawn))["n"] <= 900
+    assert "".join(demo.session().stream("x", regex="a{3}|b", **drawn)) in ("aaa", "b")
+
+
+def test_a_pydantic_model_is_a_schema(demo):
+    class Lamp:
+        """What pydantic's classes have."""
+
+        @staticmethod
+        def model_json_schema():
+            return {"type": "object", "properties": {"on": {"const": True}}, "required": ["on"]}
+
+    assert json.loads(demo.generate("x", schema=Lamp)) == {"on": True}
+
+
+def test_forms_that_are_refused(demo, bert):
+    for options, error, words in [
+        ({"schema": {"type": "object", "uniqueItems": True, "if": {}}}, ValueError, "schema"),
+        ({"schema": "{"}, ValueError, "schema"),
+        ({"schema": 3}, TypeError, "schema: expected a dict"),
+        ({"schema": {"const": float("nan")}}, ValueError, "JSON"),
+        ({"schema": {"const": object()}}, TypeError, "JSON"),
+        ({"grammar": "root ::= root"}, ValueError, "grammar"),
+        ({"regex": "("}, ValueError, "regex"),
+        ({"regex": 5}, TypeError, "regex: expected a str, got int"),
+        ({"regex": "a" * (2 << 20)}, ValueError, "bytes"),
+        ({"regex": "a", "grammar": "b"}, ValueError, "one of them, got 2"),
+    ]:
+        with pytest.raises(error, match=words) as refused:
+            demo.generate("x", **options)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="logits"):
+        bert.generate("x", regex="a")
+    assert demo.generate("x", regex="ok") == "ok"  # nothing stays behind
+
+
+def test_a_form_belongs_to_its_model(demo):
+    other = fovea.Model(DEMO)
+    form = other._form("regex", "a", False)
+    with pytest.raises(ValueError, match="of another"):
+        demo.session()._native.start([1, 2], {}, [], form)
+
+
+@pytest.mark.parametrize("text", ["hello", "what is the time", "x" * 300])
+def test_a_conversation_is_the_command_lines(talker, command_line, text):
+    command = [command_line, "chat", talker._path, "-p", text, "--system", "Be brief.", "-n", "24"]
+    expected = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    messages = [{"role": "system", "content": "Be brief."}, *says(text)]
+    answer = talker.chat(messages, max_new_tokens=24)
+    assert answer.content.strip() == expected.strip()
+    stream = talker.stream_chat(messages, max_new_tokens=24)
+    pieces = list(stream)
+    assert "".join(pieces) == stream.answer.content == answer.content == str(answer)
+    assert stream.answer == answer
+    assert answer.n_prompt_tokens == len(talker._chat(None).prompt(json.dumps(messages), "null", "{}"))
+    assert 0 < answer.n_tokens <= 24
+    assert answer.finish_reason in ("end", "length")
+
+
+def test_a_turn_ends_where_templates_end_turns(talker):
+    end = talker.tokenize("<|im_end|>", add_special=False, parse_special=True)
+    assert len(end) == 1
+    ids = talker._chat(None).prompt(json.dumps(says("hello")), "null", "{}")
+    seeds = range(4000)
+    for seed in seeds:  # a seed whose second or later token is the end
+        made = "".join(talker.stream(ids, max_new_tokens=12, temperature=9.0, seed=seed, special=True))
+        if made.find("<|im_end|>") > 0:
+            break
+    else:
+        pytest.fail("no seed gives the end of a turn")
+    answer = talker.chat(says("hello"), max_new_tokens=12, temperature=9.0, seed=seed)
+    assert answer.finish_reason == "end"
+    assert made.startswith(answer.content)
+    assert len(answer.content) <= made.find("<|im_end|>")
+
+
+def test_templates_get_tools_and_arguments(talker):
+    chat = talker._chat(None)
+
+    def text(**options):
+        seen = []
+        spy = SimpleNamespace(prompt=lambda *given: seen.extend(chat.prompt(*given)) or seen, stops=[])
+        talker._chat = lambda _: spy
+        try:
+            with pytest.raises(TypeError):  # a spy is no template of the extension's
+                talker.chat(says("hello"), **options)
+        finally:
+            talker._forget_forms()
+        return talker.detokenize(seen, show_special=True)
+
+    plain = text()
+    assert plain == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
+    assert '"name": "lamp"' in text(tools=TOOLS)
+    assert text(tools=TOOLS, tool_choice="none") == plain
+    assert text(tools=[TOOLS[1]["function"]]) == text(tools=[TOOLS[1]])
+    assert text(template_arguments={"mood": "glad"}) == plain + "glad"
+
+
+def test_a_template_of_ones_own(talker):
+    own = talker.chat(says("hello"), chat_template="{{ messages[0].content }}", max_new_tokens=5)
+    assert own.n_prompt_tokens == len(talker.tokenize("hello", add_special=False))
+    with pytest.raises(ValueError, match="chat template"):
+        talker.chat(says("x"), chat_template="{% if %}")
+    with pytest.raises(ValueError, match="too strict"):
+        talker.chat(says("x"), chat_template="{{ raise_exception('too strict') }}")
+
+
+@pytest.mark.parametrize("choice", ["required", "lamp", "clock"])
+def test_a_call_that_is_asked_for(talker, choice):
+    for seed in range(3):
+        answer = talker.chat(says("light"), tools=TOOLS, tool_choice=choice, temperature=2.0, seed=seed)
+        (call,) = answer.tool_calls
+        assert answer.content == ""
+        assert call.name in (("lamp", "clock") if choice == "required" else (choice,))
+        assert call.name != "lamp" or isinstance(call.arguments["on"], bool)
+        function = answer.message["tool_calls"][0]["function"]
+        assert (function["name"], function["arguments"]) == (call.name, call.arguments)
+        again = [*says("light"), answer.message, {"role": "tool", "content": "done"}]
+        assert talker.chat(again, tools=TOOLS, max_new_tokens=3).n_tokens
+
+
+CALL = '<tool_call>{"name": "lamp", "arguments": {"on": true}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "names"),
+    [
+        ("nothing", "nothing", []),
+        (f"so: {CALL} and{CALL}", "so:  and", ["lamp", "lamp"]),
+        (CALL[:-12], "", ["lamp"]),  # the model ended without the mark
+        ("a <tool_call>3</tool_call> b", "a <tool_call>3</tool_call> b", []),
+        ("<tool_call>{", "<tool_call>{", []),
+        ("<tool<tool_call", "<tool<tool_call", []),
+        ('<tool_call>{"name": 3}</tool_call>', '<tool_call>{"name": 3}</tool_call>', []),
+        ('<tool_call>{"name": "f", "parameters": {}}</tool_call>', "", ["f"]),
+    ],
+)
+def test_calls_are_parted_from_text_at_any_split(text, content, names):
+    for size in range(1, len(text) + 1):
+        reader = _Reader(reads_calls=True, is_call=False)
+        shown = "".join(reader.push(text[at : at + size]) for at in range(0, len(text), size)) + reader.finish()
+        assert (shown, reader.content) == (content, content)
+        assert [call.name for call in reader.calls] == names
+    assert _Reader(reads_calls=False, is_call=False).push(text) == text
+
+
+def test_schemas_of_calls_share_definitions():
+    tool = {"function": {"name": "f", "parameters": {"type": "object", "$defs": {"a": {"const": 1}}}}}
+    other = {"function": {"name": "g", "parameters": {"type": "object", "$defs": {"a": {"const": 2}}}}}
+    assert schema_of_calls([tool], "required")["$defs"] == {"a": {"const": 1}}
+    assert "$defs" in tool["function"]["parameters"]
+    with pytest.raises(ValueError, match="two of a"):
+        schema_of_calls([tool, other], "required")
+
+
+def test_conversations_that_are_refused(demo, talker, bert):
+    for messages, options, error in [
+        ([], {}, ValueError),
+        (["hello"], {}, TypeError),
+        ([{"content": "x"}], {}, ValueError),
+        ([{"role": "user", "content": "\ud800"}], {}, ValueError),
+        ([{"role": "user", "content": float("inf")}], {}, ValueError),
+        ([{"role": "user", "content": {1, 2}}], {}, TypeError),
+        (says("x"), {"tools": [3]}, ValueError),
+        (says("x"), {"tools": TOOLS, "tool_choice": "door"}, ValueError),
+        (says("x"), {"tool_choice": "required"}, ValueError),
+        (says("x"), {"tools": TOOLS, "tool_choice": "lamp", "regex": "a"}, ValueError),
+        (says("x"), {"max_new_tokens": -1}, ValueError),
+        (says("word " * 2000), {}, fovea.FullError),
+    ]:
+        with pytest.raises(error) as refused:
+            talker.chat(messages, **options)
+        assert str(refused.value)
+    with pytest.raises(ValueError, match="role user"):
+        demo.chat([{"role": "system", "content": "x"}])
+    with pytest.raises(ValueError, match="logits"):
+        bert.chat(says("x"))
+    with fovea.Model(DEMO) as closed:
+        pass
+    with pytest.raises(ValueError, match="closed"):
+        closed.chat(says("x"))
+
+
+def test_a_model_without_a_template_answers_the_last_that_was_said(demo):
+    messages = [*says("lock the front door"), {"role": "assistant", "content": "{}"}, *says(COMMAND)]
+    assert demo.chat(messages).content == demo.generate(COMMAND)
+    assert demo.chat(messages, schema=SCHEMA).content == demo.generate(COMMAND, schema=SCHEMA)
+
+
+def test_an_answer_that_was_broken_off(demo):
+    stream = demo.stream_chat(says(COMMAND))
+    assert next(iter(stream))
+    assert stream.answer.content == demo.generate(COMMAND)
+    broken = demo.stream_chat(says(COMMAND))
+    next(iter(broken))
+    broken._pieces.close()
+    with pytest.raises(ValueError, match="has ended"):
+        _ = broken.answer
