@@ -2,20 +2,15 @@
 // the read bandwidth over that mapping, prefill of 512 tokens beside the peak of FMA or, for q8
 // and q4, of exact products of bytes, on 1 and 2 threads.
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "ceilings.h"
 #include "convert/listing.h"
-#include "convert/random_model.h"
-#include "fovea/mapping.h"
 #include "fovea/session.h"
 #include "platform/team.h"
-#include "presets.h"
+#include "preset_model.h"
 #include "report.h"
 #include "suites.h"
 
@@ -24,37 +19,6 @@ namespace {
 
 constexpr std::uint32_t kPrompt = 512;
 constexpr std::uint32_t kDecoded = 32;  // positions before the cache starts again
-constexpr const char* kPreset = "smollm2-135m";
-
-/// The mapped model, made once per type; the file has no name once it is mapped.
-class RandomModel {
-public:
-    explicit RandomModel(Type type) {
-        const auto path = std::filesystem::temp_directory_path() /
-                          ("fovea_bench_" + std::to_string(getpid()) + "_" + type_name(type));
-        write_file(random_model(preset_config(kPreset), 1), path, {.type = type});
-        const Status mapped = map_file(path.c_str(), mapping_);
-        std::filesystem::remove(path);
-        require(mapped, path);
-        require(open_model(mapping_.bytes(), model_), path);
-    }
-
-    [[nodiscard]] const Model& model() const { return model_; }
-
-    /// The model of `type`; the one of another type is forgotten, so that memory holds one at a time.
-    static const Model& of(Type type) {
-        static std::map<Type, RandomModel> made;
-        if (!made.contains(type)) {
-            made.clear();
-            made.try_emplace(type, type);
-        }
-        return made.at(type).model();
-    }
-
-private:
-    Mapping mapping_;
-    Model model_;
-};
 
 /// Bytes that each token reads of tensors that are used whole: all but tables that are only looked up.
 double weight_bytes(const Model& model) {
@@ -117,14 +81,14 @@ private:
 };
 
 void decode(benchmark::State& state, Type type, std::uint32_t n_threads) {
-    const Model& model = RandomModel::of(type);
+    const Model& model = PresetModel::of(type);
     Runner runner(model, n_threads);
     run_rounds(state, read_ceiling(runner.isa(), model.bytes(), n_threads), weight_bytes(model),
                [&] { runner.decode(); });
 }
 
 void prefill(benchmark::State& state, Type type, std::uint32_t n_threads) {
-    const Model& model = RandomModel::of(type);
+    const Model& model = PresetModel::of(type);
     Runner runner(model, n_threads);
     run_rounds(state, is_quantized(type) ? int8_ceiling(runner.isa(), n_threads) : fma_ceiling(runner.isa(), n_threads),
                prefill_operations(model.config()), [&] { runner.prefill(); });
@@ -136,7 +100,7 @@ void add_model_suite() {
     for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4})
         for (const std::uint32_t n_threads : {1u, 2u}) {
             const std::string what =
-                std::string(kPreset) + "/" + type_name(type) + "/threads:" + std::to_string(n_threads);
+                std::string("smollm2-135m/") + type_name(type) + "/threads:" + std::to_string(n_threads);
             add("decode/" + what, [=](auto& state) { decode(state, type, n_threads); });
             add("prefill/" + what, [=](auto& state) { prefill(state, type, n_threads); });
         }
