@@ -41,7 +41,8 @@ Text edited_program() {
     std::ifstream file(FOVEA_SOURCE_DIR "/engine/text/economy.cpp");
     std::string program, line;
     for (int n = 0; n < 60 && std::getline(file, line); ++n) program += line + '\n';
-    if (program.find("balance_") == std::string::npos) refuse("economy.cpp: expected a member balance_, got none");
+    if (program.find("balance_") == std::string::npos)
+        throw Refusal("economy.cpp: expected a member balance_, got none");
     return {"Call balance_ credit_ in this file:\n\n" + program + "\nHere it is:\n\n",
             replaced(program, "balance_", "credit_")};
 }
@@ -94,7 +95,9 @@ public:
         answer_ = vocabulary.tokens(text.answer);
         const Model& model = PresetModel::of(Type::q8);
         const auto length = static_cast<std::uint32_t>(prompt_.size() + answer_.size());
-        if (length > kContext) refuse("text: expected at most ", kContext, " tokens, got ", length);
+        if (length > kContext)
+            throw Refusal("text: expected at most " + std::to_string(kContext) + " tokens, got " +
+                          std::to_string(length));
         const Limits limits{.max_kv_len = length, .n_threads = 1, .kv_type = Type::f16};
         Plan plan;
         require(make_plan(model.config(), limits, plan));
