@@ -146,11 +146,17 @@ private:
             block.shared_gate = true;
         }
         block.d_ff = file_.count_or(key("expert_feed_forward_length"), block.d_ff);
+        block.router_bias = has_tensor("blk.0.ffn_gate_inp.bias");
+        block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
+        block.gate_bias = block.gated && block.up_bias;
+        block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
         const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
         if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
-        constexpr std::uint32_t kSoftmax = 1;
-        if (file_.count_or(key("expert_gating_func"), kSoftmax) != kSoftmax)
-            file_.refuse(key("expert_gating_func"), "1 (softmax)");
+        constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
+        const std::uint32_t gating = file_.count_or(key("expert_gating_func"), kSoftmax);
+        if (gating != kSoftmax && gating != kSoftmaxOfChosen)
+            file_.refuse(key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
+        block.normalize_experts |= gating == kSoftmaxOfChosen;
     }
 
     /// Layers of one kind, or windows and full layers.
@@ -187,6 +193,7 @@ private:
         block.gate_bias = block.gated && has_tensor("blk.0.ffn_gate.bias");
         if (block.gated) block.up_bias = block.gate_bias = block.up_bias || block.gate_bias;
         block.down_bias = has_tensor("blk.0.ffn_down.bias");
+        block.attention_sinks = has_tensor("blk.0.attn_sinks.weight");
         block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 

@@ -49,8 +49,12 @@ constexpr GgufName kNames[] = {
     {Role::down, "#ffn_down.weight"},
     {Role::down_bias, "#ffn_down.bias"},
     {Role::router, "#ffn_gate_inp.weight"},
+    {Role::attention_sinks, "#attn_sinks.weight"},
+    {Role::router_bias, "#ffn_gate_inp.bias"},
     {Role::expert_up, "#ffn_up_exps.weight"},
+    {Role::expert_up_bias, "#ffn_up_exps.bias"},
     {Role::expert_down, "#ffn_down_exps.weight"},
+    {Role::expert_down_bias, "#ffn_down_exps.bias"},
     {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
     {Role::shared_up, "#ffn_up_shexp.weight"},
     {Role::shared_down, "#ffn_down_shexp.weight"},
@@ -175,7 +179,7 @@ private:
         const Block& block = stack.block(spec.layer);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
-        if (spec.role == Role::expert_up || spec.role == Role::expert_down) return add_experts(block, spec, name);
+        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
             return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
         if (spec.role == Role::shared_up && block.gated)
@@ -200,13 +204,14 @@ private:
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
     void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const bool gated = spec.role == Role::expert_up && block.gated;
-        const std::uint32_t n_rows = spec.role == Role::expert_up ? block.d_ff : config_.stack.d_model;
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
+        const bool vector = spec.layout == Layout::vector;
+        const std::uint32_t n_rows = up ? block.d_ff : config_.stack.d_model;
         const auto of = [&](const std::string& all, std::uint64_t number) {
-            return view(all, false, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
+            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
                         block.n_experts);
         };
-        const std::string gate = full_name("#ffn_gate_exps.weight", spec.layer);
+        const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
         std::vector<MappedWeights::Expert> experts;
         for (std::uint32_t i = 0; i < block.n_experts; ++i) {
             experts.push_back({of(gated ? gate : name, i)});

@@ -96,6 +96,11 @@ void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
     for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
 }
 
+/// Its ramp's ends are not rounded, which no key says.
+void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
+    for (Rope& rope : config.ropes) rope.truncate = false;
+}
+
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
@@ -106,6 +111,7 @@ constexpr GgufName kFollowingNorms[] = {{Role::attention_norm, "#attn_output_nor
                                         {Role::attention_norm_bias, "#attn_output_norm.bias"},
                                         {Role::feed_forward_norm, "#layer_output_norm.weight"},
                                         {Role::feed_forward_norm_bias, "#layer_output_norm.bias"}};
+constexpr GgufName kPostNorms[] = {{Role::feed_forward_norm, "#post_attention_norm.weight"}};
 constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight"},
                                      {Role::attention_norm_bias, "#attn_norm_2.bias"},
                                      {Role::feed_forward_norm, "#attn_norm.weight"},
@@ -237,6 +243,14 @@ constexpr GgufFamily kFamilies[] = {
      .experts = true,
      .keys = kSlopes,
      .settle = settle_clip},
+    {.architecture = "gpt-oss",
+     .activation = Activation::silu_clamped,
+     .windows = one_in,
+     .period = 2,
+     .experts = true,
+     .normalize_experts = true,
+     .names = kPostNorms,
+     .settle = settle_gpt_oss},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
+#include "convert/listing.h"
 #include "convert_fixtures.h"
 
 using namespace fovea;
@@ -65,7 +66,7 @@ TEST_CASE("families: every one has transformers' logits") {
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
         ++n_models;
     }
-    CHECK(n_models >= 31);
+    CHECK(n_models >= 33);
 }
 
 TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
@@ -90,7 +91,7 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
         CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
         ++n_models;
     }
-    CHECK(n_models >= 20);
+    CHECK(n_models >= 26);
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
@@ -117,6 +118,13 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("qwen2_moe", "shared_expert_intermediate_size", 0, "got 0");
     check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
     check_refused("qwen3_moe", "mlp_only_layers", Json::array({-1}), "numbers of layers");
+    check_refused("gpt_oss", "swiglu_alpha", 1.5, "1.702");
+    check_refused("gpt_oss", "swiglu_limit", 6.0, "7.0");
+    check_refused("gpt_oss", "hidden_act", "gelu", "silu, got \"gelu\"");
+    CHECK(contains(line_of("gpt_oss", [](Json& json) { json.erase("rope_parameters"); }),
+                   "rope_scaling: expected rotary settings, got nothing"));
+    check_refused("mixtral", "quantization_config", {{"quant_method", "mxfp4"}}, "none");
+    check_refused("gpt_oss", "quantization_config", {{"quant_method", "gptq"}}, "mxfp4");
     for (const char* family : {"olmo3", "cohere2", "exaone4", "gemma3_text"})
         check_refused(family, "sliding_window", 0, "at least 1");
 }
@@ -128,6 +136,63 @@ TEST_CASE("families: experts that the file has more or fewer of are refused by t
                    "experts.0.gate_proj.weight: expected shape [10, 12], got [9, 12]"));
     CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["mlp_only_layers"] = Json::array({1}); }),
                    "tensor model.layers.1.mlp."));
+}
+
+TEST_CASE("families: experts in MXFP4 keep their numbers, in a folder as in a GGUF file") {
+    TemporaryFolder folder;
+    ConvertOptions options;
+    options.output = folder / "model.fovea";
+    std::vector<float> logits[2];
+    for (const char* source : {"families_gguf/gpt_oss_mxfp4", "families_gguf/gpt_oss_mxfp4/model.gguf"}) {
+        const bool is_gguf = fs::path(source).extension() == ".gguf";
+        options.source = fs::path(FOVEA_GOLDEN_DIR) / source;
+        convert(options);
+        const Converted converted(options.output);
+        std::size_t n_seen = 0;
+        for (const TensorInfo& tensor : tensors(converted.model)) {
+            const std::string role = tensor.role;
+            const bool of_experts = role == "expert_up" || role == "expert_down";
+            if (!of_experts && role != "query") continue;
+            CAPTURE(role);
+            CHECK(tensor.type == (of_experts ? Type::mxfp4 : Type::bf16));
+            ++n_seen;
+        }
+        CHECK(n_seen == 6);
+        logits[is_gguf] = all_logits(converted.model, {3, 10, 17, 1, 8, 15, 22, 6, 13, 20});
+    }
+    REQUIRE(logits[0].size() == logits[1].size());
+    CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
+    constexpr const char* kBlocks = "model.layers.0.mlp.experts.gate_up_proj_blocks";
+    const auto line = [&](const char* name, const std::function<void(Json&, const std::string&)>& edit) {
+        TemporaryFolder folder;
+        fs::copy(golden_families() / "gpt_oss_mxfp4", folder / "model");
+        auto file = SafetensorsText::read(folder / "model/model.safetensors");
+        edit(file.header, name);
+        write_text(folder / "model/model.safetensors", file.text());
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "out.fovea";
+        return refusal_of([&] { convert(options); });
+    };
+    CHECK(contains(line(kBlocks, [](Json& json, const std::string& name) { json[name]["dtype"] = "I8"; }),
+                   "gate_up_proj_blocks: expected U8, got I8"));
+    CHECK(contains(line(kBlocks,
+                        [](Json& json, const std::string& name) {
+                            json[name]["shape"] = {3, 32, 2, 16};
+                        }),
+                   "gate_up_proj_blocks: expected shape [3, 64, 1, 16], got [3, 32, 2, 16]"));
+    CHECK(contains(line("model.layers.1.mlp.experts.down_proj_scales",
+                        [](Json& json, const std::string& name) {
+                            json["other"] = json[name];
+                            json.erase(name);
+                        }),
+                   "down_proj_scales: expected [3, 32, 1], got none"));
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["hidden_size"] = 24; }), "expected shape [23, 24]"));
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["intermediate_size"] = 40; }),
+                   "gate_up_proj_blocks: expected shape [3, 80, 1, 16], got [3, 64, 1, 16]"));
 }
 
 TEST_CASE("families: older spellings give the same file") {

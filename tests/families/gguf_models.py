@@ -13,7 +13,7 @@ from shapes import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
-                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe"}
+                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss"}
 PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
@@ -54,6 +54,8 @@ SHAPES = {  # the first of each is the smallest
                   llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, num_experts=9,
                              num_experts_per_tok=4, moe_intermediate_size=20, norm_topk_prob=True)],
     "olmoe": [shapes.SHAPES["olmoe"][0], shapes.SHAPES["olmoe"][2]],
+    "gpt_oss": shapes.SHAPES["gpt_oss"][:2],
+    "gpt_oss_mxfp4": shapes.SHAPES["gpt_oss_mxfp4"],
 }
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
@@ -72,6 +74,24 @@ def stacked(weight, n_heads, n_kv_heads):
     return numpy.concatenate([part.reshape(-1, *weight.shape[1:]) for part in parts])
 
 
+def of_packed_experts(name, tensor):
+    """(name, array) of gpt-oss' experts: a gate and an `up` of their own, rows before columns; blocks of four bits as bytes."""
+    layer, part = name.split(".")[2], name.split(".experts.")[1]
+    suffix = "bias" if part.endswith("_bias") else "weight"
+    if not part.endswith(("_bias", "_blocks")):
+        tensor = tensor.swapaxes(1, 2)  # columns come first
+    parts = {"down": tensor} if part.startswith("down") else {"gate": tensor[:, ::2], "up": tensor[:, 1::2]}
+    for of, array in parts.items():
+        yield f"blk.{layer}.ffn_{of}_exps.{suffix}", array
+
+
+def mxfp4_blocks(blocks, scales):
+    """ggml's: an exponent, then column j and, in the high bits, column j + 16."""
+    quants = numpy.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    bytes_of = numpy.concatenate([scales[..., None], quants[..., :16] | quants[..., 16:] << 4], -1)
+    return bytes_of.reshape(*bytes_of.shape[:-2], -1)
+
+
 def converted_tensors(config, folder):
     """(name, array) of every tensor of the folder as the file has it."""
     kind = config["model_type"]
@@ -83,8 +103,20 @@ def converted_tensors(config, folder):
     architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
     names = gguf.get_tensor_name_map(architecture, n_layers)
     heads, experts = {}, {}
-    for name, tensor in load_file(folder / "model.safetensors").items():
+    saved = load_file(folder / "model.safetensors")
+    for name, tensor in saved.items():
+        if name.endswith("_scales"):
+            continue
+        if name.endswith("_blocks"):
+            scales = saved[name.removesuffix("_blocks") + "_scales"]
+            yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
+            continue
         weight = tensor.float().numpy()
+        if kind == "gpt_oss" and ".experts." in name:
+            yield from of_packed_experts(name, weight)
+            continue
+        if name.endswith(".sinks"):
+            name += ".weight"
         if ".norms." in name:  # a tensor a head
             start, rest = name.split(".norms.")
             heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
@@ -153,6 +185,10 @@ def add_keys(writer, config):
         if settings["rope_type"] == "linear":
             writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
             writer.add_rope_scaling_factor(settings["factor"])
+    if settings.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(settings["factor"])
+        writer.add_rope_scaling_orig_ctx_len(settings["original_max_position_embeddings"])
     if settings.get("rope_type") == "longrope":
         writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
         factor = config["max_position_embeddings"] / config["original_max_position_embeddings"]
@@ -186,7 +222,9 @@ def write_gguf(folder, path, narrow=False):
     add_keys(writer, config)
     for name, weight in converted_tensors(config, folder):
         weight = numpy.ascontiguousarray(weight)
-        if narrow and weight.ndim >= 2 and "norm" not in name:
+        if weight.dtype == numpy.uint8:
+            writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        elif narrow and weight.ndim >= 2 and "norm" not in name:
             kind = gguf.GGMLQuantizationType.BF16
             writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
         else:
