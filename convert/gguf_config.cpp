@@ -165,21 +165,39 @@ private:
         const std::uint32_t window =
             family_->windows == GgufWindows::none ? 0 : file_.count_or(key("attention.sliding_window"), 0);
         if (window == 0) return;
-        stack.blocks[0].window = window;
-        if (family_->windows == GgufWindows::all) return;
-        stack.blocks[1] = stack.blocks[0];
-        stack.blocks[1].window = 0;
-        result_.ropes[1] = result_.ropes[0];
+        Block windows = stack.blocks[0], full = stack.blocks[0];
+        windows.window = window;
         if (family_->only_windows_turn) {
-            stack.blocks[1].position = Position::none;
-            stack.blocks[1].rotary_dim = 0;
-            stack.blocks[1].rope_scale = 1.0f;
+            full.position = Position::none;
+            full.rotary_dim = 0;
+            full.rope_scale = 1.0f;
         }
-        std::vector<std::uint8_t>& layers = result_.layer_blocks;
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) layers.push_back((i + 1) % family_->period == 0);
-        stack.n_blocks = std::count(layers.begin(), layers.end(), 1) != 0 ? 2 : 1;
-        if (stack.n_blocks == 1) layers.clear();
-        stack.layer_blocks = layers;
+        const std::vector<bool> windowed = windowed_layers();
+        const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
+        stack.blocks[0] = n_windowed ? windows : full;
+        if (n_windowed == 0 || n_windowed == std::ptrdiff_t{stack.n_layers}) return;
+        stack.blocks[1] = full;
+        stack.n_blocks = 2;
+        result_.ropes[1] = result_.ropes[0];
+        for (const bool has_window : windowed) result_.layer_blocks.push_back(has_window ? 0 : 1);
+        stack.layer_blocks = result_.layer_blocks;
+    }
+
+    /// As a list of flags says, or all but every n-th: the file's n, or the family's.
+    std::vector<bool> windowed_layers() const {
+        const std::string name = key("attention.sliding_window_pattern");
+        const std::uint32_t n_layers = result_.stack.n_layers;
+        std::vector<bool> windowed(n_layers, true);
+        if (file_.has_list(name, GgufKind::boolean)) {
+            const std::span<const std::byte> flags = file_.list_bytes(name, GgufKind::boolean);
+            if (flags.size() != n_layers) file_.refuse(name, "a flag for each layer");
+            for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
+            return windowed;
+        }
+        const std::uint32_t usual = family_->windows == GgufWindows::one_in ? family_->period : 0;
+        const std::uint32_t period = file_.has(name) ? file_.count(name, 0) : usual;
+        for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
+        return windowed;
     }
 
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.

@@ -207,7 +207,13 @@ private:
         const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t n_rows = up ? block.d_ff : config_.stack.d_model;
+        const auto alone = [](std::string all, std::uint64_t number) {  // older files have a tensor an expert
+            constexpr std::string_view kAll = "_exps.";
+            return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
+        };
         const auto of = [&](const std::string& all, std::uint64_t number) {
+            if (file_.tensors().count(alone(all, 0)) != 0)
+                return view(alone(all, number), vector, spec.n_cols, 0, n_rows);
             return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
                         block.n_experts);
         };

@@ -96,6 +96,16 @@ void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
     for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
 }
 
+/// OLMo 3's windows turn as before its scaling.
+void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
+        Block& b = config.stack.blocks[i];
+        if (!b.window) continue;
+        config.ropes[i] = {.base = config.ropes[i].base};
+        b.rope_scale = 1.0f;
+    }
+}
+
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
     for (Rope& rope : config.ropes) rope.truncate = false;
@@ -206,7 +216,8 @@ constexpr GgufFamily kFamilies[] = {
      .heads = HeadNorm::together,
      .windows = one_in,
      .period = 4,
-     .names = kOutputNorms},
+     .names = kOutputNorms,
+     .settle = settle_olmo2},
     {.architecture = "exaone4",
      .norm_place = NormPlace::output,
      .head_norm = Norm::rms,
@@ -234,6 +245,7 @@ constexpr GgufFamily kFamilies[] = {
      .settle = settle_cohere},
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
     {.architecture = "ernie4_5", .halves = false},
+    {.architecture = "chatglm", .halves = false, .stacked_up = true},
     {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},
     {.architecture = "qwen2moe", .windows = all, .experts = true},
     {.architecture = "qwen3moe", .head_norm = Norm::rms, .windows = all, .experts = true, .normalize_experts = true},

@@ -78,20 +78,24 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
         ConvertOptions options;
         options.output = folder / "model.fovea";
         options.type = Type::f32;
-        std::vector<float> logits[2];
-        for (const bool is_gguf : {false, true}) {
-            options.source = is_gguf ? entry.path() / "model.gguf" : entry.path();
+        const auto logits_of = [&](const fs::path& source) {
+            options.source = source;
             convert(options);
             const Converted converted(options.output);
             std::vector<Token> tokens;
             for (Token i = 0; i < 16; ++i) tokens.push_back((7 * i + 3) % converted.model.config().decoder.vocab_size);
-            logits[is_gguf] = all_logits(converted.model, tokens);
+            return all_logits(converted.model, tokens);
+        };
+        const std::vector<float> expected = logits_of(entry.path());
+        for (const auto& file : fs::directory_iterator(entry.path())) {
+            if (file.path().extension() != ".gguf") continue;
+            const std::vector<float> got = logits_of(file.path());
+            REQUIRE(got.size() == expected.size());
+            CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0);
+            ++n_models;
         }
-        REQUIRE(logits[0].size() == logits[1].size());
-        CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
-        ++n_models;
     }
-    CHECK(n_models >= 26);
+    CHECK(n_models >= 29);
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
@@ -193,6 +197,33 @@ TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
     CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["hidden_size"] = 24; }), "expected shape [23, 24]"));
     CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["intermediate_size"] = 40; }),
                    "gate_up_proj_blocks: expected shape [3, 80, 1, 16], got [3, 64, 1, 16]"));
+}
+
+TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") {
+    const auto file_of = [](const std::function<void(Json&)>& edit) {
+        TemporaryFolder folder;
+        fs::copy(golden_families() / "olmo3", folder / "model");
+        edit_json(folder / "model/config.json", edit);
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "out.fovea";
+        convert(options);
+        return read_text(options.output);
+    };
+    const Json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+    const std::string now = file_of([&](Json& json) {
+        json["rope_parameters"] = {{"full_attention", scaling}, {"sliding_attention", {{"rope_type", "default"}}}};
+        for (Json& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
+    });
+    const std::string then = file_of([&](Json& json) {
+        json.erase("rope_parameters");
+        json["rope_scaling"] = scaling;
+        json["rope_theta"] = 500000.0;
+    });
+    CHECK(now == then);
+    CHECK(now != file_of([&](Json& json) {
+              json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000.0}};
+          }));
 }
 
 TEST_CASE("families: older spellings give the same file") {

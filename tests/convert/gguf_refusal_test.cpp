@@ -126,6 +126,11 @@ TEST_CASE("gguf refusals: experts") {
     check_has(u32("qwen2moe.expert_used_count", 5), {"expert_used_count: expected a whole number from 1 to 4, got 5"});
     check_has(u32("qwen2moe.expert_feed_forward_length", 8),
               {"blk.0.ffn_gate_exps.weight", "expected shape [4, 8, 12], got [4, 9, 12]"});
+    check_has(
+        Spoiled("../families_gguf/mixtral/alone.gguf").rename("blk.1.ffn_up.3.weight", "blk.1.ffn_up.4.weight").line(),
+        {"tensor blk.1.ffn_up.3.weight: expected [", "got none"});
+    check_has(Spoiled("../families_gguf/olmo3/model.gguf").value("olmo2.block_count", std::uint32_t{3}).line(),
+              {"olmo2.attention.sliding_window_pattern: expected a flag for each layer"});
     const auto biased = [] { return Spoiled("../families_gguf/gpt_oss/model.gguf"); };
     check_has(biased().rename("blk.1.ffn_up_exps.bias", "blk.1.ffn_up_exps.bios").line(),
               {"tensor blk.1.ffn_up_exps.bias: expected [4, 14], got none"});

@@ -13,7 +13,8 @@ from shapes import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
-                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss"}
+                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
+                 "glm": "chatglm", "olmo3": "olmo2"}
 PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
@@ -37,6 +38,11 @@ SHAPES = {  # the first of each is the smallest
     "starcoder2": shapes.SHAPES["starcoder2"],
     "olmo": [shapes.SHAPES["olmo"][0], shapes.SHAPES["olmo"][2]],
     "olmo2": [shapes.SHAPES["olmo2"][0], shapes.SHAPES["olmo2"][2]],
+    "olmo3": [llama_like(**TINY, layers=4, pad_token_id=0, eos_token_id=1, sliding_window=7,
+                         layer_types=["sliding_attention", "full_attention"] * 2,
+                         rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                             50.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
+              shapes.SHAPES["olmo3"][2]],
     "granite": shapes.SHAPES["granite"],
     "cohere": shapes.SHAPES["cohere"][:2],
     "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
@@ -44,6 +50,7 @@ SHAPES = {  # the first of each is the smallest
     "smollm3": [llama_like(**TINY, layers=4, **TOKENS),
                 llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, **TOKENS)],
     "ernie4_5": shapes.SHAPES["ernie4_5"][:1],
+    "glm": shapes.SHAPES["glm"][:2],
     "glm4": shapes.SHAPES["glm4"][:2],
     "exaone4": [llama_like(**TINY, layers=4, sliding_window=7),
                 llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, sliding_window=13)],
@@ -92,8 +99,8 @@ def mxfp4_blocks(blocks, scales):
     return bytes_of.reshape(*bytes_of.shape[:-2], -1)
 
 
-def converted_tensors(config, folder):
-    """(name, array) of every tensor of the folder as the file has it."""
+def converted_tensors(config, folder, alone=False):
+    """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
     kind = config["model_type"]
     n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
     n_heads = next(config[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in config)
@@ -138,6 +145,11 @@ def converted_tensors(config, folder):
         if kind == "bloom":
             name = name.removeprefix("transformer.")
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
+    if alone:
+        for start, parts in experts.items():
+            name = names.get_name(start + ".weight", try_suffixes=(".weight",))
+            yield from ((name.replace("_exps", f".{i}"), weight) for i, weight in parts.items())
+        experts = {}
     for start, parts in (heads | experts).items():
         weight = numpy.stack([parts[i] for i in range(len(parts))])
         yield names.get_name(start + ".weight", try_suffixes=(".weight",)), weight
@@ -177,6 +189,8 @@ def add_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
+    if kind == "olmo3":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
     settings = config.get("rope_parameters") or {}
     settings = settings.get("full_attention", settings)
     if settings:
@@ -215,12 +229,12 @@ def add_keys(writer, config):
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
 
 
-def write_gguf(folder, path, narrow=False):
+def write_gguf(folder, path, narrow=False, alone=False):
     """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
     add_keys(writer, config)
-    for name, weight in converted_tensors(config, folder):
+    for name, weight in converted_tensors(config, folder, alone):
         weight = numpy.ascontiguousarray(weight)
         if weight.dtype == numpy.uint8:
             writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)

@@ -41,6 +41,7 @@ SHAPES = {
                    rope_parameters=rope(500.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
         llama_like(rope_parameters=rope(kind="longrope", factor=1.0, short_factor=[1.0, 1.5, 2.0],
                                         long_factor=[2.0, 3.0, 4.0], original_max_position_embeddings=64)),
+        llama_like(rope_parameters=rope(100.0, "proportional", partial_rotary_factor=0.4)),
     ],
     "mistral": [
         llama_like(**TINY, sliding_window=5, head_dim=6),
