@@ -13,6 +13,7 @@
 #include "convert/gguf_tokenizer.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
+#include "convert/relative_bias.h"
 
 namespace fovea {
 namespace {
@@ -59,10 +60,6 @@ constexpr GgufName kNames[] = {
     {Role::shared_up, "#ffn_up_shexp.weight"},
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
-
-std::string full_name(const char* name, std::uint32_t layer) {
-    return name[0] == '#' ? "blk." + std::to_string(layer) + "." + (name + 1) : name;
-}
 
 std::string in_words(const std::vector<std::uint64_t>& shape) {
     std::string words = "[";
@@ -112,6 +109,7 @@ public:
         for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used();
         set_type(source);
+        source.notes = config_.notes;
         source.info.insert(source.info.begin(),
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
@@ -155,6 +153,12 @@ private:
         return result;
     }
 
+    std::string full_name(const char* name, std::uint32_t layer) const {
+        if (name[0] != '#') return name;
+        if (!config_.layer_numbers.empty()) layer = config_.layer_numbers[layer];
+        return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + (name + 1);
+    }
+
     const char* name_of(Role role) const {
         const auto is_it = [&](const GgufName& name) { return name.role == role; };
         const std::span<const GgufName> own = config_.usual_names ? std::span<const GgufName>{} : config_.family->names;
@@ -176,6 +180,7 @@ private:
         const char* usual = name_of(spec.role);
         // Biases of norms of queries and keys are in no file.
         if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, 0.0f));
+        if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
         const Block& block = stack.block(spec.layer);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
@@ -191,6 +196,15 @@ private:
             order = {.head_dim = block.head_dim, .rotary_dim = stack.blocks[*turning].rotary_dim};
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
+    }
+
+    void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t n_buckets = config_.n_relative_buckets;
+        const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
+        if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
+        weights_.add_computed(spec.role, spec.layer,
+                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
+                              spec.stack, {}, spec.n_cols);
     }
 
     /// A gate and `up`, in a tensor each or one above the other.
@@ -279,12 +293,15 @@ private:
     }
 
     /// Encoders stand alone: what predicts from them is another model's.
-    bool is_head(std::string_view name) const { return config_.is_encoder && name.starts_with("cls."); }
+    bool is_left_out(std::string_view name) const {
+        const auto ignores = config_.family->ignores;
+        return (config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name));
+    }
 
     /// A tensor that nothing reads means a model of another shape than its metadata says.
     void check_all_used() const {
         for (const auto& [name, tensor] : file_.tensors())
-            if (used_.count(name) == 0 && !is_head(name))
+            if (used_.count(name) == 0 && !is_left_out(name))
                 refuse(name, "expected only tensors that the metadata calls for");
     }
 
@@ -292,7 +309,7 @@ private:
     void set_type(ModelSource& source) const {
         std::map<const GgufBlocks*, std::uint64_t> n_elements;
         for (const auto& [name, tensor] : file_.tensors())
-            if (tensor.shape.size() >= 2 && name.starts_with("blk."))
+            if (tensor.shape.size() >= 2 && name.find("blk.") != std::string::npos)
                 n_elements[tensor.blocks] +=
                     tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
         if (n_elements.empty()) return;

@@ -11,6 +11,7 @@
 #include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
 #include "convert/refusal.h"
+#include "convert/relative_bias.h"
 
 namespace fovea {
 namespace {
@@ -265,28 +266,12 @@ private:
         from_ = &files_;
     }
 
-    /// A row a bucket becomes a row a distance: see Role::relative_bias. The steps are PyTorch's, in float32.
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint32_t n_heads = spec.n_cols, half = config_.n_relative_buckets / 2, exact = half / 2;
-        const TensorView table = view(name, false, {.n_all = config_.n_relative_buckets}, n_heads);
-        const std::uint32_t most = block.relative_max_distance;
-        const auto scale = static_cast<float>(exact_log(static_cast<double>(most) / exact));
-        std::vector<float> rows(std::size_t{spec.n_rows} * n_heads), row(n_heads);
-        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
-            const std::uint32_t far = i > most ? i - most : most - i;
-            std::uint32_t bucket = far;
-            if (far >= exact) {
-                const float log = static_cast<float>(exact_log(static_cast<float>(far) / static_cast<float>(exact)));
-                const float step = log / scale * static_cast<float>(half - exact);
-                bucket = std::min(half - 1, exact + static_cast<std::uint32_t>(step));
-            }
-            TensorView of_bucket = table;
-            of_bucket.data +=
-                (bucket + (i > most ? half : 0)) * std::uint64_t{n_heads} * (table.type == Type::f32 ? 4 : 2);
-            of_bucket.row_stride = 1;
-            read_vector(of_bucket, n_heads, rows.data() + std::size_t{i} * n_heads);
-        }
-        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, n_heads);
+        const std::uint32_t n_buckets = config_.n_relative_buckets;
+        const TensorView table = view(name, false, {.n_all = n_buckets}, spec.n_cols);
+        weights_.add_computed(spec.role, spec.layer,
+                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
+                              spec.stack, {}, spec.n_cols);
     }
 
     void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
