@@ -327,6 +327,11 @@ std::string Gguf::text_or(std::string_view key, const std::string& otherwise) co
     return has(key) ? text(key) : otherwise;
 }
 
+bool Gguf::has_list(std::string_view key, GgufKind element) const {
+    const auto found = values_.find(key);
+    return found != values_.end() && found->second.kind == GgufKind::list && found->second.element == element;
+}
+
 std::uint64_t Gguf::list_size(std::string_view key, GgufKind element) const {
     const char* wanted = element == GgufKind::text  ? "a list of texts"
                          : element == GgufKind::f32 ? "a list of float32 numbers"

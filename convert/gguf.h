@@ -40,6 +40,8 @@ public:
     Gguf(const std::filesystem::path& path, Mapping mapping);
 
     [[nodiscard]] bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
+    /// Whether the value is a list of elements of that kind.
+    [[nodiscard]] bool has_list(std::string_view key, GgufKind element) const;
     /// A whole number in [least, most]; of a list, the one number that all its elements are.
     [[nodiscard]] std::uint32_t count(std::string_view key, std::uint32_t least = 1,
                                       std::uint32_t most = 0xffffffffu) const;

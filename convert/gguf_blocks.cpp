@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "convert/elements.h"
+#include "convert/mxfp4.h"
 
 // Formats: ggml's block structs. One scale and perhaps one minimum for 32 elements (_0, _1), or superblocks of 256
 // elements with two float16 factors over small integers for each 16 or 32 (_K). Compiled without contraction: each
@@ -226,11 +227,9 @@ void take_apart_iq4_nl(const std::byte* block, QuantizedGroup* out) {
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2));
 }
 
-/// The scale is a byte e: 2^(e − 128), for the codebook is doubled. That 255 is a NaN in the standard ggml does not say,
-/// nor does this.
+/// That a scale of 255 is a NaN in the standard ggml does not say, nor does this.
 void take_apart_mxfp4(const std::byte* block, QuantizedGroup* out) {
-    const auto e = std::to_integer<std::uint32_t>(block[0]);
-    out->scale = static_cast<std::uint16_t>(e < 2 ? 0x20u << e : (e - 1) << 7);  // a bfloat16
+    out->scale = mxfp4_scale(std::to_integer<std::uint32_t>(block[0]));
     for (std::uint32_t i = 0; i < kSmall; ++i)
         out->quants[i] = static_cast<std::int8_t>(nibble(block + 1, i, kSmall / 2));
 }

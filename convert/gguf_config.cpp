@@ -19,16 +19,16 @@ public:
     GgufConfig read() {
         family_ = result_.family = find_gguf_family(architecture_);
         if (!family_) file_.refuse("general.architecture", known_gguf_architectures());
-        is_bert_ = result_.is_encoder = architecture_ == "bert";
+        is_encoder_ = result_.is_encoder = family_->encoder;
         refuse_others();
         result_.name = file_.text_or("general.name", architecture_);
         read_stack();
         read_block();
-        if (is_bert_) read_encoder();
+        if (is_encoder_) read_encoder();
         read_windows();
         if (family_->settle) family_->settle(file_, key(""), result_);
         Config config;
-        (is_bert_ ? config.encoder : config.decoder) = result_.stack;
+        (is_encoder_ ? config.encoder : config.decoder) = result_.stack;
         require(check(config), file_.path().string());
         return std::move(result_);
     }
@@ -52,8 +52,8 @@ private:
             const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
         }
-        if (file_.flag_or(key("attention.causal"), !is_bert_) == is_bert_)
-            file_.refuse(key("attention.causal"), is_bert_ ? "false" : "true");
+        if (file_.flag_or(key("attention.causal"), !is_encoder_) == is_encoder_)
+            file_.refuse(key("attention.causal"), is_encoder_ ? "false" : "true");
     }
 
     /// The rows of a table: of the embedding they may be more than the tokenizer's tokens.
@@ -73,23 +73,23 @@ private:
         stack.vocab_size = n_rows("token_embd.weight");
         stack.n_blocks = 1;
         stack.position = family_->position == Position::learned ? Position::learned : Position::none;
-        stack.final_norm = is_bert_ ? Norm::none : family_->norm;
-        stack.final_norm_bias = !is_bert_ && has_layer_norm() && has_tensor("output_norm.bias");
+        stack.final_norm = family_->norm_place == NormPlace::post ? Norm::none : family_->norm;
+        stack.final_norm_bias = stack.final_norm == Norm::layer && has_tensor("output_norm.bias");
         const std::string epsilon =
             key(has_layer_norm() ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
         stack.final_norm_epsilon = static_cast<float>(file_.number(epsilon, 0.0, 1.0));
-        stack.has_output_head = !is_bert_;
-        stack.tied_output = !is_bert_ && !has_tensor("output.weight");
-        stack.output_bias = !is_bert_ && has_tensor("output.bias");
+        stack.has_output_head = !is_encoder_;
+        stack.tied_output = !is_encoder_ && !has_tensor("output.weight");
+        stack.output_bias = !is_encoder_ && has_tensor("output.bias");
     }
 
-    /// What BERT has and decoders have not. Its activation is BERT's default, the exact one, as no key names it; and
-    /// pooled vectors are normalized, as ggml's own program for embeddings does unless it is told not to.
+    /// What encoders have and decoders have not. Pooled vectors are normalized, as ggml's own program for embeddings does unless
+    /// it is told not to.
     void read_encoder() {
         Stack& stack = result_.stack;
         stack.n_token_types = has_tensor("token_types.weight") ? n_rows("token_types.weight") : 0;
-        stack.embedding_norm = Norm::layer;
-        stack.embedding_norm_bias = true;
+        stack.embedding_norm = has_tensor("token_embd_norm.weight") ? Norm::layer : Norm::none;
+        stack.embedding_norm_bias = has_tensor("token_embd_norm.bias");
         static constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
         const std::uint32_t pooling = file_.count_or(key("pooling_type"), 0);
         if (pooling >= std::size(kPoolings))
@@ -98,8 +98,12 @@ private:
         stack.normalize_pooled = stack.pooling != Pooling::none;
 
         Block& block = stack.blocks[0];
+        block.norm_bias = family_->norm_place == NormPlace::post;
+        if (architecture_ != "bert") return;
+        stack.embedding_norm = Norm::layer;
+        stack.embedding_norm_bias = true;
         block.query_bias = block.key_bias = block.value_bias = block.output_bias = true;
-        block.norm_bias = block.up_bias = block.down_bias = true;
+        block.up_bias = block.down_bias = true;
     }
 
     void read_block() {
@@ -126,7 +130,7 @@ private:
         }
         block.activation = family_->activation;
         block.gated = family_->gated;
-        block.causal = !is_bert_;
+        block.causal = !is_encoder_;
         block.parallel = family_->parallel;
         block.shared_norm = block.parallel && !has_tensor("blk.0.ffn_norm.weight");
         read_biases(block);
@@ -146,11 +150,17 @@ private:
             block.shared_gate = true;
         }
         block.d_ff = file_.count_or(key("expert_feed_forward_length"), block.d_ff);
+        block.router_bias = has_tensor("blk.0.ffn_gate_inp.bias");
+        block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
+        block.gate_bias = block.gated && block.up_bias;
+        block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
         const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
         if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
-        constexpr std::uint32_t kSoftmax = 1;
-        if (file_.count_or(key("expert_gating_func"), kSoftmax) != kSoftmax)
-            file_.refuse(key("expert_gating_func"), "1 (softmax)");
+        constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
+        const std::uint32_t gating = file_.count_or(key("expert_gating_func"), kSoftmax);
+        if (gating != kSoftmax && gating != kSoftmaxOfChosen)
+            file_.refuse(key("expert_gating_func"), "1 (softmax) or 3 (softmax of the chosen)");
+        block.normalize_experts |= gating == kSoftmaxOfChosen;
     }
 
     /// Layers of one kind, or windows and full layers.
@@ -159,21 +169,39 @@ private:
         const std::uint32_t window =
             family_->windows == GgufWindows::none ? 0 : file_.count_or(key("attention.sliding_window"), 0);
         if (window == 0) return;
-        stack.blocks[0].window = window;
-        if (family_->windows == GgufWindows::all) return;
-        stack.blocks[1] = stack.blocks[0];
-        stack.blocks[1].window = 0;
-        result_.ropes[1] = result_.ropes[0];
+        Block windows = stack.blocks[0], full = stack.blocks[0];
+        windows.window = window;
         if (family_->only_windows_turn) {
-            stack.blocks[1].position = Position::none;
-            stack.blocks[1].rotary_dim = 0;
-            stack.blocks[1].rope_scale = 1.0f;
+            full.position = Position::none;
+            full.rotary_dim = 0;
+            full.rope_scale = 1.0f;
         }
-        std::vector<std::uint8_t>& layers = result_.layer_blocks;
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) layers.push_back((i + 1) % family_->period == 0);
-        stack.n_blocks = std::count(layers.begin(), layers.end(), 1) != 0 ? 2 : 1;
-        if (stack.n_blocks == 1) layers.clear();
-        stack.layer_blocks = layers;
+        const std::vector<bool> windowed = windowed_layers();
+        const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
+        stack.blocks[0] = n_windowed ? windows : full;
+        if (n_windowed == 0 || n_windowed == std::ptrdiff_t{stack.n_layers}) return;
+        stack.blocks[1] = full;
+        stack.n_blocks = 2;
+        result_.ropes[1] = result_.ropes[0];
+        for (const bool has_window : windowed) result_.layer_blocks.push_back(has_window ? 0 : 1);
+        stack.layer_blocks = result_.layer_blocks;
+    }
+
+    /// As a list of flags says, or all but every n-th: the file's n, or the family's.
+    std::vector<bool> windowed_layers() const {
+        const std::string name = key("attention.sliding_window_pattern");
+        const std::uint32_t n_layers = result_.stack.n_layers;
+        std::vector<bool> windowed(n_layers, true);
+        if (file_.has_list(name, GgufKind::boolean)) {
+            const std::span<const std::byte> flags = file_.list_bytes(name, GgufKind::boolean);
+            if (flags.size() != n_layers) file_.refuse(name, "a flag for each layer");
+            for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = flags[i] != std::byte{0};
+            return windowed;
+        }
+        const std::uint32_t usual = family_->windows == GgufWindows::one_in ? family_->period : 0;
+        const std::uint32_t period = file_.has(name) ? file_.count(name, 0) : usual;
+        for (std::uint32_t i = 0; period && i < n_layers; ++i) windowed[i] = (i + 1) % period != 0;
+        return windowed;
     }
 
     /// A bias that the first layer has must be in all, and one it lacks in none: the tensors are checked afterwards.
@@ -187,6 +215,7 @@ private:
         block.gate_bias = block.gated && has_tensor("blk.0.ffn_gate.bias");
         if (block.gated) block.up_bias = block.gate_bias = block.up_bias || block.gate_bias;
         block.down_bias = has_tensor("blk.0.ffn_down.bias");
+        block.attention_sinks = has_tensor("blk.0.attn_sinks.weight");
         block.norm_bias = has_layer_norm() && has_tensor("blk.0.attn_norm.bias");
     }
 
@@ -234,7 +263,7 @@ private:
     const Gguf& file_;
     const std::string architecture_;
     const GgufFamily* family_ = nullptr;
-    bool is_bert_ = false;
+    bool is_encoder_ = false;
     GgufConfig result_;
 };
 

@@ -19,7 +19,10 @@ struct GgufConfig {
     std::array<Rope, kMaxBlocks> ropes;      ///< of each block that rotates
     std::vector<float> slopes;               ///< where positions are ALiBi
     const GgufFamily* family = nullptr;
-    bool usual_names = false;  ///< the family's own names are not this file's
+    std::uint32_t n_relative_buckets = 0;      ///< where positions are relative
+    std::vector<std::uint32_t> layer_numbers;  ///< the file's, of each layer; empty: the same
+    std::vector<std::string> notes;            ///< for the user
+    bool usual_names = false;                  ///< the family's own names are not this file's
     std::string name;
 };
 

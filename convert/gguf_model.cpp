@@ -13,6 +13,7 @@
 #include "convert/gguf_tokenizer.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
+#include "convert/relative_bias.h"
 
 namespace fovea {
 namespace {
@@ -49,16 +50,16 @@ constexpr GgufName kNames[] = {
     {Role::down, "#ffn_down.weight"},
     {Role::down_bias, "#ffn_down.bias"},
     {Role::router, "#ffn_gate_inp.weight"},
+    {Role::attention_sinks, "#attn_sinks.weight"},
+    {Role::router_bias, "#ffn_gate_inp.bias"},
     {Role::expert_up, "#ffn_up_exps.weight"},
+    {Role::expert_up_bias, "#ffn_up_exps.bias"},
     {Role::expert_down, "#ffn_down_exps.weight"},
+    {Role::expert_down_bias, "#ffn_down_exps.bias"},
     {Role::shared_gate, "#ffn_gate_inp_shexp.weight"},
     {Role::shared_up, "#ffn_up_shexp.weight"},
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
-
-std::string full_name(const char* name, std::uint32_t layer) {
-    return name[0] == '#' ? "blk." + std::to_string(layer) + "." + (name + 1) : name;
-}
 
 std::string in_words(const std::vector<std::uint64_t>& shape) {
     std::string words = "[";
@@ -108,6 +109,7 @@ public:
         for_each_tensor(stack, index, [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used();
         set_type(source);
+        source.notes = config_.notes;
         source.info.insert(source.info.begin(),
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
@@ -151,6 +153,12 @@ private:
         return result;
     }
 
+    std::string full_name(const char* name, std::uint32_t layer) const {
+        if (name[0] != '#') return name;
+        if (!config_.layer_numbers.empty()) layer = config_.layer_numbers[layer];
+        return std::string(config_.family->prefix) + "blk." + std::to_string(layer) + "." + (name + 1);
+    }
+
     const char* name_of(Role role) const {
         const auto is_it = [&](const GgufName& name) { return name.role == role; };
         const std::span<const GgufName> own = config_.usual_names ? std::span<const GgufName>{} : config_.family->names;
@@ -172,10 +180,11 @@ private:
         const char* usual = name_of(spec.role);
         // Biases of norms of queries and keys are in no file.
         if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, 0.0f));
+        if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
         const Block& block = stack.block(spec.layer);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
-        if (spec.role == Role::expert_up || spec.role == Role::expert_down) return add_experts(block, spec, name);
+        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
             return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
         if (spec.role == Role::shared_up && block.gated)
@@ -189,6 +198,15 @@ private:
         weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
     }
 
+    void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t n_buckets = config_.n_relative_buckets;
+        const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
+        if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
+        weights_.add_computed(spec.role, spec.layer,
+                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
+                              spec.stack, {}, spec.n_cols);
+    }
+
     /// A gate and `up`, in a tensor each or one above the other.
     void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const std::string& name, const char* gate_name) {
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
@@ -200,13 +218,20 @@ private:
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
     void add_experts(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const bool gated = spec.role == Role::expert_up && block.gated;
-        const std::uint32_t n_rows = spec.role == Role::expert_up ? block.d_ff : config_.stack.d_model;
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
+        const bool vector = spec.layout == Layout::vector;
+        const std::uint32_t n_rows = up ? block.d_ff : config_.stack.d_model;
+        const auto alone = [](std::string all, std::uint64_t number) {  // older files have a tensor an expert
+            constexpr std::string_view kAll = "_exps.";
+            return all.replace(all.find(kAll), kAll.size(), "." + std::to_string(number) + ".");
+        };
         const auto of = [&](const std::string& all, std::uint64_t number) {
-            return view(all, false, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
+            if (file_.tensors().count(alone(all, 0)) != 0)
+                return view(alone(all, number), vector, spec.n_cols, 0, n_rows);
+            return view(all, vector, spec.n_cols, number * n_rows, std::uint64_t{n_rows} * block.n_experts, 0,
                         block.n_experts);
         };
-        const std::string gate = full_name("#ffn_gate_exps.weight", spec.layer);
+        const std::string gate = full_name(vector ? "#ffn_gate_exps.bias" : "#ffn_gate_exps.weight", spec.layer);
         std::vector<MappedWeights::Expert> experts;
         for (std::uint32_t i = 0; i < block.n_experts; ++i) {
             experts.push_back({of(gated ? gate : name, i)});
@@ -268,12 +293,15 @@ private:
     }
 
     /// Encoders stand alone: what predicts from them is another model's.
-    bool is_head(std::string_view name) const { return config_.is_encoder && name.starts_with("cls."); }
+    bool is_left_out(std::string_view name) const {
+        const auto ignores = config_.family->ignores;
+        return (config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name));
+    }
 
     /// A tensor that nothing reads means a model of another shape than its metadata says.
     void check_all_used() const {
         for (const auto& [name, tensor] : file_.tensors())
-            if (used_.count(name) == 0 && !is_head(name))
+            if (used_.count(name) == 0 && !is_left_out(name))
                 refuse(name, "expected only tensors that the metadata calls for");
     }
 
@@ -281,7 +309,7 @@ private:
     void set_type(ModelSource& source) const {
         std::map<const GgufBlocks*, std::uint64_t> n_elements;
         for (const auto& [name, tensor] : file_.tensors())
-            if (tensor.shape.size() >= 2 && name.starts_with("blk."))
+            if (tensor.shape.size() >= 2 && name.find("blk.") != std::string::npos)
                 n_elements[tensor.blocks] +=
                     tensor.shape[0] * tensor.shape[1] * (tensor.shape.size() > 2 ? tensor.shape[2] : 1);
         if (n_elements.empty()) return;

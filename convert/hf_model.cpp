@@ -9,7 +9,9 @@
 #include "convert/families/family.h"
 #include "convert/lora.h"
 #include "convert/mapped_weights.h"
+#include "convert/mxfp4.h"
 #include "convert/refusal.h"
+#include "convert/relative_bias.h"
 
 namespace fovea {
 namespace {
@@ -68,7 +70,7 @@ public:
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
         for (Safetensors& files : config_.map_files)
             for (Mapping& mapping : files.mappings) weights_.keep(std::move(mapping));
-        set_readers(std::move(weights_), config_.source);
+        set_readers(std::move(weights_), config_.source, has_groups_);
         return std::move(config_.source);
     }
 
@@ -131,29 +133,47 @@ private:
         std::vector<std::uint64_t> wanted = {part.n_all};
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
+        TensorView result = plain(name, wanted, !vector);
+        const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
+        result.row_stride = vector || transposed ? 1 : n_cols;
+        result.col_stride = transposed ? part.n_all : 1;
+        result.data += part.begin * result.row_stride * element;
+        const SourceTensor& tensor = from_->tensors.find(name)->second;
+        if (!tensor.added.empty())
+            add_low_ranks(tensor, from_->files[tensor.file].string(), part, n_cols, vector, result);
+        return result;
+    }
+
+    [[noreturn]] void refuse_tensor(const std::string& name, const std::string& wanted, const std::string& got) const {
         const auto found = from_->tensors.find(name);
-        if (found == from_->tensors.end())
-            throw Refusal(from_->files.front().string() + ": tensor " + name + ": expected " + in_words(wanted) +
-                          ", got none");
+        const std::size_t file = found == from_->tensors.end() ? 0 : found->second.file;
+        throw Refusal(from_->files[file].string() + ": tensor " + name + ": expected " + wanted + ", got " + got);
+    }
+
+    /// The tensor of that name, which must have that shape and, where one is given, that type of elements.
+    const SourceTensor& shaped(const std::string& name, const std::vector<std::uint64_t>& wanted,
+                               std::string_view dtype = {}) {
+        const auto found = from_->tensors.find(name);
+        if (found == from_->tensors.end()) refuse_tensor(name, in_words(wanted), "none");
         const SourceTensor& tensor = found->second;
-        const std::string file = from_->files[tensor.file].string();
-        if (tensor.shape != wanted)
-            throw Refusal(file + ": tensor " + name + ": expected shape " + in_words(wanted) + ", got " +
-                          in_words(tensor.shape));
+        if (tensor.shape != wanted) refuse_tensor(name, "shape " + in_words(wanted), in_words(tensor.shape));
+        if (!dtype.empty() && tensor.dtype != dtype) refuse_tensor(name, std::string(dtype), tensor.dtype);
         used_.insert(name);
+        return tensor;
+    }
+
+    /// The elements of a tensor of floats, strides still to come.
+    TensorView plain(const std::string& name, const std::vector<std::uint64_t>& wanted, bool is_matrix) {
+        const SourceTensor& tensor = shaped(name, wanted);
         TensorView result;
+        result.data = tensor.data;
         if (tensor.dtype == "F16")
             result.type = Type::f16;
         else if (tensor.dtype == "BF16")
             result.type = Type::bf16;
         else if (tensor.dtype != "F32")
-            throw Refusal(file + ": tensor " + name + ": expected F32, F16 or BF16, got " + tensor.dtype);
-        if (!vector) widen(result.type);
-        const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
-        result.row_stride = vector || transposed ? 1 : n_cols;
-        result.col_stride = transposed ? part.n_all : 1;
-        result.data = tensor.data + part.begin * result.row_stride * element;
-        if (!tensor.added.empty()) add_low_ranks(tensor, file, part, n_cols, vector, result);
+            refuse_tensor(name, "F32, F16 or BF16", tensor.dtype);
+        if (is_matrix) widen(result.type);
         return result;
     }
 
@@ -190,7 +210,7 @@ private:
         const Block& block = stack.block(spec.layer);
         const TensorName* place = name_of(spec.role);
         const bool vector = spec.layout == Layout::vector;
-        if (spec.role == Role::expert_up || spec.role == Role::expert_down)
+        if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
             return add_experts(block, spec, *place, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
             return add_gated(block.d_ff, spec, *place, name);
@@ -246,28 +266,12 @@ private:
         from_ = &files_;
     }
 
-    /// A row a bucket becomes a row a distance: see Role::relative_bias. The steps are PyTorch's, in float32.
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint32_t n_heads = spec.n_cols, half = config_.n_relative_buckets / 2, exact = half / 2;
-        const TensorView table = view(name, false, {.n_all = config_.n_relative_buckets}, n_heads);
-        const std::uint32_t most = block.relative_max_distance;
-        const auto scale = static_cast<float>(exact_log(static_cast<double>(most) / exact));
-        std::vector<float> rows(std::size_t{spec.n_rows} * n_heads), row(n_heads);
-        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
-            const std::uint32_t far = i > most ? i - most : most - i;
-            std::uint32_t bucket = far;
-            if (far >= exact) {
-                const float log = static_cast<float>(exact_log(static_cast<float>(far) / static_cast<float>(exact)));
-                const float step = log / scale * static_cast<float>(half - exact);
-                bucket = std::min(half - 1, exact + static_cast<std::uint32_t>(step));
-            }
-            TensorView of_bucket = table;
-            of_bucket.data +=
-                (bucket + (i > most ? half : 0)) * std::uint64_t{n_heads} * (table.type == Type::f32 ? 4 : 2);
-            of_bucket.row_stride = 1;
-            read_vector(of_bucket, n_heads, rows.data() + std::size_t{i} * n_heads);
-        }
-        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, n_heads);
+        const std::uint32_t n_buckets = config_.n_relative_buckets;
+        const TensorView table = view(name, false, {.n_all = n_buckets}, spec.n_cols);
+        weights_.add_computed(spec.role, spec.layer,
+                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
+                              spec.stack, {}, spec.n_cols);
     }
 
     void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
@@ -287,8 +291,11 @@ private:
 
     /// A tensor, or a gate and an up, for each expert.
     void add_experts(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
-        const bool gated = spec.role == Role::expert_up && block.gated;
-        const std::uint32_t n_rows = spec.role == Role::expert_up ? block.d_ff : config_.stack().d_model;
+        const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
+        const std::uint32_t n_rows = up ? block.d_ff : config_.stack().d_model;
+        if (place.within == Within::packed)
+            return weights_.add_experts(spec.role, spec.layer, packed_experts(block, spec, name, n_rows, gated), n_rows,
+                                        gated, spec.stack);
         const auto of = [&](std::string numbered, std::uint32_t number) {
             numbered.replace(numbered.find('*'), 1, std::to_string(number));
             return view(numbered, false, {.n_all = n_rows}, spec.n_cols);
@@ -305,6 +312,49 @@ private:
                 throw Refusal("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " + name);
         }
         weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
+    }
+
+    /// Every expert's part of one tensor: of floats [expert, column, row], of a bias [expert, row], or MXFP4's two.
+    std::vector<MappedWeights::Expert> packed_experts(const Block& block, const TensorSpec& spec,
+                                                      const std::string& name, std::uint32_t n_rows, bool gated) {
+        const bool vector = spec.layout == Layout::vector;
+        const std::uint32_t step = gated ? 2 : 1;
+        const std::uint64_t n_all = std::uint64_t{n_rows} * step, n_cols = vector ? 1 : spec.n_cols;
+        if (!vector && from_->tensors.count(name) == 0 && from_->tensors.count(name + "_blocks"))
+            return mxfp4_experts(block, name, n_all, spec.n_cols, step);
+        std::vector<std::uint64_t> wanted = {block.n_experts, n_cols, n_all};
+        if (vector) wanted.erase(wanted.begin() + 1);
+        TensorView all = plain(name, wanted, !vector);
+        all.row_stride = step;
+        all.col_stride = n_all;
+        const std::uint64_t element = all.type == Type::f32 ? 4 : 2;
+        std::vector<MappedWeights::Expert> experts;
+        for (std::uint32_t i = 0; i < block.n_experts; ++i, all.data += n_cols * n_all * element) {
+            experts.push_back({all});
+            if (!gated) continue;
+            experts.back().up = all;
+            experts.back().up.data += element;
+        }
+        return experts;
+    }
+
+    std::vector<MappedWeights::Expert> mxfp4_experts(const Block& block, const std::string& name, std::uint64_t n_rows,
+                                                     std::uint32_t n_cols, std::uint32_t step) {
+        const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
+        if (n_cols % kGroup) refuse_tensor(blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
+        const std::uint64_t n_groups = n_cols / kGroup;
+        const SourceTensor& blocks = shaped(blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
+        const SourceTensor& scales = shaped(scales_name, {block.n_experts, n_rows, n_groups}, "U8");
+        has_groups_ = true;
+        std::vector<MappedWeights::Expert> experts;
+        for (std::uint32_t i = 0; i < block.n_experts; ++i) {
+            const std::byte *quants = blocks.data + i * n_rows * n_groups * kGroup / 2,
+                            *factors = scales.data + i * n_rows * n_groups;
+            experts.push_back({mxfp4_view(quants, factors, n_cols, step)});
+            if (step == 2)
+                experts.back().up = mxfp4_view(quants + n_groups * kGroup / 2, factors + n_groups, n_cols, step);
+        }
+        return experts;
     }
 
     /// A tensor that nothing reads means a model of another shape than its configuration says.
@@ -333,6 +383,7 @@ private:
     const Family& family_;
     std::string prefix_;
     std::set<std::string> used_;
+    bool has_groups_ = false;     // some are quantized: each matrix keeps its type
     std::optional<Type> widest_;  // of the matrices; f32 where they differ
 };
 

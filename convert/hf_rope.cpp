@@ -82,18 +82,24 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
         read_llama3(*fields, rope);
     } else if (type == "longrope" || type == "su") {
         read_longrope(*fields, max_positions, rope);
+    } else if (type == "proportional") {
+        rope.scaling = RopeScaling::proportional;
+        rope.factor = fields->number_or("factor", kLeastFactor, kMostFactor, 1.0);
+        rope.share = fields->number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
     } else if (type != "default" && type != "dynamic") {
         // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end.
         fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
-                       "default, linear, dynamic, yarn, longrope or llama3");
+                       "default, linear, dynamic, yarn, longrope, llama3 or proportional");
     }
     return rope;
 }
 
 std::uint32_t read_hf_rotary_dim(const Fields& config, std::uint32_t head_dim, const char* layer_type, double part) {
     part = config.number_or("partial_rotary_factor", 0.0, 1.0, part);
-    if (const std::optional<Fields> fields = scaling_of(config, layer_type))
+    if (const std::optional<Fields> fields = scaling_of(config, layer_type)) {
+        if (fields->text_or("rope_type", "") == "proportional") return head_dim;
         part = fields->number_or("partial_rotary_factor", 0.0, 1.0, part);
+    }
     return static_cast<std::uint32_t>(head_dim * part);
 }
 

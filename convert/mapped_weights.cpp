@@ -40,10 +40,7 @@ void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, f
         view.dequantize(row, out);
         return;
     }
-    const std::byte* start = view.data + row * view.row_stride * element_bytes(view);
-    with_type(view.type, [&](auto type) {
-        for (std::uint32_t col = 0; col < n_cols; ++col) out[col] = load<type()>(start + col * element_bytes(view));
-    });
+    read_strided_row(view, row, n_cols, out);
 }
 
 /// A transposed source is walked column by column, so that its cache lines are used whole. out [n_rows][n_cols]

@@ -19,7 +19,7 @@ struct TensorView {
     const std::byte* data = nullptr;
     Type type = Type::f32;         ///< f32, f16 or bf16
     std::uint64_t row_stride = 0;  ///< elements from one row to the next
-    std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has 1 above, more here
+    std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has fewer above than here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};
     /// Where they are groups that a quantized type holds as they are: writes those of a row. group_type is that type.

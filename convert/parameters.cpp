@@ -29,6 +29,10 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::shared_gate:
         case Role::shared_down:
         case Role::down: count.feed_forward += size; return;
+        case Role::expert_up_bias:
+            count.biases_and_norms += std::uint64_t{b.n_experts} * b.d_ff * (b.up_bias + b.gate_bias);
+            return;
+        case Role::expert_down_bias: count.biases_and_norms += std::uint64_t{b.n_experts} * s.d_model; return;
         case Role::up_bias: count.biases_and_norms += std::uint64_t{b.d_ff} * (b.up_bias + b.gate_bias); return;
         default: (t.layout == Layout::panels ? count.attention : count.biases_and_norms) += size;
     }

@@ -24,8 +24,12 @@ bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, 
         case Role::up:
         case Role::up_bias: return block.gated && up_row(row).row >= block.d_ff;
         case Role::shared_up: return block.gated && up_row(row).row >= block.shared_d_ff;
-        case Role::expert_up: row %= expert_up_rows(block); return (block.gated ? up_row(row).row : row) >= block.d_ff;
-        case Role::expert_down: return row % expert_down_rows(stack) >= stack.d_model;
+        case Role::expert_up:
+        case Role::expert_up_bias:
+            row %= expert_up_rows(block);
+            return (block.gated ? up_row(row).row : row) >= block.d_ff;
+        case Role::expert_down:
+        case Role::expert_down_bias: return row % expert_down_rows(stack) >= stack.d_model;
         default: return false;
     }
 }

@@ -71,6 +71,12 @@ std::vector<float> rope_frequencies(const Rope& rope, std::uint32_t rotary_dim) 
             for (std::uint32_t i = 0; i < frequencies.size(); ++i)
                 frequencies[i] = 1.0f / (rope.divisors[i] * wave(rope, i, rotary_dim));
             break;
+        case RopeScaling::proportional: {
+            const auto n_turning = static_cast<std::size_t>(rotary_dim * rope.share / 2.0);
+            for (float& frequency : frequencies) frequency /= static_cast<float>(rope.factor);
+            std::fill(frequencies.begin() + std::min(n_turning, frequencies.size()), frequencies.end(), 0.0f);
+            break;
+        }
         case RopeScaling::llama3: scale_llama3(rope, frequencies); break;
     }
     return frequencies;

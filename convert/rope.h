@@ -7,10 +7,11 @@ namespace fovea {
 
 enum class RopeScaling : std::uint8_t {
     none,
-    linear,   ///< every frequency divided by `factor` (Chen et al. 2023)
-    yarn,     ///< low frequencies divided, high ones kept, a ramp between (Peng et al. 2023)
-    llama3,   ///< the same idea by wavelength, as Llama 3.1 has it
-    divided,  ///< each frequency by a number of its own (Ding et al. 2024)
+    linear,        ///< every frequency divided by `factor` (Chen et al. 2023)
+    yarn,          ///< low frequencies divided, high ones kept, a ramp between (Peng et al. 2023)
+    llama3,        ///< the same idea by wavelength, as Llama 3.1 has it
+    proportional,  ///< pairs from a share of a head on do not turn, the others as in a whole one
+    divided,       ///< each frequency by a number of its own (Ding et al. 2024)
 };
 
 struct Rope {
@@ -22,6 +23,7 @@ struct Rope {
     bool truncate = true;                        ///< yarn: the ramp's ends are rounded outwards
     double low_factor = 1.0, high_factor = 4.0;  ///< llama3: original_positions over the ramp's wavelengths
     float attention_factor = 1.0f;               ///< multiplies sines and cosines: Block::rope_scale
+    double share = 1.0;                          ///< proportional: what turns of a head
     std::vector<float> divisors;                 ///< divided: one for each frequency
     std::uint32_t fixed_length = 0;              ///< above 0: what the settings are right for, positions
     bool halves =

@@ -95,6 +95,7 @@ inline constexpr FloatOperation kOperations[] = {
     {"gelu", kFloatBytes, unary<unary_of(Activation::gelu)>},
     {"gelu_tanh", kFloatBytes, unary<unary_of(Activation::gelu_tanh)>},
     {"silu", kFloatBytes, unary<unary_of(Activation::silu)>},
+    {"silu_clamped", kFloatBytes, unary<unary_of(Activation::silu_clamped)>},
     {"softcap", kFloatBytes, softcap},
     {"matmul_relu", kFloatBytes, activate<Activation::relu>},
     {"matmul_gelu", kFloatBytes, activate<Activation::gelu>},

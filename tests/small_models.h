@@ -139,6 +139,13 @@ struct NamedConfig {
     u.activation = Activation::gelu;
     u.norm_place = NormPlace::post;
     all.push_back({"experts without gates, all of them used, a shared one without a gate", every});
+    Config biased = llama_config(3, 44, 4, 2, 12, 37, 70);
+    Block& g = biased.decoder.blocks[0];
+    g.n_experts = 6, g.n_experts_used = 3;
+    g.normalize_experts = g.router_bias = g.up_bias = g.gate_bias = g.down_bias = g.attention_sinks = true;
+    g.activation = Activation::silu_clamped;
+    g.residual_scale = 0.5f;
+    all.push_back({"experts with biases and a clamped activation, beside sinks", biased});
     return all;
 }
 

@@ -51,6 +51,7 @@ const char* word(Activation activation) {
         case Activation::gelu_tanh: return "GELU (tanh)";
         case Activation::silu: return "SiLU";
         case Activation::tanh: return "tanh";
+        case Activation::silu_clamped: return "SiLU (clamped)";
     }
     return "unknown activation";
 }

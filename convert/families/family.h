@@ -15,6 +15,7 @@ enum class Within : std::uint8_t {
     alone,    ///< it is all of it
     stacked,  ///< query, key and value one below the other; or a gate above `up`
     grouped,  ///< of each key-value head in turn: its queries, its key, its value
+    packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
 };
 
 /// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;
@@ -56,6 +57,7 @@ struct Family {
     bool (*ignores)(std::string_view name) = nullptr;
     /// Settles what only the tensors say. Null: nothing.
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
+    bool reads_mxfp4 = false;          ///< experts may be quantized so (convert/mxfp4.h)
     const HeadForms* heads = nullptr;  ///< what may predict from an encoder; null: nothing
 };
 

@@ -1,5 +1,6 @@
 #include "convert/families/gguf.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "convert/families/reading.h"
@@ -96,6 +97,80 @@ void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
     for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
 }
 
+/// OLMo 3's windows turn as before its scaling.
+void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
+        Block& b = config.stack.blocks[i];
+        if (!b.window) continue;
+        config.ropes[i] = {.base = config.ropes[i].base};
+        b.rope_scale = 1.0f;
+    }
+}
+
+/// The first layer's attention has no norm, for the embeddings' stands right before it: it becomes a layer of attention alone and
+/// one of the feed-forward part alone. The others see a window on both sides, but every n-th.
+void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    Stack& stack = config.stack;
+    Block full = stack.blocks[0];
+    const std::string activation =
+        file.text_or(prefix + "hidden_act", file.text_or(prefix + "hidden_activation", "gelu"));
+    if (activation != "gelu" && activation != "silu") file.refuse(prefix + "hidden_act", "gelu or silu");
+    if (activation == "silu") full.activation = Activation::silu;
+    Block attends = full, feeds = full, local = full;
+    attends.d_ff = 0;
+    attends.norm = Norm::none;
+    attends.norm_bias = attends.gated = attends.up_bias = attends.gate_bias = attends.down_bias = false;
+    feeds.n_heads = feeds.n_kv_heads = feeds.head_dim = feeds.value_head_dim = feeds.rotary_dim = 0;
+    feeds.position = Position::none;
+    feeds.query_bias = feeds.key_bias = feeds.value_bias = feeds.output_bias = false;
+    local.window = file.count_or(prefix + "attention.sliding_window", 0) / 2;
+    local.window += local.window ? 1 : 0;
+    const std::string pattern = prefix + "attention.sliding_window_pattern";
+    const std::uint32_t period = file.has(pattern) ? file.count(pattern) : 3;
+    const Rope global = config.ropes[0];
+    const double local_base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+    stack.n_blocks = 0;
+    const auto add = [&](std::uint32_t number, const Block& block) {
+        std::uint8_t kind = 0;
+        while (kind < stack.n_blocks && stack.blocks[kind] != block) ++kind;
+        if (kind == stack.n_blocks) stack.blocks[stack.n_blocks++] = block;
+        config.ropes[kind] = global;
+        if (block.window) config.ropes[kind].base = local_base;
+        config.layer_blocks.push_back(kind);
+        config.layer_numbers.push_back(number);
+    };
+    add(0, attends);
+    add(0, feeds);
+    for (std::uint32_t i = 1; i < stack.n_layers; ++i) add(i, i % period && local.window ? local : full);
+    stack.n_layers += 1;
+    stack.layer_blocks = config.layer_blocks;
+}
+
+/// Positions are relative ones, of as many buckets; distances that share the last one are the published models'.
+void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostBuckets = 256, kMaxDistance = 128;
+    Block& b = config.stack.blocks[0];
+    b.gated = file.tensors().count("enc.blk.0.ffn_gate.weight") != 0;
+    b.activation = b.gated ? Activation::gelu_tanh : Activation::relu;
+    b.softmax_scale = 1.0f;
+    b.position = Position::relative;
+    b.relative_max_distance = kMaxDistance;
+    const std::string buckets = prefix + "attention.relative_buckets_count";
+    config.n_relative_buckets = file.count(buckets, 4, kMostBuckets);
+    if (config.n_relative_buckets % 4) file.refuse(buckets, "a multiple of 4");
+    if (prefix == "t5.") config.notes.push_back("general.architecture: of T5 the encoder alone is read");
+}
+
+bool is_t5_decoder(std::string_view name) {
+    return name.starts_with("dec.") || name.starts_with("output.") ||
+           (name.starts_with("enc.blk.") && !name.starts_with("enc.blk.0.") && name.ends_with(".attn_rel_b.weight"));
+}
+
+/// Its ramp's ends are not rounded, which no key says.
+void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
+    for (Rope& rope : config.ropes) rope.truncate = false;
+}
+
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
@@ -106,6 +181,10 @@ constexpr GgufName kFollowingNorms[] = {{Role::attention_norm, "#attn_output_nor
                                         {Role::attention_norm_bias, "#attn_output_norm.bias"},
                                         {Role::feed_forward_norm, "#layer_output_norm.weight"},
                                         {Role::feed_forward_norm_bias, "#layer_output_norm.bias"}};
+constexpr GgufName kEncoder[] = {{Role::final_norm, "enc.output_norm.weight"},
+                                 {Role::relative_bias, "enc.blk.0.attn_rel_b.weight"},
+                                 {Role::attention_output, "#attn_o.weight"}};
+constexpr GgufName kPostNorms[] = {{Role::feed_forward_norm, "#post_attention_norm.weight"}};
 constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight"},
                                      {Role::attention_norm_bias, "#attn_norm_2.bias"},
                                      {Role::feed_forward_norm, "#attn_norm.weight"},
@@ -127,7 +206,33 @@ constexpr GgufFamily kFamilies[] = {
      .position = Position::learned,
      .activation = Activation::gelu,
      .gated = false,
+     .encoder = true,
      .names = kFollowingNorms},
+    {.architecture = "nomic-bert",
+     .norm = Norm::layer,
+     .norm_place = NormPlace::post,
+     .encoder = true,
+     .names = kFollowingNorms},
+    {.architecture = "modern-bert",
+     .norm = Norm::layer,
+     .activation = Activation::gelu,
+     .stacked_up = true,
+     .encoder = true,
+     .settle = settle_modern_bert},
+    {.architecture = "t5encoder",
+     .position = Position::relative,
+     .encoder = true,
+     .names = kEncoder,
+     .prefix = "enc.",
+     .ignores = is_t5_decoder,
+     .settle = settle_t5},
+    {.architecture = "t5",
+     .position = Position::relative,
+     .encoder = true,
+     .names = kEncoder,
+     .prefix = "enc.",
+     .ignores = is_t5_decoder,
+     .settle = settle_t5},
     {.architecture = "gemma", .activation = Activation::gelu_tanh, .settle = settle_gemma},
     {.architecture = "gemma2",
      .norm_place = NormPlace::both,
@@ -200,7 +305,8 @@ constexpr GgufFamily kFamilies[] = {
      .heads = HeadNorm::together,
      .windows = one_in,
      .period = 4,
-     .names = kOutputNorms},
+     .names = kOutputNorms,
+     .settle = settle_olmo2},
     {.architecture = "exaone4",
      .norm_place = NormPlace::output,
      .head_norm = Norm::rms,
@@ -228,6 +334,7 @@ constexpr GgufFamily kFamilies[] = {
      .settle = settle_cohere},
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
     {.architecture = "ernie4_5", .halves = false},
+    {.architecture = "chatglm", .halves = false, .stacked_up = true},
     {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},
     {.architecture = "qwen2moe", .windows = all, .experts = true},
     {.architecture = "qwen3moe", .head_norm = Norm::rms, .windows = all, .experts = true, .normalize_experts = true},
@@ -237,6 +344,14 @@ constexpr GgufFamily kFamilies[] = {
      .experts = true,
      .keys = kSlopes,
      .settle = settle_clip},
+    {.architecture = "gpt-oss",
+     .activation = Activation::silu_clamped,
+     .windows = one_in,
+     .period = 2,
+     .experts = true,
+     .normalize_experts = true,
+     .names = kPostNorms,
+     .settle = settle_gpt_oss},
 };
 
 }  // namespace

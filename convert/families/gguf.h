@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "convert/gguf_config.h"
 
@@ -36,12 +37,16 @@ struct GgufFamily {
     std::uint32_t period = 1;  ///< of GgufWindows::one_in
     bool only_windows_turn = false;
     bool norm_weights = true;  ///< else they are 1
-    bool experts = false;      ///< where expert_count is there
+    bool encoder = false;
+    bool experts = false;  ///< where expert_count is there
     bool normalize_experts = false;
     /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
     std::span<const char* const> keys = {};
     /// Names in place of the usual ones.
     std::span<const GgufName> names = {};
+    const char* prefix = "";  ///< before the layers' names
+    /// Of what else such a file may hold, what is left out.
+    bool (*ignores)(std::string_view name) = nullptr;
     /// What is left: keys of its own, numbers that the architecture implies.
     void (*settle)(const Gguf& file, const std::string& prefix, GgufConfig& config) = nullptr;
 };

@@ -71,6 +71,11 @@ void read_olmo2(const Fields& fields, const std::string& type, HfConfig& result)
         // EXAONE 4 has positions in its windows alone, where it has windows.
         if (is_exaone && has_window && !is_windowed) layer = {block, {}, {}};
         if (is_windowed) layer.block.window = fields.count("sliding_window");
+        // Before settings by kind of layer, OLMo 3's scaling was that of full layers.
+        if (is_windowed && !is_exaone && fields.has("rope_scaling")) {
+            layer.rope = {.base = layer.rope.base};
+            layer.block.rope_scale = 1.0f;
+        }
         layers.push_back(layer);
     }
     set_layers(fields, layers, result);

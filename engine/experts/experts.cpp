@@ -51,6 +51,7 @@ private:
         std::uint32_t slot, n_rows;
         Matrix up, down;
         std::uint32_t d_ff;
+        VectorOffset up_bias = 0, down_bias = 0;
     };
 
     [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
@@ -77,8 +78,17 @@ private:
     [[nodiscard]] Group group(std::uint32_t number) const noexcept {
         const std::uint32_t slot = first_slot(number), n = n_slots(number);
         if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
-        return {slot, n, part(t_.up, number, expert_up_rows(b_)),
-                part(t_.down, number, expert_down_rows(pass_.stack())), b_.d_ff};
+        const std::uint32_t up_rows = expert_up_rows(b_), down_rows = expert_down_rows(pass_.stack());
+        return {slot,
+                n,
+                part(t_.up, number, up_rows),
+                part(t_.down, number, down_rows),
+                b_.d_ff,
+                part(t_.up_bias, number, up_rows),
+                part(t_.down_bias, number, down_rows)};
+    }
+    [[nodiscard]] static VectorOffset part(VectorOffset all, std::uint32_t number, std::uint32_t n_rows) noexcept {
+        return all ? all + std::uint64_t{number} * n_rows * sizeof(float) : 0;
     }
 
     void route() noexcept;
@@ -112,7 +122,7 @@ private:
 void Mixture::route() noexcept {
     const Rows logits = pass_.inner();
     const Rows beside{logits.data + round_up(b_.n_experts, kLanes), logits.stride};
-    const Linear linears[] = {{.matrix = t_.router, .out = logits, .n_stored = b_.n_experts},
+    const Linear linears[] = {{.matrix = t_.router, .bias = t_.router_bias, .out = logits, .n_stored = b_.n_experts},
                               {.matrix = t_.shared_gate, .out = beside, .n_stored = 1}};
     const auto multiply_by = [&](std::span<const Linear> products, const Output& output) {
         const Type type = products[0].matrix.type;
@@ -297,6 +307,7 @@ void Mixture::run_piece(const Piece& piece) noexcept {
     multiply("inner", piece, [&](const Group& g) {
         const Rows inner = pass_.inner(), out{inner[g.slot - piece.slot_begin], inner.stride};
         const Linear up{.matrix = g.up,
+                        .bias = g.up_bias,
                         .out = out,
                         .n_stored = g.d_ff,
                         .epilogue = b_.gated ? Epilogue::gate : Epilogue::store,
@@ -306,7 +317,8 @@ void Mixture::run_piece(const Piece& piece) noexcept {
     pack_inner(piece);
     multiply("experts", piece, [&](const Group& g) {
         const Rows made = pass_.projected(), out{made[g.slot - piece.slot_begin], made.stride};
-        return Product{{.matrix = g.down, .out = out, .n_stored = d_model_}, inner_operand(piece, g)};
+        return Product{{.matrix = g.down, .bias = g.down_bias, .out = out, .n_stored = d_model_},
+                       inner_operand(piece, g)};
     });
 
     const std::uint32_t n_parts = n_rows_ <= kFewRows ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;

@@ -39,6 +39,9 @@ constexpr float kHalfPi[] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f}
 constexpr float kSin[] = {-0x1.555546p-3f, 0x1.110778p-7f, -0x1.9953fep-13f};
 constexpr float kCos[] = {0x1.55554ap-5f, -0x1.6c0c2ap-10f, 0x1.99e90ep-16f};
 
+constexpr float kSiluMost = 7.0f;             // silu_clamped: where gate and other factor end
+constexpr float kSiluSlope = 0x1.b3b646p+0f;  // 1.702, with which x·sigmoid(1.702·x) is nearly GELU
+
 constexpr float kSqrtHalf = 0x1.6a09e6p-1f;    // sqrt(1/2)
 constexpr float kGeluLinear = 0x1.988454p-1f;  // sqrt(2/π)
 constexpr float kGeluCubic = 0x1.2444f2p-5f;   // 0.044715·sqrt(2/π)

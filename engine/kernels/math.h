@@ -7,6 +7,7 @@
 // Each of them is one float32 operation, rounded once, so that both types give the same bits. A change of their order
 // changes results: raise kNumericsVersion. docs/numerics.md states each function's error.
 #pragma once
+#include "../model/parts.h"
 #include "constants.h"
 #include "kernels.h"
 
@@ -98,6 +99,18 @@ FOVEA_LANES V silu(V x) {
     return x / (constant(x, 1.0f) + exp(-x));
 }
 
+/// What gpt-oss gates with (OpenAI 2025): x·sigmoid(1.702·x) of x up to 7; its other factor is within ±7, and 1 more.
+template<class V>
+FOVEA_LANES V silu_clamped(V x) {
+    const V most = constant(x, kSiluMost), c = select(x > most, most, x);
+    return c / (constant(x, 1.0f) + exp(c * constant(x, -kSiluSlope)));
+}
+template<class V>
+FOVEA_LANES V clamped_factor(V x) {
+    const V most = constant(x, kSiluMost), least = constant(x, -kSiluMost), c = select(x > most, most, x);
+    return select(least > c, least, c) + constant(x, 1.0f);
+}
+
 template<class V>
 FOVEA_LANES V softcap(V x, V cap) {
     return cap * tanh(x / cap);
@@ -112,8 +125,16 @@ FOVEA_LANES V activate(Activation activation, V x) {
         case Activation::gelu_tanh: return gelu_tanh(x);
         case Activation::silu: return silu(x);
         case Activation::tanh: return tanh(x);
+        case Activation::silu_clamped:
+            if constexpr (has(Part::experts)) return silu_clamped(x);
     }
     return x;
+}
+
+/// What a gated part's activation multiplies, where `x` is what `up` makes.
+template<class V>
+FOVEA_LANES V gated_factor(Activation activation, V x) {
+    return has(Part::experts) && activation == Activation::silu_clamped ? clamped_factor(x) : x;
 }
 
 /// The function of a place in FloatKernels::unary.

@@ -164,7 +164,7 @@ void finish_panel(const Matmul& m, std::uint32_t panel, std::uint32_t row, const
         switch (m.epilogue) {
             case Epilogue::store: result = activate(m.activation, result); break;
             case Epilogue::add: result = out[i] + result; break;
-            case Epilogue::gate: result = activate(m.activation, result) * up[lane]; break;
+            case Epilogue::gate: result = activate(m.activation, result) * gated_factor(m.activation, up[lane]); break;
         }
         out[i] = m.canonical ? canonical(result) : result;
     }

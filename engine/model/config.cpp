@@ -65,7 +65,8 @@ void check_experts(const Block& b, Checks& check) {
     check.needs("normalize_experts", b.normalize_experts, any);
     check.needs("shared_gate", b.shared_gate, b.shared_d_ff != 0);
     check.expect(!any || !b.parallel, "experts in parallel with attention", 0, b.n_experts);
-    check.expect(!any || !(b.up_bias || b.gate_bias || b.down_bias), "biases of experts", 0, 1);
+    check.needs("router_bias", b.router_bias, any);
+    check.expect(!b.shared_d_ff || !(b.up_bias || b.gate_bias || b.down_bias), "biases of a shared expert", 0, 1);
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {
@@ -161,10 +162,14 @@ struct Absent {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
         if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
-        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f);
-        for (std::uint32_t i = 0; i < s->n_blocks; ++i) varies |= is_variant(s->blocks[i]);
-        for (std::uint32_t i = 0; !has(Part::experts) && i < s->n_blocks; ++i)
-            if (s->blocks[i].n_experts) return {Code::unsupported, "experts: left out of this build", 0, 0};
+        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false;
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
+            const Block& b = s->blocks[i];
+            varies |= is_variant(b);
+            routes |= b.n_experts || b.activation == Activation::silu_clamped;
+        }
+        for (const HeadMap& map : s->head) routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
+        if (!has(Part::experts) && routes) return {Code::unsupported, "experts: left out of this build", 0, 0};
         if (!has(Part::block_variants) && varies)
             return {Code::unsupported, "variants of blocks: left out of this build", 0, 0};
     }

@@ -128,8 +128,8 @@ void for_each_block_field(B& b, Field& field) {
     field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
     field.flags(b.parallel, b.shared_norm, b.attention_sinks);
     if (!has(Part::experts)) return field.skip(4);
-    field.flags(b.normalize_experts, b.shared_gate);
-    field.skip(2);
+    field.flags(b.normalize_experts, b.shared_gate, b.router_bias);
+    field.skip(1);
     field("n_experts", b.n_experts, 0, kMaxExperts), field("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
     field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth);
     field.skip(4);

@@ -18,7 +18,7 @@ enum class Part : unsigned {
     block_variants = 512,   // blocks beside norm, attention, norm, feed-forward; caps and scales of scores and logits
     bf16 = 1024,            // weights of that type
     role_names = 2048,      // what tensors are called in messages
-    experts = 4096,         // feed-forward parts of several, of which a row uses some
+    experts = 4096,         // feed-forward parts of several, of which a row uses some; what they gate with
     penalties = 8192,       // the sampler's penalties by count, and biases of tokens
 };
 

@@ -60,7 +60,7 @@ struct Layer {
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 192);
+              sizeof(ExpertTensors) == 216);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {

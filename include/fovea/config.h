@@ -85,6 +85,7 @@ struct Block {
     std::uint32_t shared_d_ff = 0;     ///< hidden width of one more, which every row adds; 0: none
     bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
     bool shared_gate = false;  ///< the shared one is multiplied by the sigmoid of a learned product with the row
+    bool router_bias = false;  ///< of the router's logits
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 

@@ -29,7 +29,15 @@ inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16, 
                                             Type::q6_k, Type::q5_k, Type::q4_k,   Type::iq4_nl, Type::mxfp4,
                                             Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0};
 
-enum class Activation : std::uint8_t { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4, tanh = 5 };
-inline constexpr int kActivationCount = 6;
+enum class Activation : std::uint8_t {
+    none = 0,
+    relu = 1,
+    gelu = 2,
+    gelu_tanh = 3,
+    silu = 4,
+    tanh = 5,
+    silu_clamped = 6,  ///< gated, its other factor is within bounds too and 1 more (OpenAI 2025)
+};
+inline constexpr int kActivationCount = 7;
 
 }  // namespace FOVEA_API

@@ -82,6 +82,28 @@ TEST_CASE("every family's encoder and head give transformers' numbers, single te
     CHECK(types.size() >= 10);
 }
 
+TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was made from, in every bit") {
+    std::size_t n_models = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "encoders_gguf")) {
+        CAPTURE(entry.path().filename().string());
+        std::vector<float> vectors[2];
+        for (const bool is_gguf : {false, true}) {
+            const ConvertedFolder model(is_gguf ? entry.path() / "model.gguf" : entry.path(), Type::f32);
+            std::vector<TextTokens> texts(1);
+            for (Token i = 0; i < 30; ++i)
+                texts[0].ids.push_back((7 * i + 3) % model.opened.model.config().encoder.vocab_size);
+            TextBatches batches(model.opened, texts, {.n_threads = 1});
+            batches.run(
+                [&](std::size_t, std::span<const float> rows) { vectors[is_gguf].assign(rows.begin(), rows.end()); });
+        }
+        REQUIRE(vectors[0].size() == vectors[1].size());
+        CHECK(vectors[0].size() >= 30);
+        CHECK(std::memcmp(vectors[0].data(), vectors[1].data(), vectors[0].size() * sizeof(float)) == 0);
+        ++n_models;
+    }
+    CHECK(n_models == 3);
+}
+
 TEST_CASE("layers that share weights have their bytes in the file once, and still do when it is converted again") {
     TemporaryFolder again;
     const ConvertedFolder model(encoders() / "albert_tokenclassification");

@@ -5,6 +5,7 @@
 
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
+#include "convert/listing.h"
 #include "convert_fixtures.h"
 
 using namespace fovea;
@@ -65,7 +66,7 @@ TEST_CASE("families: every one has transformers' logits") {
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
         ++n_models;
     }
-    CHECK(n_models >= 31);
+    CHECK(n_models >= 33);
 }
 
 TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
@@ -77,20 +78,24 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
         ConvertOptions options;
         options.output = folder / "model.fovea";
         options.type = Type::f32;
-        std::vector<float> logits[2];
-        for (const bool is_gguf : {false, true}) {
-            options.source = is_gguf ? entry.path() / "model.gguf" : entry.path();
+        const auto logits_of = [&](const fs::path& source) {
+            options.source = source;
             convert(options);
             const Converted converted(options.output);
             std::vector<Token> tokens;
             for (Token i = 0; i < 16; ++i) tokens.push_back((7 * i + 3) % converted.model.config().decoder.vocab_size);
-            logits[is_gguf] = all_logits(converted.model, tokens);
+            return all_logits(converted.model, tokens);
+        };
+        const std::vector<float> expected = logits_of(entry.path());
+        for (const auto& file : fs::directory_iterator(entry.path())) {
+            if (file.path().extension() != ".gguf") continue;
+            const std::vector<float> got = logits_of(file.path());
+            REQUIRE(got.size() == expected.size());
+            CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)) == 0);
+            ++n_models;
         }
-        REQUIRE(logits[0].size() == logits[1].size());
-        CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
-        ++n_models;
     }
-    CHECK(n_models >= 20);
+    CHECK(n_models >= 29);
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
@@ -117,6 +122,13 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("qwen2_moe", "shared_expert_intermediate_size", 0, "got 0");
     check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
     check_refused("qwen3_moe", "mlp_only_layers", Json::array({-1}), "numbers of layers");
+    check_refused("gpt_oss", "swiglu_alpha", 1.5, "1.702");
+    check_refused("gpt_oss", "swiglu_limit", 6.0, "7.0");
+    check_refused("gpt_oss", "hidden_act", "gelu", "silu, got \"gelu\"");
+    CHECK(contains(line_of("gpt_oss", [](Json& json) { json.erase("rope_parameters"); }),
+                   "rope_scaling: expected rotary settings, got nothing"));
+    check_refused("mixtral", "quantization_config", {{"quant_method", "mxfp4"}}, "none");
+    check_refused("gpt_oss", "quantization_config", {{"quant_method", "gptq"}}, "mxfp4");
     for (const char* family : {"olmo3", "cohere2", "exaone4", "gemma3_text"})
         check_refused(family, "sliding_window", 0, "at least 1");
 }
@@ -128,6 +140,90 @@ TEST_CASE("families: experts that the file has more or fewer of are refused by t
                    "experts.0.gate_proj.weight: expected shape [10, 12], got [9, 12]"));
     CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["mlp_only_layers"] = Json::array({1}); }),
                    "tensor model.layers.1.mlp."));
+}
+
+TEST_CASE("families: experts in MXFP4 keep their numbers, in a folder as in a GGUF file") {
+    TemporaryFolder folder;
+    ConvertOptions options;
+    options.output = folder / "model.fovea";
+    std::vector<float> logits[2];
+    for (const char* source : {"families_gguf/gpt_oss_mxfp4", "families_gguf/gpt_oss_mxfp4/model.gguf"}) {
+        const bool is_gguf = fs::path(source).extension() == ".gguf";
+        options.source = fs::path(FOVEA_GOLDEN_DIR) / source;
+        convert(options);
+        const Converted converted(options.output);
+        std::size_t n_seen = 0;
+        for (const TensorInfo& tensor : tensors(converted.model)) {
+            const std::string role = tensor.role;
+            const bool of_experts = role == "expert_up" || role == "expert_down";
+            if (!of_experts && role != "query") continue;
+            CAPTURE(role);
+            CHECK(tensor.type == (of_experts ? Type::mxfp4 : Type::bf16));
+            ++n_seen;
+        }
+        CHECK(n_seen == 6);
+        logits[is_gguf] = all_logits(converted.model, {3, 10, 17, 1, 8, 15, 22, 6, 13, 20});
+    }
+    REQUIRE(logits[0].size() == logits[1].size());
+    CHECK(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("families: MXFP4 that is not whole is refused by the tensor's name") {
+    constexpr const char* kBlocks = "model.layers.0.mlp.experts.gate_up_proj_blocks";
+    const auto line = [&](const char* name, const std::function<void(Json&, const std::string&)>& edit) {
+        TemporaryFolder folder;
+        fs::copy(golden_families() / "gpt_oss_mxfp4", folder / "model");
+        auto file = SafetensorsText::read(folder / "model/model.safetensors");
+        edit(file.header, name);
+        write_text(folder / "model/model.safetensors", file.text());
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "out.fovea";
+        return refusal_of([&] { convert(options); });
+    };
+    CHECK(contains(line(kBlocks, [](Json& json, const std::string& name) { json[name]["dtype"] = "I8"; }),
+                   "gate_up_proj_blocks: expected U8, got I8"));
+    CHECK(contains(line(kBlocks,
+                        [](Json& json, const std::string& name) {
+                            json[name]["shape"] = {3, 32, 2, 16};
+                        }),
+                   "gate_up_proj_blocks: expected shape [3, 64, 1, 16], got [3, 32, 2, 16]"));
+    CHECK(contains(line("model.layers.1.mlp.experts.down_proj_scales",
+                        [](Json& json, const std::string& name) {
+                            json["other"] = json[name];
+                            json.erase(name);
+                        }),
+                   "down_proj_scales: expected [3, 32, 1], got none"));
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["hidden_size"] = 24; }), "expected shape [23, 24]"));
+    CHECK(contains(line_of("gpt_oss_mxfp4", [](Json& json) { json["intermediate_size"] = 40; }),
+                   "gate_up_proj_blocks: expected shape [3, 80, 1, 16], got [3, 64, 1, 16]"));
+}
+
+TEST_CASE("families: OLMo 3's scaling is its full layers', in either spelling") {
+    const auto file_of = [](const std::function<void(Json&)>& edit) {
+        TemporaryFolder folder;
+        fs::copy(golden_families() / "olmo3", folder / "model");
+        edit_json(folder / "model/config.json", edit);
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "out.fovea";
+        convert(options);
+        return read_text(options.output);
+    };
+    const Json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+    const std::string now = file_of([&](Json& json) {
+        json["rope_parameters"] = {{"full_attention", scaling}, {"sliding_attention", {{"rope_type", "default"}}}};
+        for (Json& kind : json["rope_parameters"]) kind["rope_theta"] = 500000.0;
+    });
+    const std::string then = file_of([&](Json& json) {
+        json.erase("rope_parameters");
+        json["rope_scaling"] = scaling;
+        json["rope_theta"] = 500000.0;
+    });
+    CHECK(now == then);
+    CHECK(now != file_of([&](Json& json) {
+              json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000.0}};
+          }));
 }
 
 TEST_CASE("families: older spellings give the same file") {

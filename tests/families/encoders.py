@@ -3,7 +3,8 @@
 
     encoders.py --sweep FOVEA [--shapes N] [--only NAME]   random shapes, to be computed by that command line
     encoders.py --sweep FOVEA --folder MODEL               a folder of sentence-transformers over 1,000 texts
-    encoders.py --golden FOLDER                            tests/golden/encoders/FAMILY_HEAD, with what is expected
+    encoders.py --golden FOLDER                            tests/golden/encoders/FAMILY_HEAD, with what is expected;
+                                                           beside it encoders_gguf/FAMILY with a GGUF file of the same
 
 Needs torch, transformers 5 and, for pooling, sentence-transformers. A model's vocabulary is letters, so that a text's
 tokens are known here too. Results must lie within 1e-4 of the largest value that is expected.
@@ -246,6 +247,43 @@ def sweep_families(fovea, n_shapes, only):
     return worst_of_all, n
 
 
+def plain_encoder(name, seed, **more):
+    """A model as its GGUF files can say: ModernBERT's have no biases, T5's no distance."""
+    family = FAMILIES[name]
+    draw = family.draw
+    own = {"modernbert": dict(norm_bias=False, attention_bias=False, mlp_bias=False),
+           "t5": dict(relative_attention_max_distance=128)}.get(name, {})
+    family.draw = lambda rng: draw(rng) | more | own
+    model = family.model("Model", seed)
+    family.draw = draw
+    if name == "t5" and model.config.feed_forward_proj == "gated-silu":
+        return plain_encoder(name, seed, **more, feed_forward_proj="gated-gelu")
+    return model
+
+
+def sweep_gguf(fovea, n_shapes):
+    """The same bits from a GGUF file as from the folder."""
+    try:
+        import gguf_models
+    except ImportError as missing:
+        print(f"{missing}: no GGUF file was compared")
+        return
+    for name in gguf_models.ENCODERS:
+        for seed in range(n_shapes):
+            with tempfile.TemporaryDirectory() as scratch:
+                scratch = pathlib.Path(scratch)
+                plain_encoder(name, seed).save_pretrained(scratch / "model")
+                gguf_models.write_encoder(scratch / "model", scratch / "model.gguf")
+                ids, rows = [(7 * i + 3) % len(VOCABULARY) for i in range(50)], []
+                for source in (scratch / "model", scratch / "model.gguf"):
+                    run(fovea, "convert", source, "-o", scratch / "m.fovea")
+                    run(fovea, "encode", scratch / "m.fovea", "--tokens", ",".join(map(str, ids)), "-o", scratch / "o.npy")
+                    rows.append(numpy.load(scratch / "o.npy").tobytes())
+                if rows[0] != rows[1]:
+                    raise SystemExit(f"{name} shape {seed}: the GGUF file gives other bits")
+        print(f"{name:12} {n_shapes} GGUF files: same bits")
+
+
 def sweep_pooling(fovea, n_shapes):
     """sentence-transformers' pooling, Dense and Normalize over BERT's and T5's encoder."""
     try:
@@ -318,7 +356,19 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("xlm_roberta", "QuestionAnswering", 0), ("bert", "SequenceClassification", 1)]
 
 
+def make_gguf(folder):
+    import gguf_models
+    for name in gguf_models.ENCODERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        fields = {key: value for key, value in smaller(name).items() if key != "relative_attention_max_distance"}
+        plain_encoder(name, 1, **fields).save_pretrained(folder / name)
+        (folder / name / "generation_config.json").unlink(missing_ok=True)
+        (folder / name / "model.safetensors").chmod(0o644)
+        gguf_models.write_encoder(folder / name, folder / name / "model.gguf")
+
+
 def make_golden(folder):
+    make_gguf(folder.parent / "encoders_gguf")
     for name, head, seed in GOLDEN:
         family = FAMILIES[name]
         draw, family.draw = family.draw, lambda rng: draw(rng) | smaller(name)
@@ -363,6 +413,7 @@ def main():
         return compare_folder(options.sweep, options.folder)
     if options.sweep:
         worst, n = sweep_families(options.sweep, options.shapes, options.only)
+        sweep_gguf(options.sweep, options.shapes)
         if not options.only:
             pooled_worst, n_pooled = sweep_pooling(options.sweep, options.shapes)
             worst, n = max(worst, pooled_worst), n + n_pooled

@@ -13,7 +13,8 @@ from shapes import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
-                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe"}
+                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
+                 "glm": "chatglm", "olmo3": "olmo2"}
 PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
@@ -37,6 +38,11 @@ SHAPES = {  # the first of each is the smallest
     "starcoder2": shapes.SHAPES["starcoder2"],
     "olmo": [shapes.SHAPES["olmo"][0], shapes.SHAPES["olmo"][2]],
     "olmo2": [shapes.SHAPES["olmo2"][0], shapes.SHAPES["olmo2"][2]],
+    "olmo3": [llama_like(**TINY, layers=4, pad_token_id=0, eos_token_id=1, sliding_window=7,
+                         layer_types=["sliding_attention", "full_attention"] * 2,
+                         rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                             50.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
+              shapes.SHAPES["olmo3"][2]],
     "granite": shapes.SHAPES["granite"],
     "cohere": shapes.SHAPES["cohere"][:2],
     "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
@@ -44,6 +50,7 @@ SHAPES = {  # the first of each is the smallest
     "smollm3": [llama_like(**TINY, layers=4, **TOKENS),
                 llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, **TOKENS)],
     "ernie4_5": shapes.SHAPES["ernie4_5"][:1],
+    "glm": shapes.SHAPES["glm"][:2],
     "glm4": shapes.SHAPES["glm4"][:2],
     "exaone4": [llama_like(**TINY, layers=4, sliding_window=7),
                 llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=5, sliding_window=13)],
@@ -54,6 +61,8 @@ SHAPES = {  # the first of each is the smallest
                   llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, num_experts=9,
                              num_experts_per_tok=4, moe_intermediate_size=20, norm_topk_prob=True)],
     "olmoe": [shapes.SHAPES["olmoe"][0], shapes.SHAPES["olmoe"][2]],
+    "gpt_oss": shapes.SHAPES["gpt_oss"][:2],
+    "gpt_oss_mxfp4": shapes.SHAPES["gpt_oss_mxfp4"],
 }
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
@@ -72,8 +81,26 @@ def stacked(weight, n_heads, n_kv_heads):
     return numpy.concatenate([part.reshape(-1, *weight.shape[1:]) for part in parts])
 
 
-def converted_tensors(config, folder):
-    """(name, array) of every tensor of the folder as the file has it."""
+def of_packed_experts(name, tensor):
+    """(name, array) of gpt-oss' experts: a gate and an `up` of their own, rows before columns; blocks of four bits as bytes."""
+    layer, part = name.split(".")[2], name.split(".experts.")[1]
+    suffix = "bias" if part.endswith("_bias") else "weight"
+    if not part.endswith(("_bias", "_blocks")):
+        tensor = tensor.swapaxes(1, 2)  # columns come first
+    parts = {"down": tensor} if part.startswith("down") else {"gate": tensor[:, ::2], "up": tensor[:, 1::2]}
+    for of, array in parts.items():
+        yield f"blk.{layer}.ffn_{of}_exps.{suffix}", array
+
+
+def mxfp4_blocks(blocks, scales):
+    """ggml's: an exponent, then column j and, in the high bits, column j + 16."""
+    quants = numpy.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    bytes_of = numpy.concatenate([scales[..., None], quants[..., :16] | quants[..., 16:] << 4], -1)
+    return bytes_of.reshape(*bytes_of.shape[:-2], -1)
+
+
+def converted_tensors(config, folder, alone=False):
+    """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
     kind = config["model_type"]
     n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
     n_heads = next(config[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in config)
@@ -83,8 +110,20 @@ def converted_tensors(config, folder):
     architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
     names = gguf.get_tensor_name_map(architecture, n_layers)
     heads, experts = {}, {}
-    for name, tensor in load_file(folder / "model.safetensors").items():
+    saved = load_file(folder / "model.safetensors")
+    for name, tensor in saved.items():
+        if name.endswith("_scales"):
+            continue
+        if name.endswith("_blocks"):
+            scales = saved[name.removesuffix("_blocks") + "_scales"]
+            yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
+            continue
         weight = tensor.float().numpy()
+        if kind == "gpt_oss" and ".experts." in name:
+            yield from of_packed_experts(name, weight)
+            continue
+        if name.endswith(".sinks"):
+            name += ".weight"
         if ".norms." in name:  # a tensor a head
             start, rest = name.split(".norms.")
             heads.setdefault(start, {})[int(rest.split(".")[0])] = weight
@@ -106,6 +145,11 @@ def converted_tensors(config, folder):
         if kind == "bloom":
             name = name.removeprefix("transformer.")
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
+    if alone:
+        for start, parts in experts.items():
+            name = names.get_name(start + ".weight", try_suffixes=(".weight",))
+            yield from ((name.replace("_exps", f".{i}"), weight) for i, weight in parts.items())
+        experts = {}
     for start, parts in (heads | experts).items():
         weight = numpy.stack([parts[i] for i in range(len(parts))])
         yield names.get_name(start + ".weight", try_suffixes=(".weight",)), weight
@@ -145,6 +189,8 @@ def add_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
+    if kind == "olmo3":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
     settings = config.get("rope_parameters") or {}
     settings = settings.get("full_attention", settings)
     if settings:
@@ -153,6 +199,10 @@ def add_keys(writer, config):
         if settings["rope_type"] == "linear":
             writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
             writer.add_rope_scaling_factor(settings["factor"])
+    if settings.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(settings["factor"])
+        writer.add_rope_scaling_orig_ctx_len(settings["original_max_position_embeddings"])
     if settings.get("rope_type") == "longrope":
         writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
         factor = config["max_position_embeddings"] / config["original_max_position_embeddings"]
@@ -179,18 +229,62 @@ def add_keys(writer, config):
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
 
 
-def write_gguf(folder, path, narrow=False):
+def write_gguf(folder, path, narrow=False, alone=False):
     """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
     add_keys(writer, config)
-    for name, weight in converted_tensors(config, folder):
+    for name, weight in converted_tensors(config, folder, alone):
         weight = numpy.ascontiguousarray(weight)
-        if narrow and weight.ndim >= 2 and "norm" not in name:
+        if weight.dtype == numpy.uint8:
+            writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        elif narrow and weight.ndim >= 2 and "norm" not in name:
             kind = gguf.GGMLQuantizationType.BF16
             writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
         else:
             writer.add_tensor(name, weight)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+ENCODERS = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert", "t5": "t5encoder"}
+
+
+def write_encoder(folder, path):
+    """The folder of a bare encoder as a GGUF file of float32."""
+    config = json.loads((folder / "config.json").read_text())
+    kind, rotary = config["model_type"], config.get("rope_parameters") or {}
+
+    def first(*keys):
+        return next(config[key] for key in keys if config.get(key) is not None)
+
+    n_layers = first("num_hidden_layers", "num_layers")
+    writer = gguf.GGUFWriter(path, ENCODERS[kind])
+    writer.add_embedding_length(first("hidden_size", "d_model"))
+    writer.add_block_count(n_layers)
+    writer.add_context_length(first("max_position_embeddings", "n_positions"))
+    writer.add_head_count(first("num_attention_heads", "num_heads"))
+    writer.add_feed_forward_length(first("intermediate_size", "d_ff"))
+    epsilon = first("layer_norm_eps", "norm_eps", "layer_norm_epsilon")
+    writer.add_layer_norm_eps(epsilon)
+    if kind == "t5":
+        writer.add_layer_norm_rms_eps(epsilon)
+        writer.add_key_length(config["d_kv"])
+        writer.add_value_length(config["d_kv"])
+        writer.add_relative_attn_buckets_count(config["relative_attention_num_buckets"])
+    else:
+        writer.add_causal_attention(False)
+        writer.add_rope_freq_base(rotary.get("full_attention", rotary)["rope_theta"])
+    if kind == "modernbert":
+        writer.add_rope_freq_base_swa(rotary["sliding_attention"]["rope_theta"])
+        writer.add_sliding_window(config["local_attention"])
+    architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ENCODERS[kind])
+    names = gguf.get_tensor_name_map(architecture, n_layers)
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        weight = numpy.ascontiguousarray(tensor.float().numpy())
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

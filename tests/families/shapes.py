@@ -7,6 +7,7 @@ import copy
 import json
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 N_TOKENS = 40
@@ -25,6 +26,11 @@ def rope(theta=10000.0, kind="default", **more):
     return {"rope_type": kind, "rope_theta": theta, **more}
 
 
+def yarn(factor):
+    """gpt-oss' settings."""
+    return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)
+
+
 TINY = dict(hidden=12, heads=2, kv_heads=1, d_ff=14, vocab=23)
 LAYERS3 = ["sliding_attention", "full_attention", "sliding_attention"]
 
@@ -35,6 +41,7 @@ SHAPES = {
                    rope_parameters=rope(500.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
         llama_like(rope_parameters=rope(kind="longrope", factor=1.0, short_factor=[1.0, 1.5, 2.0],
                                         long_factor=[2.0, 3.0, 4.0], original_max_position_embeddings=64)),
+        llama_like(rope_parameters=rope(100.0, "proportional", partial_rotary_factor=0.4)),
     ],
     "mistral": [
         llama_like(**TINY, sliding_window=5, head_dim=6),
@@ -250,7 +257,26 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=17, pad_token_id=0, eos_token_id=1, num_experts=5,
                    num_experts_per_tok=5, tie_word_embeddings=True),
     ],
+    "gpt_oss": [
+        llama_like(**TINY, head_dim=6, num_local_experts=4, num_experts_per_tok=2, sliding_window=7,
+                   rope_parameters=yarn(4.0)),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, num_local_experts=5,
+                   num_experts_per_tok=3, sliding_window=13, attention_bias=False, rope_parameters=yarn(2.5)),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, num_local_experts=7,
+                   num_experts_per_tok=7, sliding_window=39, layer_types=LAYERS3[1:] + LAYERS3[:1],
+                   tie_word_embeddings=True, rope_parameters=rope(100.0)),
+    ],
+    # The same with its experts in four bits, as it is published.
+    "gpt_oss_mxfp4": [
+        llama_like(hidden=32, heads=2, kv_heads=1, head_dim=8, d_ff=32, vocab=23, num_local_experts=3,
+                   num_experts_per_tok=2, sliding_window=7, rope_parameters=yarn(4.0)),
+        llama_like(hidden=64, heads=4, kv_heads=2, head_dim=10, d_ff=96, layers=3, num_local_experts=5,
+                   num_experts_per_tok=2, sliding_window=13, rope_parameters=yarn(32.0)),
+        llama_like(hidden=96, heads=4, kv_heads=1, head_dim=16, d_ff=64, num_local_experts=4, num_experts_per_tok=1,
+                   sliding_window=39, rope_parameters=yarn(8.0)),
+    ],
 }
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 
 def randomize(model, seed):
@@ -259,7 +285,9 @@ def randomize(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         is_norm = "norm" in name or "ln_" in name
-        if is_norm:
+        if "gate_up_proj" in name:  # that some are clamped
+            parameter.data = noise * 2.0
+        elif is_norm:
             parameter.data = noise * 0.2 + (0.0 if name.endswith("bias") else 1.0)
         elif parameter.dim() >= 2:
             parameter.data = noise * (1.2 / parameter.shape[-1]**0.5)
@@ -267,9 +295,39 @@ def randomize(model, seed):
             parameter.data = noise * 0.3
 
 
+def to_mxfp4(weight):
+    """(blocks, scales) of rows [..., columns]: of 32 columns 16 bytes and the exponent that they share."""
+    groups = weight.unflatten(-1, (-1, 32))
+    exponent = torch.floor(torch.log2(groups.abs().amax(-1))) - 2
+    scaled = groups / torch.exp2(exponent)[..., None]
+    quants = (scaled.abs()[..., None] - FP4).abs().argmin(-1) + 8 * (scaled < 0)
+    return (quants[..., ::2] + 16 * quants[..., 1::2]).to(torch.uint8), (exponent + 127).to(torch.uint8)
+
+
+def from_mxfp4(blocks, scales):
+    quants = torch.stack([blocks % 16, blocks // 16], -1).flatten(-2).long()
+    values = FP4[quants % 8] * torch.where(quants >= 8, -1.0, 1.0)
+    return (values * torch.exp2(scales.float() - 127)[..., None]).flatten(-2)
+
+
+def quantize_experts(model, folder):
+    """Makes the experts of a model that is saved there MXFP4, in the folder and in the model."""
+    saved = load_file(folder / "model.safetensors")
+    for name, parameter in model.named_parameters():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            continue
+        blocks, scales = to_mxfp4(parameter.data.float().transpose(1, 2).contiguous())
+        parameter.data = from_mxfp4(blocks, scales).transpose(1, 2).contiguous()
+        del saved[name]
+        saved |= {name + "_blocks": blocks, name + "_scales": scales}
+    save_file(saved, folder / "model.safetensors", {"format": "pt"})
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": {"quant_method": "mxfp4"}}))
+
+
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
     """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
-    config = AutoConfig.for_model(model_type, **fields)
+    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4"), **fields)
     # Falcon's plain attention adds the slopes twice: its mask has them already.
     attention = "sdpa" if model_type == "falcon" else "eager"
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
@@ -277,6 +335,8 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
         model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
+    if model_type.endswith("_mxfp4"):
+        quantize_experts(model, folder)
     for parameter in model.parameters():  # rotary frequencies are not rounded
         parameter.data = parameter.data.to(dtype).float()
     (folder / "generation_config.json").unlink(missing_ok=True)

@@ -289,7 +289,7 @@ def gguf_tensors(shapes, type_, d_model):
 def gguf_settings(architecture, d_model):
     settings = {"block_count": 1, "context_length": MAX_POSITIONS, "embedding_length": d_model,
                 "feed_forward_length": d_model, "attention.head_count": N_HEADS}
-    if architecture in ("llama", "qwen2", "qwen3"):
+    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss"):
         settings |= {"attention.head_count_kv": N_KV_HEADS, "attention.layer_norm_rms_epsilon": 1e-5,
                      "attention.key_length": d_model // 2, "attention.value_length": d_model // 2,
                      "rope.dimension_count": d_model // 2, "rope.freq_base": 1e4}
@@ -351,10 +351,30 @@ def make_gguf():
     routed = {name: shape for name, shape in llama.items() if not name.startswith("blk.0.ffn_") or "norm" in name}
     routed |= {"blk.0.ffn_gate_inp": [4, w]} | {f"blk.0.ffn_{x}_exps": [4, w, w] for x in ("gate", "up", "down")}
     experts = {"llama.expert_count": 4, "llama.expert_used_count": 2}
+    alone = {name: shape for name, shape in routed.items() if "_exps" not in name}
+    alone |= {f"blk.0.ffn_{x}.{i}": [w, w] for x in ("gate", "up", "down") for i in range(4)}
+    modern = {"token_embd": llama["token_embd"], "token_embd_norm": [w], "output_norm": [w]}
+    for i in range(2):
+        modern |= {f"blk.{i}.attn_qkv": [3 * w, w], f"blk.{i}.attn_output": [w, w], f"blk.{i}.ffn_norm": [w],
+                   f"blk.{i}.ffn_up": [2 * w, w], f"blk.{i}.ffn_down": [w, w]}
+    modern["blk.1.attn_norm"] = [w]
+    of_modern = {"modern-bert.block_count": 2, "modern-bert.attention.sliding_window": 4,
+                 "modern-bert.attention.causal": False}
+    t5 = {"token_embd": llama["token_embd"], "enc.output_norm": [w], "enc.blk.0.attn_rel_b": [8, N_HEADS]}
+    t5 |= {f"enc.blk.0.{part}": [w] for part in ("attn_norm", "ffn_norm")}
+    t5 |= {f"enc.blk.0.{part}": [w, w] for part in ("attn_q", "attn_k", "attn_v", "attn_o", "ffn_gate", "ffn_up", "ffn_down")}
+    of_t5 = {"t5encoder.attention.relative_buckets_count": 8, "t5encoder.attention.layer_norm_rms_epsilon": 1e-6}
+    oss = {name.replace("ffn_norm", "post_attention_norm"): shape for name, shape in routed.items()} | biased
+    oss |= {"blk.0.attn_sinks": [N_HEADS], "blk.0.attn_output.bias": [w], "blk.0.ffn_gate_inp.bias": [4]}
+    oss |= {f"blk.0.ffn_{x}_exps.bias": [4, w] for x in ("gate", "up", "down")}
+    of_oss = {key.replace("llama", "gpt-oss"): value for key, value in (scaled | experts).items()}
+    of_oss |= {"gpt-oss.attention.sliding_window": 3}
     files = {"llama": (llama, 1, w, "llama3", {}), "llama_experts": (routed, 1, w, None, experts), "llama_yarn": (llama, 30, w, None, scaled),
              "llama_linear": (llama, 0, w, "metaspace", {"llama.rope.scaling.factor": 2.0}),
              "llama_q8": (llama, 8, 32, None, {}), "llama_q4": (llama, 2, 32, None, {}),
              "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),
+             "gpt-oss": (oss, 1, w, None, of_oss), "llama_alone": (alone, 1, w, None, experts),
+             "modern-bert": (modern, 1, w, None, of_modern), "t5encoder": (t5, 0, w, None, of_t5),
              "gpt2": (gpt2, 1, w, "gpt2", {}), "bert": (bert, 1, w, "bert", {})}
     for name, (shapes, type_, d_model, tokens, more) in files.items():
         shapes = dict(shapes)

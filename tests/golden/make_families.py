@@ -39,3 +39,6 @@ for name in sys.argv[1:] or list(shapes.SHAPES):
     if name in gguf_models.SHAPES:
         make("families_gguf", name, gguf_models.SHAPES[name][0],
              lambda folder, _: gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True))
+    if name == "mixtral":  # as the first files with experts were
+        folder = HERE / "families_gguf" / name
+        gguf_models.write_gguf(folder, folder / "alone.gguf", narrow=True, alone=True)

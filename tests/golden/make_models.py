@@ -128,6 +128,8 @@ def main():
     make("llama_llama3", LlamaForCausalLM,
          llama(head_dim=16, rope_parameters=rope("llama3", 500.0, factor=8.0, low_freq_factor=1.0,
                                                  high_freq_factor=4.0, original_max_position_embeddings=16)), 10)
+    make("llama_proportional", LlamaForCausalLM,
+         llama(head_dim=16, rope_parameters=rope("proportional", 100.0, factor=2.0, partial_rotary_factor=0.7)), 13)
     make("gpt2_tied", GPT2LMHeadModel,
          GPT2Config(vocab_size=61, n_positions=32, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0), 11)
     make("gpt2_untied", GPT2LMHeadModel,

@@ -80,7 +80,7 @@ void finish_as(const Matmul& m, const Totals& t) {
         for (std::uint32_t r = 0; r < t.n_rows; ++r) {
             float* out = m.row(t.row + r) + col;
             F32x16 x = activate(kActivation, y(r, 0));
-            if (gated) x = x * y(r, 1);
+            if (gated) x = x * gated_factor(kActivation, y(r, 1));
             if (add) x = (width == kLanes ? load(out) : load_part(out, width)) + x;
             if (m.canonical) x = canonical(x);
             width == kLanes ? store(x, out) : store_part(x, out, width);

@@ -205,8 +205,10 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
         {"normalize_experts", [](Block& b) { b.n_experts = b.n_experts_used = 0; }},
         {"shared_gate", [](Block& b) { b.shared_gate = true; }},
         {"experts in parallel with attention", [](Block& b) { b.parallel = true; }},
-        {"biases of experts", [](Block& b) { b.up_bias = true; }},
-        {"biases of experts", [](Block& b) { b.down_bias = true; }},
+        {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.up_bias = true; }},
+        {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.down_bias = true; }},
+        {"router_bias",
+         [](Block& b) { b.n_experts = b.n_experts_used = 0, b.normalize_experts = false, b.router_bias = true; }},
     };
     CHECK(check(routed_config()).ok());
     for (const Case& c : kCases) {

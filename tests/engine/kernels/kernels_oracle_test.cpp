@@ -41,6 +41,7 @@ Bounded activate(Activation f, Bounded x) {
             return {v / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), error};
         case Activation::silu: return {v / (1 + std::exp(-v)), error};
         case Activation::tanh: return {std::tanh(v), x.error + 0x1.8p-23 * (std::abs(v) + x.error)};
+        case Activation::silu_clamped: return {std::min(v, 7.0) / (1 + std::exp(-1.702 * std::min(v, 7.0))), error};
     }
     return x;
 }
@@ -67,7 +68,11 @@ Bounded expected(const MatmulCase& c, const MatmulRun& run, std::uint32_t row, s
     }
     const Bounded a = activate(c.activation, y);
     if (c.epilogue == Epilogue::store) return a;
-    const Bounded up = product(panel + 1);
+    Bounded up = product(panel + 1);
+    if (c.activation == Activation::silu_clamped) {
+        up.value = std::clamp(up.value, -7.0, 7.0) + 1;
+        up.error += roundings(1) * (std::abs(up.value) + up.error);
+    }
     const double value = a.value * up.value;
     const double error = a.error * std::abs(up.value) + up.error * std::abs(a.value) + a.error * up.error;
     return {value, error + roundings(1) * (std::abs(value) + error)};
@@ -98,7 +103,7 @@ TEST_CASE("scalar matmul: within the bound of its roundings") {
             check({.n_rows = 35, .n_cols = n_cols, .seq_len = 3}, type, ++seed);
         for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
             for (const Activation f : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                       Activation::silu, Activation::tanh})
+                                       Activation::silu, Activation::tanh, Activation::silu_clamped})
                 for (const bool bias : {false, true})
                     check({.n_rows = 50,
                            .n_cols = 30,

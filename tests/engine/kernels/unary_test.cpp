@@ -33,6 +33,7 @@ double exact(Unary f, double x) {
         case Activation::gelu_tanh: return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
         case Activation::silu: return x / (1 + std::exp(-x));
         case Activation::tanh: return std::tanh(x);
+        case Activation::silu_clamped: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
         case Activation::none:
         case Activation::relu: break;
     }
@@ -120,8 +121,9 @@ TEST_CASE("unary: what is exact is exact") {
         CHECK(bits(at(Unary::exp, zero)) == bits(1.0f));
         CHECK(bits(at(Unary::cos, zero)) == bits(1.0f));
         CHECK(at(Unary::sin, zero) == 0.0f);
-        for (const Unary odd : {Unary::tanh, Unary::erf, unary_of(Activation::gelu), unary_of(Activation::gelu_tanh),
-                                unary_of(Activation::silu), unary_of(Activation::tanh)})
+        for (const Unary odd :
+             {Unary::tanh, Unary::erf, unary_of(Activation::gelu), unary_of(Activation::gelu_tanh),
+              unary_of(Activation::silu), unary_of(Activation::tanh), unary_of(Activation::silu_clamped)})
             CHECK(bits(at(odd, zero)) == bits(zero));
     }
     CHECK(bits(at(Unary::exp, std::nextafter(-80.0f, -81.0f))) == bits(0.0f));
@@ -141,6 +143,10 @@ TEST_CASE("unary: what is exact is exact") {
         CHECK(bits(at(f, -1000.0f)) == bits(-0.0f));
         CHECK(bits(at(f, -kInfinity)) == kNan);  // −∞·0, as elsewhere
     }
+    const Unary clamped = unary_of(Activation::silu_clamped);
+    CHECK(at(clamped, 100.0f) == at(clamped, 7.0f));
+    CHECK(at(clamped, kInfinity) == at(clamped, 7.0f));
+    CHECK(at(clamped, 6.5f) < at(clamped, 7.0f));
     for (const Unary f : {Unary::sin, Unary::cos}) {
         CHECK(std::abs(at(f, kSinMax)) <= 1.0f);
         for (const float far : {std::nextafter(kSinMax, 1e9f), 1e30f, kInfinity, -kInfinity})

@@ -33,12 +33,15 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {100, "up"},
                                                                 {103, "down_bias"},
                                                                 {104, "router"},
+                                                                {105, "router_bias"},
                                                                 {106, "expert_up"},
+                                                                {107, "expert_up_bias"},
                                                                 {108, "expert_down"},
+                                                                {109, "expert_down_bias"},
                                                                 {112, "shared_gate"},
                                                                 {115, "shared_down"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 105, 111, 116, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 110, 111, 116, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -79,6 +82,11 @@ TEST_CASE("roles: experts in place of up and down, each in whole panels") {
     Block& b = stack.blocks[0];
     b.d_ff = 24, b.gated = true, b.n_experts = 3, b.n_experts_used = 1;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 192 20", "0 expert_down 96 24"});
+    b.router_bias = b.up_bias = b.gate_bias = b.down_bias = true;
+    CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 router_bias 1 3", "0 expert_up 192 20",
+                                                        "0 expert_up_bias 1 192", "0 expert_down 96 24",
+                                                        "0 expert_down_bias 1 96"});
+    b.router_bias = b.up_bias = b.gate_bias = b.down_bias = false;
     b.gated = false, b.shared_d_ff = 7, b.shared_gate = true;
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 96 20", "0 expert_down 96 24",
                                                         "0 shared_gate 1 20", "0 shared_up 7 20",

@@ -76,7 +76,11 @@ private:
             b.shared_d_ff = below(2) * (1 + below(40));
             b.shared_gate = b.shared_d_ff && below(2);
             b.normalize_experts = below(2) != 0;
-            b.up_bias = b.gate_bias = b.down_bias = b.parallel = b.shared_norm = false;
+            b.router_bias = below(2) != 0;
+            b.up_bias = b.gate_bias = b.gated && !b.shared_d_ff && below(2);
+            b.down_bias = !b.shared_d_ff && below(2);
+            b.activation = static_cast<Activation>(below(kActivationCount));
+            b.parallel = b.shared_norm = false;
         }
         if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
             HeadMap& map = stack.head[below(2)];

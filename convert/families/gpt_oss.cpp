@@ -1,0 +1,57 @@
+// gpt-oss (OpenAI 2025): experts with biases and a clamped gate, sinks, windows in every other layer. All experts are one tensor,
+// of floats [expert, column, row] or of MXFP4 blocks [expert, row, group]; rows of gate and up alternate.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"gpt_oss"};
+
+constexpr auto kNames = with_llama_names({
+    {Role::attention_sinks, "#self_attn.sinks"},
+    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
+    {Role::router, "#mlp.router.weight"},
+    {Role::router_bias, "#mlp.router.bias"},
+    {Role::expert_up, "#mlp.experts.gate_up_proj", Within::packed},
+    {Role::expert_up_bias, "#mlp.experts.gate_up_proj_bias", Within::packed},
+    {Role::expert_down, "#mlp.experts.down_proj", Within::packed},
+    {Role::expert_down_bias, "#mlp.experts.down_proj_bias", Within::packed},
+});
+
+/// The kernels have these numbers.
+void check_gate(const Fields& fields) {
+    if (read_activation(fields, "hidden_act", "silu") != Activation::silu) fields.refuse("hidden_act", "silu");
+    for (const auto& [name, number] : {std::pair{"swiglu_alpha", 1.702}, std::pair{"swiglu_limit", 7.0}})
+        if (fields.number_or(name, -1e9, 1e9, number) != number) fields.refuse(name, std::to_string(number));
+}
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    check_gate(fields);
+    block.activation = Activation::silu_clamped;
+    block.gated = true;
+    block.attention_sinks = true;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", true);
+    read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
+    block.router_bias = block.up_bias = block.gate_bias = block.down_bias = true;
+    if (!fields.has("rope_scaling") && !fields.has("rope_parameters")) fields.refuse("rope_scaling", "rotary settings");
+
+    std::vector<bool> sliding(stack.n_layers);
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) sliding[i] = i % 2 == 0;
+    if (fields.has("layer_types")) sliding = read_sliding_layers(fields, stack.n_layers);
+    const LayerShape shape = with_rope(fields, block);
+    std::vector<LayerShape> layers(stack.n_layers, shape);
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+        if (sliding[i] && fields.has("sliding_window")) layers[i].block.window = fields.count("sliding_window");
+    set_layers(fields, layers, result);
+}
+
+}  // namespace
+
+const Family families::gpt_oss = {
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read, .reads_mxfp4 = true};
+
+}  // namespace fovea
