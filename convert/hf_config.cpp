@@ -49,7 +49,8 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     HfConfig result;
     result.family = find_family(type);
     if (!result.family) fields.refuse("model_type", known_model_types());
-    if (fields.has("quantization_config")) fields.refuse("quantization_config", "none");
+    if (fields.has("quantization_config"))
+        result.quantization = read_quantization(fields.object("quantization_config"));
     result.family->read(fields, type, result);
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
     if (result.family->heads && !bare) read_head(fields, *result.family->heads, result);
