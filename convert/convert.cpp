@@ -112,23 +112,25 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (has_modules) modules = read_sentence_modules(given / "modules.json");
     const fs::path folder = has_modules ? given / modules.encoder : given;
     const fs::path config_path = options.config.empty() ? folder / "config.json" : options.config;
-    const auto weights = [&] {
+    const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = arrays        ? std::move(*arrays)
                             : single_file ? read_safetensors_file(options.source)
                                           : read_weights_folder(folder);
+        if (quantization) quantization->unpack(files);
         for (const ScaledAdapter& lora : options.loras) add_lora(read_lora_folder(lora.folder), lora.scale, files);
         return files;
     };
     const Fields fields = Fields::read(config_path);
     if (is_torch_module(fields.text("model_type")) && !options.loras.empty())
         fields.refuse("model_type", "a model of transformers, whose modules --lora names");
-    if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights());
+    if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights({}));
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw Refusal((given / "modules.json").string() + ": expected only beside an encoder");
     if (has_modules) add_modules(std::move(modules), folder, config);
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
-    ModelSource source = join_hf_model(std::move(config), weights());
+    Safetensors files = weights(config.quantization);
+    ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_template(folder, source);
     add_tokenizer(
         options.tokenizer,

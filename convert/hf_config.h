@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/model_source.h"
+#include "convert/packed/packed.h"
 #include "convert/rope.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
@@ -18,6 +19,7 @@ struct Family;
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     const Family* family = nullptr;
+    std::optional<Quantization> quantization = {};      ///< how the weights are packed
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
     std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative

@@ -10,17 +10,12 @@
 #include "convert/lora.h"
 #include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
+#include "convert/packed/module.h"
 #include "convert/refusal.h"
 #include "convert/relative_bias.h"
 
 namespace fovea {
 namespace {
-
-std::string in_words(const std::vector<std::uint64_t>& shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
 
 /// Rows of a source's tensor that are one of ours.
 struct Part {
@@ -70,7 +65,8 @@ public:
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
         for (Safetensors& files : config_.map_files)
             for (Mapping& mapping : files.mappings) weights_.keep(std::move(mapping));
-        set_readers(std::move(weights_), config_.source, has_groups_);
+        if (config_.quantization) config_.source.info.emplace_back("source_type", config_.quantization->name);
+        set_readers(std::move(weights_), config_.source, has_groups_ || config_.quantization.has_value());
         return std::move(config_.source);
     }
 
@@ -128,17 +124,22 @@ private:
     /// With `in_rows` a vector is a matrix there, whose rows are so long.
     TensorView view(const std::string& name, bool vector, const Part& part, std::uint64_t n_cols,
                     std::uint64_t in_rows = 0) {
+        const auto found = from_->tensors.find(name);
+        const bool packed = found != from_->tensors.end() && found->second.packed;
         const bool transposed =
-            family_.transposed && !vector && name.starts_with(prefix_ + std::string(family_.layers));
+            family_.transposed && !vector && !packed && name.starts_with(prefix_ + std::string(family_.layers));
         std::vector<std::uint64_t> wanted = {part.n_all};
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
         TensorView result = plain(name, wanted, !vector);
+        const SourceTensor& tensor = found->second;
         const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
         result.row_stride = vector || transposed ? 1 : n_cols;
         result.col_stride = transposed ? part.n_all : 1;
-        result.data += part.begin * result.row_stride * element;
-        const SourceTensor& tensor = from_->tensors.find(name)->second;
+        if (packed)
+            read_packed(tensor, part.begin, result);
+        else
+            result.data += part.begin * result.row_stride * element;
         if (!tensor.added.empty())
             add_low_ranks(tensor, from_->files[tensor.file].string(), part, n_cols, vector, result);
         return result;
@@ -154,9 +155,9 @@ private:
     const SourceTensor& shaped(const std::string& name, const std::vector<std::uint64_t>& wanted,
                                std::string_view dtype = {}) {
         const auto found = from_->tensors.find(name);
-        if (found == from_->tensors.end()) refuse_tensor(name, in_words(wanted), "none");
+        if (found == from_->tensors.end()) refuse_tensor(name, shape_words(wanted), "none");
         const SourceTensor& tensor = found->second;
-        if (tensor.shape != wanted) refuse_tensor(name, "shape " + in_words(wanted), in_words(tensor.shape));
+        if (tensor.shape != wanted) refuse_tensor(name, "shape " + shape_words(wanted), shape_words(tensor.shape));
         if (!dtype.empty() && tensor.dtype != dtype) refuse_tensor(name, std::string(dtype), tensor.dtype);
         used_.insert(name);
         return tensor;
@@ -166,6 +167,7 @@ private:
     TensorView plain(const std::string& name, const std::vector<std::uint64_t>& wanted, bool is_matrix) {
         const SourceTensor& tensor = shaped(name, wanted);
         TensorView result;
+        if (tensor.packed) return result;
         result.data = tensor.data;
         if (tensor.dtype == "F16")
             result.type = Type::f16;
@@ -183,14 +185,27 @@ private:
         for (const LowRank& added : tensor.added)
             if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
                 throw Refusal(added.name + ": expected factors of " +
-                              (vector ? "a matrix" : in_words({part.n_all, n_cols})) + ", got " +
-                              in_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
+                              (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
+                              shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
+        if (!tensor.packed) view.group_type = view.type;
         view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row,
                                                                                            float* out) {
-            read_strided_row(plain, row, static_cast<std::uint32_t>(n_cols), out);
+            if (plain.dequantize)
+                plain.dequantize(row, out);
+            else
+                read_strided_row(plain, row, static_cast<std::uint32_t>(n_cols), out);
             for (const LowRank& low : added) add_low_rank(low, first + row, out);
         };
+        view.groups = {};
         view.col_stride = 1;  // rows come whole now
+    }
+
+    static void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view) {
+        const auto packed = tensor.packed;
+        view.group_type = packed->type;
+        view.dequantize = [packed, first](std::uint64_t row, float* out) { packed->dequantize(first + row, out); };
+        if (packed->groups)
+            view.groups = [packed, first](std::uint64_t row, QuantizedGroup* out) { packed->groups(first + row, out); };
     }
 
     void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
@@ -269,6 +284,9 @@ private:
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = view(name, false, {.n_all = n_buckets}, spec.n_cols);
+        if (table.dequantize)
+            throw Refusal(files_.files.front().string() + ": tensor " + name +
+                          ": expected plain floats, got a packed matrix or one with an adapter's");
         weights_.add_computed(spec.role, spec.layer,
                               relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
                               spec.stack, {}, spec.n_cols);
@@ -285,7 +303,8 @@ private:
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
         const TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
         const TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
-        if (gate.type != up.type) throw Refusal("tensor " + gate_name + ": expected the type of " + name);
+        if (gate.type != up.type && !gate.dequantize && !up.dequantize)
+            throw Refusal("tensor " + gate_name + ": expected the type of " + name);
         weights_.add_gated(spec.role, spec.layer, gate, up, d_ff, spec.stack);
     }
 
@@ -367,6 +386,7 @@ private:
                               name + ", which it leaves out");
             if (used_.count(name) || (stack.tied_output && !head.empty() && name == full_name(head, 0))) continue;
             if (family_.ignores && family_.ignores(name)) continue;
+            if (is_empty_bias(name, tensor)) continue;
             // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
             if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq") ||
                 n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
@@ -374,6 +394,13 @@ private:
             throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
                           ": expected only tensors that the configuration calls for");
         }
+    }
+
+    /// What quantizers add to modules that have no bias.
+    bool is_empty_bias(const std::string& name, const SourceTensor& tensor) const {
+        if (!name.ends_with(".bias")) return false;
+        const auto matrix = files_.tensors.find(name.substr(0, name.size() - 4) + "weight");
+        return matrix != files_.tensors.end() && matrix->second.packed && is_zero(tensor);
     }
 
     HfConfig config_;

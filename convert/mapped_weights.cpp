@@ -170,8 +170,7 @@ Type MappedWeights::type_of(const TensorSpec& spec) const {
     const Entry& entry = entries_.at({spec.stack, spec.role, spec.layer});
     const auto of = [&](const TensorView& view) {
         if (!view.dequantize) return view.type;
-        if (view.groups) return view.group_type;
-        return spec.layout == Layout::rows ? Type::f32 : Type::q8;
+        return view.groups || spec.layout != Layout::rows ? view.group_type : Type::f32;
     };
     if (!entry.experts.empty()) {
         const Type type = of(entry.experts.front().view);

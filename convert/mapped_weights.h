@@ -22,7 +22,8 @@ struct TensorView {
     std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has fewer above than here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};
-    /// Where they are groups that a quantized type holds as they are: writes those of a row. group_type is that type.
+    /// Where they are groups that a quantized type holds as they are: writes those of a row. group_type is that type; without
+    /// groups, what a matrix that is dequantized becomes where no type is chosen.
     std::function<void(std::uint64_t row, QuantizedGroup* out)> groups = {};
     Type group_type = Type::q8;
 };

@@ -21,7 +21,7 @@ constexpr std::size_t kMostDimensions = 8;
 std::uint64_t element_bytes(const std::string& dtype) {
     static const std::map<std::string, std::uint64_t> kBytes = {
         {"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4},  {"F16", 2},
-        {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1},
+        {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1},
     };
     const auto found = kBytes.find(dtype);
     return found == kBytes.end() ? 0 : found->second;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "fovea/type.h"
 
 namespace fovea {
+
+struct PackedMatrix;
 
 /// What an adapter adds to a matrix: scale · left · right (Hu et al. 2021). Element (row, k) of `left` is at
 /// row · stride + k · rank_stride, (k, col) of `right` at col · stride + k · rank_stride.
@@ -35,6 +38,8 @@ struct SourceTensor {
     std::uint64_t bytes = 0;
     std::size_t file = 0;             ///< which of Safetensors::files
     std::vector<LowRank> added = {};  ///< to the matrix as its outputs are rows, however it lies here
+    /// Of quantized folders, in place of the data: see convert/packed/packed.h. Its shape is [outputs, inputs].
+    std::shared_ptr<const PackedMatrix> packed = {};
 };
 
 struct Safetensors {

@@ -81,7 +81,7 @@ TEST_CASE("refusals: config.json") {
     check_has(with("head_dim", 7), {"config.json", "head_dim, even"});
     check_has(with("model_type", "mamba"), {"model_type: expected llama, mistral", "got \"mamba\""});
     check_has(with("hidden_act", "swiglu"), {"hidden_act: expected silu", "swiglu"});
-    check_has(with("quantization_config", Json::object({{"bits", 4}})), {"quantization_config: expected none"});
+    check_has(with("quantization_config", Json::object({{"bits", 4}})), {"quantization_config: quant_method: expected a text"});
     check_has(with("tie_word_embeddings", "yes"), {"tie_word_embeddings: expected true or false"});
     check_has(with("rope_theta", -1.0), {"rope_theta: expected a number"});
     check_has(with("rope_scaling", Json{{"type", "ntk"}}), {"rope_scaling: type: expected default, linear", "ntk"});

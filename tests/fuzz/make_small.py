@@ -153,16 +153,17 @@ def stack_tensors(stack, n_attentions):
 
 
 def safetensors(tensors, dtype):
-    header, at = {"__metadata__": {"format": "pt"}}, 0
+    """`tensors`: a shape, or a dtype of its own, a shape and maybe bytes in place of zeros."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, shape in sorted(tensors.items()):
-        n_bytes = {"F32": 4, "F16": 2, "BF16": 2}[dtype]
-        for n in shape:
-            n_bytes *= n
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + n_bytes]}
-        at += n_bytes
+        own, shape, *given = shape if isinstance(shape, tuple) else (dtype, shape)
+        size = {"I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I8": 1, "U8": 1, "F8_E4M3": 1}[own]
+        piece = given[0] if given else bytes(size * math.prod(shape))
+        header[name] = {"dtype": own, "shape": shape, "data_offsets": [len(data), len(data) + len(piece)]}
+        data += piece
     text = compact(header)
     text += " " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text.encode() + bytes(at)
+    return struct.pack("<Q", len(text)) + text.encode() + data
 
 
 def make_hugging_face():
@@ -203,6 +204,43 @@ def make_hugging_face():
         if tensors:
             write("safetensors", name + ".safetensors", safetensors(tensors, "F32" if name == "bert" else "F16"))
     write("safetensors", "index.json", compact({"weight_map": {name: "llama.safetensors" for name in llama_tensors()}}))
+
+
+def make_packed():
+    """Quantized folders: of each a configuration, and tensors that go with it. Every matrix has 8 rows and columns."""
+    assert D_MODEL == D_FF == WIDTH == 8
+    words = {"weight_packed": ("I32", [8, 1]), "weight_scale": [8, 2], "weight_zero_point": ("I32", [1, 2]),
+             "weight_shape": ("I64", [2], struct.pack("<qq", 8, 8)), "weight_g_idx": ("I32", [8])}
+    layouts = {
+        "gptq": (dict(bits=4, group_size=4, desc_act=True, checkpoint_format="gptq_v2"),
+                 {"qweight": ("I32", [1, 8]), "qzeros": ("I32", [2, 1]), "scales": [2, 8], "g_idx": ("I32", [8])}),
+        "awq": (dict(bits=4, group_size=4, zero_point=True, version="gemm"),
+                {"qweight": ("I32", [8, 1]), "qzeros": ("I32", [2, 1]), "scales": [2, 8]}),
+        "words": (dict(format="pack-quantized", config_groups={"group_0": {"weights": dict(
+            num_bits=4, type="int", group_size=4, strategy="group")}}), words),
+        "bytes": (dict(format="int-quantized", config_groups={"group_0": {"weights": dict(
+            num_bits=8, type="int", strategy="channel")}}),
+                  {"weight": ("I8", [8, 8]), "weight_scale": [8, 1], "weight_zero_point": ("I8", [8, 1])}),
+        "floats": (dict(format="float-quantized", config_groups={"group_0": {"weights": dict(
+            num_bits=8, type="float", strategy="block", block_structure=[4, 8])}}),
+                   {"weight": ("F8_E4M3", [8, 8]), "weight_scale": [2, 1], "input_scale": [1]}),
+        "fp8": (dict(fmt="e4m3", weight_block_size=[4, 4]),
+                {"weight": ("F8_E4M3", [8, 8]), "weight_scale_inv": ("F32", [2, 2])}),
+        "bitnet": (dict(linear_class="autobitlinear"), {"weight": ("U8", [2, 8]), "weight_scale": [1]}),
+    }
+    config = dict(model_type="llama", hidden_size=D_MODEL, intermediate_size=D_FF, num_hidden_layers=1,
+                  num_attention_heads=N_HEADS, num_key_value_heads=N_HEADS, head_dim=HEAD_DIM,
+                  max_position_embeddings=MAX_POSITIONS, rms_norm_eps=1e-5, vocab_size=VOCAB_SIZE)
+    config["tie_word_embeddings"] = True
+    for name, (quantization, parts) in layouts.items():
+        method = "compressed-tensors" if name in ("words", "bytes", "floats") else name
+        write("packed", name + ".json", compact(config | {"quantization_config": dict(quant_method=method, **quantization)}))
+        tensors = {}
+        for tensor, shape in llama_tensors().items():
+            module = tensor.removesuffix(".weight")
+            plain = len(shape) == 1 or "embed" in tensor
+            tensors |= {tensor: shape} if plain else {f"{module}.{part}": at for part, at in parts.items()}
+        write("packed", name + ".safetensors", safetensors(tensors, "F16"))
 
 
 def make_adapters():
@@ -497,6 +535,7 @@ if __name__ == "__main__":
     make_tokenizers()
     make_hugging_face()
     make_adapters()
+    make_packed()
     make_arrays()
     make_gguf()
     make_checkpoints()

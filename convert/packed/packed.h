@@ -1,0 +1,43 @@
+// Matrices of quantized Hugging Face folders: how each is read, and which config.json's quantization_config says what.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "convert/quantize.h"
+#include "convert/safetensors.h"
+#include "convert/source_file.h"
+
+namespace fovea {
+
+/// A matrix that a folder holds otherwise than as floats. Its outputs are rows, however they lie there.
+struct PackedMatrix {
+    /// Writes a row's weights, in float32.
+    std::function<void(std::uint64_t row, float* out)> dequantize;
+    /// Where a quantized type holds the weights without a change: writes the groups of a row. They are zero before.
+    std::function<void(std::uint64_t row, QuantizedGroup* out)> groups = {};
+    Type type = Type::q8;  ///< that type; without groups, what the matrix becomes where no --type is given
+};
+
+struct Quantization {
+    std::string name;  ///< for a file's source_type: "gptq, 4 bits"
+    /// Puts a matrix NAME.weight in the place of each module's tensors. Throws Refusal for what is not as the configuration
+    /// says.
+    std::function<void(Safetensors& weights)> unpack;
+};
+
+/// Reads a quantization_config. Throws Refusal for methods and settings that no reader here knows.
+[[nodiscard]] Quantization read_quantization(const Fields& fields);
+
+/// By method: AutoGPTQ's and GPTQModel's, AutoAWQ's, vLLM's compressed-tensors, float8 with a scale for each block, row or
+/// matrix (DeepSeek's, FBGEMM's), and BitNet's ternary weights.
+[[nodiscard]] Quantization read_gptq(const Fields& fields);
+[[nodiscard]] Quantization read_awq(const Fields& fields);
+[[nodiscard]] Quantization read_compressed_tensors(const Fields& fields);
+[[nodiscard]] Quantization read_float8(const Fields& fields);
+[[nodiscard]] Quantization read_bitnet(const Fields& fields);
+
+/// Whether nothing but zero bytes is in it.
+[[nodiscard]] bool is_zero(const SourceTensor& tensor) noexcept;
+
+}  // namespace fovea
