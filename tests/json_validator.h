@@ -33,6 +33,7 @@ private:
         if (key == "anyOf") return count(value, rule) > 0;
         if (key == "oneOf") return count(value, rule) == 1;
         if (key == "not") return !fits(value, rule);
+        if (key == "if") return fits(value, schema.value(fits(value, rule) ? "then" : "else", Json(true)));
         if (value.is_number()) return keeps_number(value.get<double>(), key, rule);
         if (value.is_string()) return keeps_string(value.get<std::string>(), key, rule);
         if (value.is_array()) return keeps_array(value, schema, key, rule);
@@ -82,10 +83,17 @@ private:
                                    const Json& rule) const {
         if (key == "minItems") return value.size() >= rule.get<std::size_t>();
         if (key == "maxItems") return value.size() <= rule.get<std::size_t>();
+        if (key == "uniqueItems" && rule == true) {
+            for (std::size_t i = 0; i < value.size(); ++i)
+                if (std::find(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(i), value[i]) !=
+                    value.begin() + static_cast<std::ptrdiff_t>(i))
+                    return false;
+            return true;
+        }
         if (key == "contains") {
             const auto n = static_cast<std::size_t>(
                 std::count_if(value.begin(), value.end(), [&](const Json& item) { return fits(item, rule); }));
-            return n >= schema.value("minContains", std::size_t{1});
+            return n >= schema.value("minContains", std::size_t{1}) && n <= schema.value("maxContains", value.size());
         }
         const std::size_t n_first = schema.contains("prefixItems") ? schema["prefixItems"].size() : 0;
         for (std::size_t i = 0; i < value.size(); ++i) {
@@ -107,6 +115,13 @@ private:
                     if (value.contains(name) && !value.contains(other.get<std::string>())) return false;
             return true;
         }
+        if (key == "dependentSchemas" || key == "dependencies") {
+            for (const auto& [name, needed] : rule.items())
+                if (value.contains(name) && !fits(value, needed.is_array() ? Json{{"required", needed}} : needed))
+                    return false;
+            return true;
+        }
+        if (key == "maxProperties") return value.size() <= rule.get<std::size_t>();
         if (key == "minProperties") return value.size() >= rule.get<std::size_t>();
         const Json named = schema.value("properties", Json::object());
         for (const auto& [name, member] : value.items()) {

@@ -71,6 +71,23 @@ void merge_properties(const Json& a, const Json& b, Json& out, const std::string
     return true;
 }
 
+[[nodiscard]] bool splits(const std::string& key) {
+    static constexpr const char* kAll[] = {"$ref",        "anyOf", "oneOf", "dependentRequired", "dependentSchemas",
+                                           "dependencies"};
+    return std::any_of(std::begin(kAll), std::end(kAll), [&](const char* name) { return key == name; });
+}
+
+/// `if` with what belongs to it, which moves from a schema to one beside it.
+[[nodiscard]] Json take_condition(Json& schema) {
+    Json condition = Json::object();
+    for (const char* key : {"if", "then", "else"}) {
+        if (!schema.contains(key)) continue;
+        condition[key] = schema[key];
+        schema.erase(key);
+    }
+    return condition;
+}
+
 void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& out, const std::string& place) {
     if (a == b) {
         out[key] = a;
@@ -89,7 +106,9 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
     } else if (key == "allOf") {
         out[key] = a;
         for (const Json& schema : b) out[key].push_back(schema);
-    } else if (key == "$ref" || key == "anyOf" || key == "oneOf") {
+    } else if (key == "not") {
+        out[key] = {{"anyOf", Json::array({a, b})}};
+    } else if (splits(key)) {
         out["allOf"].push_back(Json{{key, b}});
         out[key] = a;
     } else if (!is_annotation(key) && !merge_bound(key, a, b, out)) {
@@ -123,6 +142,18 @@ Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
     if (b == true || a == false) return a;
     if (!a.is_object() || !b.is_object())
         throw GrammarError(place + ": expected a schema, got " + (a.is_object() ? b : a).dump());
+    const bool conditional = a.contains("if") && b.contains("if");
+    const auto has_orphan = [](const Json& s) {
+        return !s.contains("if") && (s.contains("then") || s.contains("else"));
+    };
+    if (conditional || has_orphan(a) || has_orphan(b)) {
+        Json first = a, second = b, left = Json::object();
+        if (has_orphan(a)) (void)take_condition(first);
+        if (has_orphan(b) || conditional) left = take_condition(second);
+        Json out = merge_schemas(first, second, place);
+        if (conditional && out.is_object()) out["allOf"].push_back(left);
+        return out;
+    }
     check_names(a, b, place);
     check_names(b, a, place);
     Json out = Json::object();

@@ -1,6 +1,7 @@
 #include "convert/grammar/json_parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <map>
 
@@ -115,6 +116,26 @@ NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> 
         if (kinds[i] == kOptional) rest = g.optional(rest);
     }
     return g.sequence({g.bytes("["), space(), rest, space(), g.bytes("]")});
+}
+
+NodeId JsonParts::unique_array(const std::vector<std::string>& texts, std::uint32_t min, std::uint32_t max) {
+    Grammar& g = grammar_;
+    const auto n = static_cast<std::uint32_t>(texts.size());
+    if (min > n || min > max) return g.choice({});
+    // What follows each set of texts that came; bit i stands for texts[i].
+    std::vector<NodeId> after(std::size_t{1} << n, 0);
+    for (std::size_t set = after.size(); set-- > 0;) {
+        const auto n_there = static_cast<std::uint32_t>(std::popcount(set));
+        std::vector<NodeId> ways;
+        if (n_there >= min) ways.push_back(g.bytes(""));
+        for (std::uint32_t i = 0; i < n && n_there < max; ++i) {
+            if (set >> i & 1) continue;
+            const NodeId next = g.sequence({g.bytes(texts[i]), after[set | std::size_t{1} << i]});
+            ways.push_back(set ? g.sequence({comma(), next}) : next);
+        }
+        after[set] = g.rule(g.add_rule("items", g.choice(std::move(ways))));
+    }
+    return g.sequence({g.bytes("["), space(), after[0], space(), g.bytes("]")});
 }
 
 // ---- strings -------------------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ public:
     /// min to max times `item`, after `first` ones.
     [[nodiscard]] NodeId array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
                                std::uint32_t max);
+    /// min to max of `texts`, none twice, in any order.
+    [[nodiscard]] NodeId unique_array(const std::vector<std::string>& texts, std::uint32_t min, std::uint32_t max);
     [[nodiscard]] NodeId comma();
     [[nodiscard]] Grammar& grammar() { return grammar_; }
 

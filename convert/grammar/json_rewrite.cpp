@@ -4,6 +4,7 @@
 #include <set>
 
 #include "convert/grammar/grammar.h"
+#include "convert/grammar/json_values.h"
 
 namespace fovea::grammar {
 namespace {
@@ -155,8 +156,8 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     if (all.empty()) return rest;
     const std::string name = all.items().begin().key();
     const Json needed = all[name];
-    if (!needed.is_array())
-        throw GrammarError(here + "/" + name + ": expected names, got " + needed.dump() + ": not supported");
+    if (!needed.is_array() && !needed.is_object() && !needed.is_boolean())
+        throw GrammarError(here + "/" + name + ": expected names or a schema, got " + needed.dump());
     Json others = all;
     others.erase(name);
     if (!others.empty()) rest[keyword] = others;
@@ -166,14 +167,35 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     Json with = rest, without = rest, required = rest.value("required", Json::array());
     if (!required.is_array()) throw GrammarError(place + "/required: expected names, got " + required.dump());
     const bool is_there = std::find(required.begin(), required.end(), name) != required.end();
-    Json added = needed;
+    Json added = needed.is_array() ? needed : Json::array();
     added.push_back(name);
     for (const Json& one : added)
         if (std::find(required.begin(), required.end(), one) == required.end()) required.push_back(one);
     with["required"] = required;
+    if (!needed.is_array()) with = {{"allOf", Json::array({with, needed})}};
     if (is_there) return with;
     without["properties"][name] = false;
     return {{"anyOf", Json::array({without, with})}};
+}
+
+Json with_names(const Json& given, const Json& names, const std::string& place) {
+    Json one, out = given, properties = Json::object();
+    const Json* all = constants_of(names, one);
+    if (!all) throw GrammarError(place + "/propertyNames/enum: expected names, got " + names.dump());
+    const Json values = *all;
+    const Json more = given.value("additionalProperties", Json(true));
+    for (const Json& name : values) {
+        if (!name.is_string() || !fits(name, names, place)) continue;
+        const std::string key = name;
+        const bool known = given.contains("properties") && given["properties"].contains(key);
+        properties[key] = known ? given["properties"][key] : more;
+    }
+    for (const Json& name : given.value("required", Json::array()))
+        if (name.is_string() && !properties.contains(name.get<std::string>())) return false;
+    out.erase("propertyNames");
+    out["properties"] = std::move(properties);
+    out["additionalProperties"] = false;
+    return out;
 }
 
 }  // namespace fovea::grammar

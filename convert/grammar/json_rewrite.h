@@ -13,7 +13,11 @@ namespace fovea::grammar {
 /// `not`, or with one that excludes_strings. `excluded` is that `not` without references at its top. Throws GrammarError.
 [[nodiscard]] Json without_not(const Json& given, const Json& excluded, const std::string& place);
 
-/// The same without the first entry of `keyword`, dependentRequired or dependencies: as alternatives. Throws GrammarError.
+/// The same without the first entry of `keyword`, one of dependentRequired, dependentSchemas, dependencies: as alternatives.
+/// Throws GrammarError.
 [[nodiscard]] Json without_dependency(const Json& given, const char* keyword, const std::string& place);
+
+/// An object whose propertyNames are listed in `names`: those alone are its properties. Throws GrammarError.
+[[nodiscard]] Json with_names(const Json& given, const Json& names, const std::string& place);
 
 }  // namespace fovea::grammar

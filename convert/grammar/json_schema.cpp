@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "convert/grammar/json_conditions.h"
 #include "convert/grammar/json_merge.h"
 #include "convert/grammar/json_parts.h"
 #include "convert/grammar/json_rewrite.h"
@@ -13,10 +14,11 @@ namespace {
 
 constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
+constexpr std::size_t kMostRewritten = 4'000;
+constexpr std::size_t kMostUnique = 9;  // values of items that come once: a rule for each set of them
 
 /// Keywords that ask for what is not kept.
-constexpr const char* kUnsupported[] = {"if",          "then",         "else", "dependentSchemas", "unevaluatedItems",
-                                        "$dynamicRef", "$recursiveRef"};
+constexpr const char* kUnsupported[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
 
 class SchemaReader {
 public:
@@ -102,13 +104,17 @@ private:
             if (!has_meaning(beside)) return reference(pointer_of(given["$ref"], place), place, depth + 1);
             return schema(expanded(given, place), place, depth + 1);
         }
-        if (given.contains("allOf")) return all_of(given, place, depth);
+        const Resolve resolve = [&](const Json& one) { return expanded(one, place); };
+        if (given.contains("allOf") && !splits_twice(given, resolve)) return all_of(given, place, depth);
+        if (given.contains("if")) return rewritten(without_if(given), place, depth);
         for (const char* keyword : {"anyOf", "oneOf"})
             if (given.contains(keyword)) return any_of(given, keyword, place, depth);
-        for (const char* keyword : {"dependentRequired", "dependencies"})
-            if (given.contains(keyword)) return schema(without_dependency(given, keyword, place), place, depth + 1);
-        if (given.contains("not") && !excludes_strings(given))
-            return schema(without_not(given, expanded(given["not"], place), place), place, depth + 1);
+        for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"})
+            if (given.contains(keyword)) return rewritten(without_dependency(given, keyword, place), place, depth);
+        if (given.contains("not") && !excludes_strings(given)) {
+            if (const auto split = split_not(given, resolve, place)) return rewritten(*split, place, depth);
+            return rewritten(without_not(given, expanded(given["not"], place), place), place, depth);
+        }
         if (given.contains("enum") || given.contains("const")) return constants(given, place);
         if (given.contains("nullable") && given["nullable"] == true && !given.contains("type")) {
             Json rest = given;
@@ -118,12 +124,23 @@ private:
         return typed(given, place, depth);
     }
 
+    /// What says the same as the schema at `place`: that, or alternatives, which keep the place that a reader knows. Conditions
+    /// that do not exclude one another double them, so they are counted.
+    NodeId rewritten(const Json& given, const std::string& place, std::uint32_t depth) {
+        if (++n_rewritten_ > kMostRewritten)
+            throw GrammarError(place + ": expected fewer conditions that may hold together, got more than " +
+                               std::to_string(kMostRewritten) + " combinations");
+        if (!given.is_object() || given.size() != 1 || !given.contains("anyOf")) return schema(given, place, depth + 1);
+        std::vector<NodeId> nodes;
+        for (const Json& way : given["anyOf"])
+            if (!is_impossible(way)) nodes.push_back(schema(way, place, depth + 1));
+        return grammar_.choice(std::move(nodes));
+    }
+
     void check_keywords(const Json& given, const std::string& place) const {
         for (const char* keyword : kUnsupported)
             if (given.contains(keyword))
                 throw GrammarError(place + ": expected no " + keyword + ", got it: not supported");
-        if (given.contains("uniqueItems") && given["uniqueItems"] == true && read_size(given, "maxItems", 2, place) > 1)
-            throw GrammarError(place + ": expected no uniqueItems, got it: not supported");
         if (given.contains("unevaluatedProperties") && given["unevaluatedProperties"] != false)
             throw GrammarError(place + ": expected no unevaluatedProperties but false, got it: not supported");
     }
@@ -134,7 +151,7 @@ private:
         out.erase("allOf");
         if (!all.is_array() || all.empty()) throw GrammarError(place + "/allOf: expected schemas, got " + all.dump());
         for (const Json& one : all) out = merge_schemas(out, expanded(one, place), place);
-        return schema(out, place, depth + 1);
+        return is_impossible(out) ? grammar_.choice({}) : schema(out, place, depth + 1);
     }
 
     NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
@@ -149,7 +166,8 @@ private:
         if (std::string_view(keyword) == "oneOf") check_apart(ways, place);
         std::vector<NodeId> nodes;
         for (std::size_t i = 0; i < ways.size(); ++i)
-            nodes.push_back(schema(ways[i], place + "/" + keyword + "/" + std::to_string(i), depth + 1));
+            if (!is_impossible(ways[i]))
+                nodes.push_back(schema(ways[i], place + "/" + keyword + "/" + std::to_string(i), depth + 1));
         return grammar_.choice(std::move(nodes));
     }
 
@@ -167,7 +185,7 @@ private:
 
     // ---- constants -------------------------------------------------------------------------------------------------
 
-    NodeId constants(const Json& given, const std::string& place) {
+    std::vector<Json> constant_values(const Json& given, const std::string& place) const {
         static const std::set<std::string> kBeside{
             "type",      "enum",     "const", "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
             "minLength", "maxLength"};
@@ -175,11 +193,18 @@ private:
             if (!kBeside.contains(key) && !is_annotation(key) && key != "format")
                 throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
         Json one;
-        const Json values = *constants_of(given, one);
-        if (!values.is_array()) throw GrammarError(place + "/enum: expected values, got " + values.dump());
+        const Json all = *constants_of(given, one);
+        if (!all.is_array()) throw GrammarError(place + "/enum: expected values, got " + all.dump());
+        std::vector<Json> values;
+        for (const Json& value : all)
+            if (fits(value, given, place) && std::find(values.begin(), values.end(), value) == values.end())
+                values.push_back(value);
+        return values;
+    }
+
+    NodeId constants(const Json& given, const std::string& place) {
         std::vector<NodeId> nodes;
-        for (const Json& value : values)
-            if (fits(value, given, place)) nodes.push_back(grammar_.bytes(value.dump()));
+        for (const Json& value : constant_values(given, place)) nodes.push_back(grammar_.bytes(value.dump()));
         return grammar_.choice(std::move(nodes));
     }
 
@@ -287,35 +312,14 @@ private:
         return parts_.object(grammar_.list({member(key, value)}, std::string(1, kAnyNumber), parts_.comma()));
     }
 
-    /// Of an object whose names are listed: those alone are its properties.
-    Json named(const Json& given, const Json& names, const std::string& place) {
-        Json one, out = given, properties = Json::object();
-        const Json* all = constants_of(names, one);
-        if (!all) throw GrammarError(place + "/propertyNames/enum: expected names, got " + names.dump());
-        const Json values = *all;
-        const Json more = given.value("additionalProperties", Json(true));
-        for (const Json& name : values) {
-            if (!name.is_string() || !fits(name, names, place)) continue;
-            const std::string key = name;
-            const bool known = given.contains("properties") && given["properties"].contains(key);
-            properties[key] = known ? given["properties"][key] : more;
-        }
-        for (const Json& name : given.value("required", Json::array()))
-            if (name.is_string() && !properties.contains(name.get<std::string>())) return false;
-        out.erase("propertyNames");
-        out["properties"] = std::move(properties);
-        out["additionalProperties"] = false;
-        return out;
-    }
-
     NodeId object(const Json& given, const std::string& place, std::uint32_t depth) {
         if (given.contains("propertyNames") && given["propertyNames"] != true) {
             const Json names = expanded(given["propertyNames"], place + "/propertyNames");
             if (given.contains("patternProperties"))
                 throw GrammarError(place + ": expected patternProperties or propertyNames, got both: not supported");
-            if (names == false) return schema(named(given, {{"enum", Json::array()}}, place), place, depth + 1);
+            if (names == false) return schema(with_names(given, {{"enum", Json::array()}}, place), place, depth + 1);
             if (names.contains("enum") || names.contains("const"))
-                return schema(named(given, names, place), place, depth + 1);
+                return schema(with_names(given, names, place), place, depth + 1);
             if (given.value("additionalProperties", Json(true)) != false) return patterned(given, place, depth);
         }
         if (given.contains("patternProperties") && !given["patternProperties"].empty())
@@ -327,7 +331,9 @@ private:
         // Drafts before 4 had a boolean here.
         if (!required.is_array()) throw GrammarError(place + "/required: expected names, got " + required.dump());
         const bool says = given.contains("additionalProperties");
-        const Json more = says ? given["additionalProperties"] : Json(properties.empty() && required.empty());
+        const bool names_none =
+            std::all_of(properties.begin(), properties.end(), [](auto& one) { return one == false; });
+        const Json more = says ? given["additionalProperties"] : Json(names_none && required.empty());
         std::vector<NodeId> members;
         std::string kinds;
         std::vector<std::string> names;
@@ -370,29 +376,49 @@ private:
                                " that are named, and no others, got fewer: not supported");
     }
 
-    /// Items of which some fit another schema too: so many of those, and any number of others around each.
+    /// Items of which some fit another schema too: so many of those, and any number of others around each. Where there is a
+    /// most, the others are none of those.
     NodeId containing(const Json& given, std::uint32_t n, const std::string& place, std::uint32_t depth) {
-        for (const char* keyword : {"prefixItems", "additionalItems", "maxItems", "maxContains"})
+        for (const char* keyword : {"prefixItems", "additionalItems", "maxItems"})
             if (given.contains(keyword))
                 throw GrammarError(place + ": expected no " + keyword + " beside contains, got it: not supported");
+        if (given.value("uniqueItems", Json(false)) == true)
+            throw GrammarError(place + ": expected no uniqueItems beside contains, got it: not supported");
         const Json rest = given.value("items", Json(true));
         if (rest.is_array())
             throw GrammarError(place + ": expected one schema of items beside contains, got several: not supported");
         constexpr std::uint32_t kMost = 64;
-        if (n > kMost || read_size(given, "minItems", 0, place) > n)
+        const bool bounded = given.contains("maxContains");
+        const std::uint32_t most = read_size(given, "maxContains", n, place);
+        if (n > kMost || most > kMost || read_size(given, "minItems", 0, place) > n)
             throw GrammarError(place +
                                ": expected minContains of at least minItems, at most 64, got others: not supported");
+        if (most < n) return grammar_.choice({});
         const Json both = merge_schemas(expanded(rest, place), expanded(given["contains"], place), place + "/contains");
-        const NodeId item = schema(rest, place + "/items", depth + 1);
+        const Json other = bounded ? merge_schemas(expanded(rest, place), {{"not", given["contains"]}}, place) : rest;
+        const NodeId item = schema(other, place + "/items", depth + 1);
         const NodeId wanted = schema(both, place + "/contains", depth + 1);
         std::vector<NodeId> items{item};
         std::string kinds(1, kAnyNumber);
-        for (std::uint32_t i = 0; i < n; ++i) {
+        for (std::uint32_t i = 0; i < most; ++i) {
             items.insert(items.end(), {wanted, item});
-            kinds += {kRequired, kAnyNumber};
+            kinds += {i < n ? kRequired : kOptional, kAnyNumber};
         }
         const NodeId list = grammar_.list(std::move(items), std::move(kinds), parts_.comma());
         return grammar_.sequence({grammar_.bytes("["), parts_.space(), list, parts_.space(), grammar_.bytes("]")});
+    }
+
+    /// Items of a few values, each once: what comes next depends on which came, so only of a few.
+    NodeId unique(const Json& given, const Json& first, const Json& item, const std::string& place) {
+        const bool has_values = item.contains("enum") || item.contains("const");
+        std::vector<std::string> texts;
+        if (has_values && first.empty())
+            for (const Json& value : constant_values(item, place + "/items")) texts.push_back(value.dump());
+        if (!has_values || !first.empty() || texts.size() > kMostUnique)
+            throw GrammarError(place + ": expected no uniqueItems but of items that are an enum of at most " +
+                               std::to_string(kMostUnique) + " values, got it: not supported");
+        return parts_.unique_array(texts, read_size(given, "minItems", 0, place),
+                                   read_size(given, "maxItems", kNoLimit, place));
     }
 
     NodeId array(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -406,6 +432,8 @@ private:
             rest = given.value("additionalItems", Json(true));
         }
         if (!first.is_array()) throw GrammarError(place + "/prefixItems: expected schemas, got " + first.dump());
+        if (given.value("uniqueItems", Json(false)) == true && read_size(given, "maxItems", 2, place) > 1)
+            return unique(given, first, expanded(rest, place), place);
         const std::uint32_t min = read_size(given, "minItems", 0, place);
         const std::uint32_t max = read_size(given, "maxItems", kNoLimit, place);
         if (min > max || (rest == false && min > first.size())) return grammar_.choice({});
@@ -421,6 +449,7 @@ private:
     Grammar grammar_;
     JsonParts parts_;
     std::map<std::string, RuleId> references_;  // by pointer
+    std::size_t n_rewritten_ = 0;
 };
 
 /// Brackets within brackets, so that nothing that reads the schema goes too deep.
