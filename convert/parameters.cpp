@@ -19,9 +19,13 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::output: count.output += size; return;
         case Role::up: count.feed_forward += std::uint64_t{b.d_ff} * s.d_model * (b.gated ? 2 : 1); return;
         case Role::expert_up:
-            count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model * (b.gated ? 2 : 1);
+        case Role::expert_down: {
+            const std::uint64_t expert =
+                std::uint64_t{b.d_ff} * s.d_model * (b.gated && t.role == Role::expert_up ? 2 : 1);
+            count.feed_forward += b.n_experts * expert;
+            count.idle_experts += (b.n_experts - b.n_experts_used) * expert;
             return;
-        case Role::expert_down: count.feed_forward += std::uint64_t{b.n_experts} * b.d_ff * s.d_model; return;
+        }
         case Role::shared_up:
             count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1);
             return;

@@ -14,8 +14,9 @@ struct ParameterCount {
     std::uint64_t layer_feed_forward = 0;
     std::uint64_t attention = 0;  ///< all layers
     std::uint64_t feed_forward = 0;
-    std::uint64_t embedding = 0;  ///< token, position and token-type tables
-    std::uint64_t output = 0;     ///< an output head of its own (0 where tied)
+    std::uint64_t idle_experts = 0;  ///< of those: matrices of experts that a token does not use
+    std::uint64_t embedding = 0;     ///< token, position and token-type tables
+    std::uint64_t output = 0;        ///< an output head of its own (0 where tied)
     std::uint64_t biases_and_norms = 0;
     std::uint64_t total = 0;
     std::uint64_t unfactored_value = 0;  ///< one head's value map were it d_model × d_model

@@ -20,6 +20,8 @@ struct Preset {
     bool query_key_norm = false;
     std::uint32_t window = 0;
     float epsilon = 1e-5f;
+    std::uint32_t n_experts = 0, n_experts_used = 0;
+    bool normalize_experts = false, norms_heads_together = false;
 };
 
 // GPT-3 is Brown et al. 2020, table 2.1, its banded layers taken as full ones.
@@ -39,6 +41,12 @@ constexpr Preset kPresets[] = {
     {"qwen2.5-0.5b", Family::llama, 24, 896, 14, 2, 64, 4864, 151936, 32768, true, true, false, 0, 1e-6f},
     {"qwen3-0.6b", Family::llama, 28, 1024, 16, 8, 128, 3072, 151936, 40960, true, false, true, 0, 1e-6f},
     {"mistral-7b", Family::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 4096},
+    {"olmoe-1b-7b", Family::llama, 16, 2048, 16, 16, 128, 1024, 50304, 4096, false, false, true, 0, 1e-5f, 64, 8, false,
+     true},
+    {"qwen3-30b-a3b", Family::llama, 48, 2048, 32, 4, 128, 768, 151936, 40960, false, false, true, 0, 1e-6f, 128, 8,
+     true},
+    {"mixtral-8x7b", Family::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 0, 1e-5f, 8, 2,
+     true},
     {"stories260k", Family::llama, 5, 64, 8, 4, 8, 172, 512, 512},
     {"demo", Family::llama, 5, 128, 4, 2, 32, 320, 512, 256},
 };
@@ -61,10 +69,14 @@ void shape_llama(Stack& s, Block& b, const Preset& preset) {
     s.final_norm = b.norm = Norm::rms;
     b.query_bias = b.key_bias = b.value_bias = preset.query_key_value_bias;
     b.query_key_norm = preset.query_key_norm ? Norm::rms : Norm::none;
+    if (preset.norms_heads_together) b.head_norm = HeadNorm::together;
     b.position = Position::rope;
     b.rotary_dim = preset.head_dim;
     b.activation = Activation::silu;
     b.gated = true;
+    b.n_experts = preset.n_experts;
+    b.n_experts_used = preset.n_experts_used;
+    b.normalize_experts = preset.normalize_experts;
 }
 
 Config config_of(const Preset& preset) {

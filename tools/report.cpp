@@ -227,6 +227,7 @@ std::string describe_parameters(const ParameterCount& count, const Config& confi
     share_row(out, "output head", count.output, count.total);
     share_row(out, "biases and norms", count.biases_and_norms, count.total);
     row(out, "total", count.total);
+    if (count.idle_experts) row(out, "of those for each token", count.total - count.idle_experts);
     return out.str();
 }
 

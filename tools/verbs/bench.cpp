@@ -98,12 +98,19 @@ struct Work {
 /// Positions that token `pos` sees in a block.
 double visible(const Block& b, double pos) { return b.window ? std::min<double>(pos + 1, b.window) : pos + 1; }
 
+/// Of a tensor that holds all experts, what those take that a token uses.
+double share_used(const TensorInfo& tensor, const Stack& s) {
+    const Block& b = s.block(tensor.layer);
+    return std::string_view(tensor.role).starts_with("expert_") ? static_cast<double>(b.n_experts_used) / b.n_experts
+                                                                : 1.0;
+}
+
 Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     const Stack& s = opened.model.config().decoder;
     const ParameterCount count = count_parameters(opened.model.config());
     Work work;
-    work.prefill_operations = 2.0 * static_cast<double>(count.attention + count.feed_forward) * options.n_prompt +
-                              2.0 * s.vocab_size * s.d_model;
+    const std::uint64_t multiplied = count.attention + count.feed_forward - count.idle_experts;
+    work.prefill_operations = 2.0 * static_cast<double>(multiplied) * options.n_prompt + 2.0 * s.vocab_size * s.d_model;
     const double cached = options.n_prompt + options.n_new / 2.0;
     const double element_bytes = options.kv_type == Type::q8 ? 34.0 / 32 : options.kv_type == Type::f16 ? 2 : 4;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
@@ -116,7 +123,7 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     for (const TensorInfo& tensor : tensors(opened.model)) {
         const bool looked_up = std::string_view(tensor.role) == "token_embedding" && !s.tied_output;
         if (std::string_view(tensor.layout) != "rows" && !looked_up)
-            work.decode_bytes += static_cast<double>(tensor.bytes);
+            work.decode_bytes += static_cast<double>(tensor.bytes) * share_used(tensor, s);
     }
     return work;
 }

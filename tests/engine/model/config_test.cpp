@@ -198,15 +198,16 @@ TEST_CASE("config: a lone attention may have widths of its own") {
 
 TEST_CASE("config: parameters of published models are the published ones") {
     const std::pair<const char*, std::uint64_t> totals[] = {
-        {"gpt2", 124439808},          {"gpt2-medium", 354823168},
-        {"gpt2-large", 774030080},    {"gpt2-xl", 1557611200},
-        {"smollm2-135m", 134515008},  {"smollm2-360m", 361821120},
-        {"smollm2-1.7b", 1711376384}, {"tinyllama-1.1b", 1100048384},
-        {"llama2-7b", 6738415616},    {"llama3-8b", 8030261248},
-        {"llama3.2-1b", 1235814400},  {"qwen2.5-0.5b", 494032768},
-        {"qwen3-0.6b", 596049920},    {"mistral-7b", 7241732096},
-        {"stories260k", 260032},      {"demo", 927104},
-        {"gpt3", 174604259328},
+        {"gpt2", 124439808},           {"gpt2-medium", 354823168},
+        {"gpt2-large", 774030080},     {"gpt2-xl", 1557611200},
+        {"smollm2-135m", 134515008},   {"smollm2-360m", 361821120},
+        {"smollm2-1.7b", 1711376384},  {"tinyllama-1.1b", 1100048384},
+        {"llama2-7b", 6738415616},     {"llama3-8b", 8030261248},
+        {"llama3.2-1b", 1235814400},   {"qwen2.5-0.5b", 494032768},
+        {"qwen3-0.6b", 596049920},     {"mistral-7b", 7241732096},
+        {"stories260k", 260032},       {"demo", 927104},
+        {"gpt3", 174604259328},        {"olmoe-1b-7b", 6919161856},
+        {"mixtral-8x7b", 46702792704}, {"qwen3-30b-a3b", 30532122624},
     };
     CHECK(std::size(totals) == preset_names().size());
     for (const auto& published : totals) {
