@@ -31,7 +31,7 @@ public:
         : type_(type),
           n_positions_(n_positions),
           n_panels_((n_positions + kLanes - 1) / kLanes),
-          keys_(n_heads * n_panels_ * panel_bytes(type, kHeadDim)),
+          keys_(n_heads * n_panels_ * key_panel_bytes(type, kHeadDim)),
           values_(n_heads * n_panels_ * value_panel_bytes(type, kHeadDim)),
           query_(kRowBlock * kHeadDim),
           out_(kRowBlock * kHeadDim) {
@@ -43,7 +43,7 @@ public:
             const auto lane = static_cast<std::uint32_t>(i % kLanes);
             fill_elements(Type::f32, numbers, std::as_writable_bytes(std::span(row)));
             kernels_scalar.floats.write_key[t](row.data(), kHeadDim, lane,
-                                               keys_.data() + panel * panel_bytes(type, kHeadDim));
+                                               keys_.data() + panel * key_panel_bytes(type, kHeadDim));
             kernels_scalar.floats.write_value[t](row.data(), kHeadDim, lane,
                                                  values_.data() + panel * value_panel_bytes(type, kHeadDim));
         }
@@ -82,7 +82,7 @@ public:
                         .o = state.o.data()};
             for (std::size_t tile = 0; tile < kChunkTiles; ++tile) {
                 const std::size_t panel = head * n_panels_ + (chunk * kChunkTiles + tile) * (kTile / kLanes);
-                call.keys[tile] = keys_.data() + panel * panel_bytes(type_, kHeadDim);
+                call.keys[tile] = keys_.data() + panel * key_panel_bytes(type_, kHeadDim);
                 call.values[tile] = values_.data() + panel * value_panel_bytes(type_, kHeadDim);
             }
             kernels.of(type_).attend(call);
@@ -130,7 +130,7 @@ void decode(benchmark::State& state, const Kernels& kernels, Type type, std::uin
 void add_attention_suite() {
     for_each_table([](const Kernels& kernels) {
         if (std::string_view(kernels.isa) == "scalar") return;  // minutes where its fma is emulated
-        for (const Type type : {Type::f32, Type::f16, Type::q8})
+        for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4})
             for (const std::uint32_t n : kLengths) {
                 const std::string what = std::string(kernels.isa) + "/kv_" + type_name(type) + "/" + std::to_string(n);
                 add("attend_prefill/" + what, [&kernels, type, n](auto& state) { prefill(state, kernels, type, n); });

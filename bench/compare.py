@@ -95,7 +95,7 @@ def main():
     parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill; 0: no prefill")
     parser.add_argument("-n", "--tokens", type=int, default=64, help="tokens to decode; 0: no decoding")
     parser.add_argument("--depth", type=int, default=0, help="positions in the cache before decoding (peer: -d)")
-    parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8"), help="our cache; the peer's by --peer-args")
+    parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8", "q4"), help="our cache; the peer's by --peer-args")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if options.pairs < 2:

@@ -8,7 +8,8 @@
 
 namespace fovea {
 
-static_assert(int(Type::f32) == FOVEA_F32 && int(Type::f16) == FOVEA_F16 && int(Type::q8) == FOVEA_Q8);
+static_assert(int(Type::f32) == FOVEA_F32 && int(Type::f16) == FOVEA_F16 && int(Type::q8) == FOVEA_Q8 &&
+              int(Type::q4) == FOVEA_Q4);
 static_assert(int(Kind::decode) == FOVEA_LOGITS && int(Kind::encode) == FOVEA_VECTORS &&
               int(Kind::attend) == FOVEA_ATTENTION);
 

@@ -106,9 +106,11 @@ inline constexpr FloatOperation kOperations[] = {
     {"write_value_f32", kFloatBytes, write_values<Type::f32>},
     {"write_value_f16", kFloatBytes / 2, write_values<Type::f16>},
     {"write_value_q8", value_panel_bytes(Type::q8, kBlockFloats), write_values<Type::q8>},
+    {"write_value_q4", value_panel_bytes(Type::q4, kBlockFloats), write_values<Type::q4>},
     {"write_key_f32", panel_bytes(Type::f32, kKeyDims), write_keys<Type::f32>},
     {"write_key_f16", panel_bytes(Type::f16, kKeyDims), write_keys<Type::f16>},
     {"write_key_q8", panel_bytes(Type::q8, kKeyDims), write_keys<Type::q8>},
+    {"write_key_q4", key_panel_bytes(Type::q4, kKeyDims), write_keys<Type::q4>},
     {"pack_q8", kQuantBytes, quantize},
     {"pack_q8 beside 1", 2 * kQuantBytes, quantize_beside_one},
 };

@@ -103,7 +103,7 @@ inline double value_of(const std::byte* at, std::size_t i, Type type) {
 
 inline std::size_t element_bytes(Type type) { return type == Type::f32 ? 4 : 2; }
 
-inline constexpr Type kCacheTypes[] = {Type::f32, Type::f16, Type::q8};
+inline constexpr Type kCacheTypes[] = {Type::f32, Type::f16, Type::q8, Type::q4};
 inline constexpr std::size_t kCacheAlignment = 32;  // that every type's panels have
 
 // ---- matmul --------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ public:
     [[nodiscard]] std::uint32_t n_chunks() const { return (kv_len_ + kChunk - 1) / kChunk; }
     [[nodiscard]] float scale() const { return c_.score_size / std::sqrt(static_cast<float>(c_.head_dim)); }
     [[nodiscard]] std::size_t n_panels() const { return (kv_len_ + kLanes - 1) / kLanes; }
-    [[nodiscard]] std::size_t key_bytes() const { return panel_bytes(type_, c_.head_dim); }
+    [[nodiscard]] std::size_t key_bytes() const { return key_panel_bytes(type_, c_.head_dim); }
     [[nodiscard]] std::size_t value_bytes() const { return value_panel_bytes(type_, c_.value_head_dim); }
     [[nodiscard]] double query(std::size_t row, std::size_t i) const {
         if (!is_quantized(type_)) return query_[i * n_rows_ + row];
@@ -308,14 +308,21 @@ public:
     [[nodiscard]] double key(std::size_t pos, std::size_t i) const {
         const std::byte* panel = keys_.data() + pos / kLanes * key_bytes();
         if (!is_quantized(type_)) return value_of(panel, i * kLanes + pos % kLanes, type_);
-        const QuantPanel quants{panel, Type::q8};
-        return static_cast<double>(quants.scale(i, pos % kLanes)) * quants.quant(i, pos % kLanes);
+        const QuantPanel quants{panel, type_ == Type::q4 ? kKeyTypeOfQ4 : type_};
+        const double coded = static_cast<double>(quants.scale(i, pos % kLanes)) * quants.quant(i, pos % kLanes);
+        const bool near = type_ == Type::q4 && (panel[pos % kLanes * 2] & std::byte{1}) != std::byte{0};
+        if (!near) return coded;
+        const auto reference = panel[panel_bytes(kKeyTypeOfQ4, c_.head_dim) + i];
+        return coded + from_f16(static_cast<std::uint16_t>(std::to_integer<unsigned>(reference) << 8));
     }
     [[nodiscard]] double value(std::size_t pos, std::size_t i) const {
         const std::byte* panel = values_.data() + pos / kLanes * value_bytes();
         if (!is_quantized(type_)) return value_of(panel, pos % kLanes * value_stride() + i, type_);
-        const std::byte* group = panel + i / kGroup * kValueGroupBytes;
-        const auto quant = static_cast<std::int8_t>(group[2 * kLanes + pos % kLanes * kGroup + i % kGroup]);
+        const std::byte* group = panel + i / kGroup * value_group_bytes(type_);
+        const std::byte* row = group + 2 * kLanes + pos % kLanes * value_row_bytes(type_);
+        const int quant = type_ == Type::q8
+                              ? static_cast<std::int8_t>(row[i % kGroup])
+                              : kNonlinear4[std::to_integer<int>(row[i % 16]) >> (i % 32 < 16 ? 0 : 4) & 15];
         return value_of(group, pos % kLanes, Type::f16) * quant;
     }
 
@@ -452,18 +459,17 @@ private:
     }
     [[nodiscard]] std::uint32_t mask_end() const { return kv_len_ - kv_len_ / 5; }
     [[nodiscard]] std::uint32_t mask_width() const { return mask_end() - mask_end() / 7; }
-    /// Makes every element NaN, of a q8 cache by its scales.
+    /// Makes every element NaN, of a quantized cache by its scales.
     void spoil(std::uint32_t pos, bool key, bool value) {
         const std::size_t lane = pos % kLanes, element = element_bytes(type_);
         std::byte* const keys = keys_.data() + pos / kLanes * key_bytes();
         std::byte* const values = values_.data() + pos / kLanes * value_bytes();
         if (is_quantized(type_)) {
+            const std::uint64_t unit = panel_bytes(type_ == Type::q4 ? kKeyTypeOfQ4 : type_, kSuperblock);
             for (std::uint32_t i = 0; key && i < c_.head_dim; i += kGroup)
-                std::memset(
-                    keys + i / kSuperblock * panel_bytes(Type::q8, kSuperblock) + (i / kGroup % 2 * kLanes + lane) * 2,
-                    0xff, 2);
+                std::memset(keys + i / kSuperblock * unit + (i / kGroup % 2 * kLanes + lane) * 2, 0xff, 2);
             for (std::uint32_t i = 0; value && i < c_.value_head_dim; i += kGroup)
-                std::memset(values + i / kGroup * kValueGroupBytes + lane * 2, 0xff, 2);
+                std::memset(values + i / kGroup * value_group_bytes(type_) + lane * 2, 0xff, 2);
             return;
         }
         for (std::uint32_t i = 0; key && i < c_.head_dim; ++i)

@@ -177,7 +177,8 @@ CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, con
 }
 
 void add_kv(CLI::App& verb, Type& value) {
-    add_type(verb, "--kv", value, {Type::f32, Type::f16, Type::q8}, "how keys and values are cached: f32, f16 or q8");
+    add_type(verb, "--kv", value, {Type::f32, Type::f16, Type::q8, Type::q4},
+             "how keys and values are cached: f32, f16, q8 or q4");
 }
 
 CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help) {

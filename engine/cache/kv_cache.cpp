@@ -37,7 +37,7 @@ void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std:
 }  // namespace
 
 std::uint64_t key_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {
-    return round_up(b.n_kv_heads * n_positions / kLanes * panel_bytes(type, b.head_dim), 64);
+    return round_up(b.n_kv_heads * n_positions / kLanes * key_panel_bytes(type, b.head_dim), 64);
 }
 
 std::uint64_t value_cache_bytes(const Block& b, std::uint64_t n_positions, Type type) noexcept {

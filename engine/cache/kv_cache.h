@@ -1,7 +1,7 @@
 // Where keys and values lie: a sequence's positions in pages, a page's layers, heads and panels.
 //
 //     page   every layer's keys, then every layer's values
-//     layer  [n_kv_heads][page_len / 16] panels of 16 positions: panel_bytes, value_panel_bytes
+//     layer  [n_kv_heads][page_len / 16] panels of 16 positions: key_panel_bytes, value_panel_bytes
 //
 // A session's cache is one page of all its positions. What encode and attend keep for one layer is one page too, in which
 // sequences start at multiples of 16.
@@ -52,7 +52,7 @@ struct KvPages {
     Type type = Type::f32;
 
     [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
-        const std::uint64_t bytes = panel_bytes(type, b.head_dim);
+        const std::uint64_t bytes = key_panel_bytes(type, b.head_dim);
         return {places[one_place ? 0 : layer].keys + kv_head * (page_len / kLanes) * bytes, bytes};
     }
     [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {

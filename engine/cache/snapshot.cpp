@@ -73,10 +73,10 @@ void clear_unused(Type type, std::byte* panel, std::uint64_t bytes, std::uint32_
     const auto clear = [&](std::byte* rows, std::uint64_t row_bytes) {
         std::memset(rows + n_used * row_bytes, 0, static_cast<std::size_t>((kLanes - n_used) * row_bytes));
     };
-    if (type != Type::q8) return clear(panel, bytes / kLanes);
-    for (const std::byte* end = panel + bytes; panel != end; panel += kValueGroupBytes) {
+    if (!is_quantized(type)) return clear(panel, bytes / kLanes);
+    for (const std::byte* end = panel + bytes; panel != end; panel += value_group_bytes(type)) {
         clear(panel, 2);  // scales
-        clear(panel + kLanes * 2, kGroup);
+        clear(panel + kLanes * 2, value_row_bytes(type));
     }
 }
 

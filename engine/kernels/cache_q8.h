@@ -37,7 +37,7 @@ void write_key_q8(const float* key, std::uint32_t head_dim, std::uint32_t lane, 
 template<auto pack>
 void write_value_q8(const float* value, std::uint32_t value_head_dim, std::uint32_t lane, std::byte* panel) noexcept {
     for_groups<pack>(value, value_head_dim, [&](std::uint32_t group, const std::byte* quants, std::uint16_t scale) {
-        std::byte* const scales = panel + group * kValueGroupBytes;
+        std::byte* const scales = panel + group * value_group_bytes(Type::q8);
         if (lane == 0) __builtin_memset(scales, 0, 2 * kLanes);
         put_scale(scale, lane, scales);
         __builtin_memcpy(scales + 2 * kLanes + lane * kGroup, quants, kGroup);

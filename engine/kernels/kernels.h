@@ -16,6 +16,7 @@
 
 #include "../../platform/features.h"
 #include "../model/panel.h"
+#include "../model/parts.h"
 #include "fovea/type.h"
 
 namespace fovea {
@@ -48,11 +49,29 @@ inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
     return n_rows * (is_quantized(type) ? quant_groups(n_cols) * kQuantGroupBytes : n_cols * 4);
 }
 
-/// Bytes of 16 positions' value heads in a cache: [16][value_stride] of f32 or f16; q8: for every 32 dims f16 scales
-/// [16], one per position, then int8 quants [16][32].
-inline constexpr std::uint32_t kValueGroupBytes = kLanes * (2 + kGroup);
+/// Whether this build has caches of q4: they use the products of a type that not every build has.
+inline constexpr bool kQ4Caches = has(Part::gguf_types);
+inline constexpr Type kKeyTypeOfQ4 = Type::iq4_nl;  // in which a q4 cache's keys are, less their panel's reference
+
+/// Bytes of 16 positions' key heads in a cache: a panel as a matrix has it. q4: one of iq4_nl, then a reference [head_dim],
+/// upper bytes of float16, zeros up to a multiple of 64, which is taken from keys near it.
+[[nodiscard]] constexpr std::uint64_t key_panel_bytes(Type type, std::uint64_t head_dim) noexcept {
+    if (!kQ4Caches || type != Type::q4) return panel_bytes(type, head_dim);
+    return panel_bytes(kKeyTypeOfQ4, head_dim) + round_up(head_dim, kSuperblock);
+}
+
+/// Of a q8 or q4 cache's values, for every 32 dims of 16 positions: f16 scales [16], one per position, then int8 quants
+/// [16][32] or the codebook's indices [16][16], the low nibble of byte j being dim j, the high one dim 16 + j.
+[[nodiscard]] constexpr std::uint32_t value_row_bytes(Type type) noexcept {
+    return kQ4Caches && type == Type::q4 ? kGroup / 2 : kGroup;
+}
+[[nodiscard]] constexpr std::uint32_t value_group_bytes(Type type) noexcept {
+    return kLanes * (2 + value_row_bytes(type));
+}
+
+/// Bytes of 16 positions' value heads in a cache: [16][value_stride] of f32 or f16; else a group for every 32 dims.
 [[nodiscard]] constexpr std::uint64_t value_panel_bytes(Type type, std::uint64_t value_head_dim) noexcept {
-    if (type == Type::q8) return (value_head_dim + kGroup - 1) / kGroup * kValueGroupBytes;
+    if (is_quantized(type)) return (value_head_dim + kGroup - 1) / kGroup * value_group_bytes(type);
     return kLanes * round_up(value_head_dim, kLanes) * (type == Type::f32 ? 4 : 2);
 }
 
@@ -102,11 +121,13 @@ inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, 
 /// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
 /// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
 /// a negative zero. Of a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
+/// Of a q4 cache it is that of an iq4_nl matmul; for keys whose first scale is odd that with the panel's reference is added:
+/// of all columns of whole groups lane i mod 16 = fma(float(quant)·its scale, reference[i], lane), folded. Values are as q8's.
 struct Attend {
-    const float* query;    // [head_dim][n_rows]; q8: packed by pack_q8
+    const float* query;    // [head_dim][n_rows]; q8, q4: packed by pack_q8
     std::uint32_t n_rows;  // 1 to kRowBlock
     std::uint32_t head_dim, value_head_dim;
-    const std::byte* keys[kChunkTiles];    // this head's panels of 16 positions, each like a matrix's, see panel_bytes
+    const std::byte* keys[kChunkTiles];    // this head's panels of 16 positions, see key_panel_bytes
     const std::byte* values[kChunkTiles];  // this head's panels of 16 positions, see value_panel_bytes
     std::uint32_t value_stride;            // elements, value_head_dim rounded up to 16; the padding holds zeros
     const std::uint32_t* first;            // [n_rows]
@@ -147,7 +168,7 @@ inline constexpr int kUnaryCount = kFirstActivation + kActivationCount;
     return static_cast<Activation>(static_cast<int>(function) - kFirstActivation);
 }
 
-/// Kernels whose operands are weights or caches of one type; null where there are none of it (bf16 and q4 caches).
+/// Kernels whose operands are weights or caches of one type; null where there are none of it (caches of bf16 and what follows q4).
 struct TypeKernels {
     /// out = W·x with the epilogue of Matmul.
     /// In a dot product of quantized weights a group of columns that share a scale is one step: the int32 sum of the
@@ -203,13 +224,13 @@ struct FloatKernels {
     /// Rotates adjacent pairs of x [n], n even, in place: x0 = fma(x0, cos, −(x1·sin)), x1 = fma(x1, cos, x0·sin).
     void (*rotate)(float* x, const float* cos, const float* sin, std::uint32_t n) noexcept;
 
-    /// Indexed by Type (f32, f16, q8; null for others). Writes one position's key head [head_dim] into lane
+    /// Indexed by Type (f32, f16, q8, q4; null for others). Writes one position's key head [head_dim] into lane
     /// pos mod 16 of its panel, canonical; lane 0 first sets the other lanes to zero. q8: groups as pack_q8 makes them,
-    /// their scales rounded to f16.
+    /// their scales rounded to f16. q4: lane 0 also writes the panel's reference, see engine/kernels/cache_q4.h.
     void (*write_key[kTypeCount])(const float* key, std::uint32_t head_dim, std::uint32_t lane,
                                   std::byte* panel) noexcept;
 
-    /// The same for its value head [value_head_dim], with zeros after it; only q8 clears, and that the scales alone.
+    /// The same for its value head [value_head_dim], with zeros after it; only q8 and q4 clear, and that the scales alone.
     void (*write_value[kTypeCount])(const float* value, std::uint32_t value_head_dim, std::uint32_t lane,
                                     std::byte* panel) noexcept;
 

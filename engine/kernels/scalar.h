@@ -5,6 +5,7 @@
 
 #include "../model/half.h"
 #include "../model/parts.h"
+#include "cache_q4.h"
 #include "cache_q8.h"
 #include "kernels.h"
 #include "mask.h"
@@ -263,6 +264,27 @@ float distance(float query_position, std::uint32_t key_position) {
     return max_of(ahead, 0.0f - ahead);
 }
 
+/// The reference of a q4 cache's panel, times the query.
+float dot_reference(const Attend& a, std::uint32_t row, const std::byte* reference) {
+    float lanes[kLanes] = {};
+    for (std::uint32_t i = 0; i < round_up(a.head_dim, kGroup); ++i) {
+        const QuantGroup x{reinterpret_cast<const std::byte*>(a.query) + i / kGroup * kQuantGroupBytes * a.n_rows,
+                           a.n_rows};
+        const float query = static_cast<float>(x.quant(row, i % kGroup)) * x.scale(row);
+        lanes[i % kLanes] = fma_f32(query, reference_at(reference, i), lanes[i % kLanes]);
+    }
+    return fold(lanes);
+}
+
+/// A panel's dot products with a row.
+void dot_keys(const Attend& a, Type type, std::uint32_t row, const std::byte* panel, float (&dot)[kLanes]) {
+    const bool q4 = kQ4Caches && type == Type::q4;
+    dot_row(q4 ? kKeyTypeOfQ4 : type, panel, a.query, row, a.n_rows, a.head_dim, dot);
+    if (!q4) return;
+    const float common = dot_reference(a, row, panel + panel_bytes(kKeyTypeOfQ4, a.head_dim));
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) dot[lane] = dot[lane] + common * lacks_reference(panel, lane);
+}
+
 /// Panels that the row does not see are not read.
 void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t tile, Scores& s) {
     float bias[kTile] = {};
@@ -271,8 +293,7 @@ void score_tile(const Attend& a, Type type, std::uint32_t row, std::uint32_t til
         const std::uint32_t pos = tile + offset;
         float dot[kLanes] = {};
         if (sees(a, row, pos, kLanes))
-            dot_row(type, a.keys_at(pos) + offset / kLanes * panel_bytes(type, a.head_dim), a.query, row, a.n_rows,
-                    a.head_dim, dot);
+            dot_keys(a, type, row, a.keys_at(pos) + offset / kLanes * key_panel_bytes(type, a.head_dim), dot);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             const std::uint32_t i = offset + lane;
             float score = dot[lane] * a.scale;
@@ -300,11 +321,16 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
     const std::byte* panel =
         a.values_at(pos) + pos % kTile / kLanes * value_panel_bytes(Storage::kType, a.value_head_dim);
     const std::uint32_t lane = pos % kLanes;
-    if constexpr (Storage::kType == Type::q8) {
+    if constexpr (is_quantized(Storage::kType)) {
         for (std::size_t i = 0; i < a.value_stride; ++i) {
-            const std::byte* group = panel + i / kGroup * kValueGroupBytes;
+            const std::byte* group = panel + i / kGroup * value_group_bytes(Storage::kType);
             const auto scale = load<std::uint16_t>(group + lane * 2);
-            const auto quant = static_cast<std::int8_t>(group[2 * kLanes + lane * kGroup + i % kGroup]);
+            const std::byte* row = group + 2 * kLanes + lane * value_row_bytes(Storage::kType);
+            std::int8_t quant;
+            if constexpr (Storage::kType == Type::q8)
+                quant = static_cast<std::int8_t>(row[i % kGroup]);
+            else
+                quant = kNonlinear4[std::uint32_t(row[i % kLanes]) >> (i % kGroup < kLanes ? 0 : 4) & 15u];
             o[i] = fma_f32(static_cast<float>(quant), p * from_f16(scale), o[i]);
         }
     } else {
@@ -316,8 +342,9 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
 /// Folds one tile's scores and values into a row's state.
 void weigh_tile(const Attend& a, Type type, std::uint32_t tile, const Scores& s, float& m, float (&l)[kLanes],
                 float* o) {
+    constexpr decltype(add_value<F32>)* kQ4 = kQ4Caches ? add_value<Quants<Type::q4>> : nullptr;
     constexpr decltype(add_value<F32>)* kAddValue[] = {add_value<F32>, add_value<F16>, nullptr,
-                                                       add_value<Quants<Type::q8>>};
+                                                       add_value<Quants<Type::q8>>, kQ4};
     const float raised = update_running_max(m, s.score);
     const float decay = m == kMinusInfinity ? 1.0f : exp(m - raised);
     m = raised;
@@ -434,18 +461,21 @@ constexpr FloatKernels make_floats() {
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>},
-            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>},
+            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>,
+                          kQ4Caches ? write_key_q4 : nullptr},
+            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>,
+                            kQ4Caches ? write_value_q4 : nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = unary_table(),
             .softcap = softcap_row};
 }
 
-/// Products of a quantized type, and attention over caches of q8.
+/// Products of a quantized type, and attention over caches of q8 and q4.
 template<Type kType>
 constexpr TypeKernels quant_kernels() {
-    if constexpr (kType == Type::q8) return {of<matmul, kType>, of<attend, kType>, weights_of<kType>()};
+    if constexpr (kType == Type::q8 || (kQ4Caches && kType == Type::q4))
+        return {of<matmul, kType>, of<attend, kType>, weights_of<kType>()};
     return {of<matmul, kType>, nullptr, nullptr};
 }
 

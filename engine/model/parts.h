@@ -8,7 +8,7 @@ namespace fovea {
 enum class Part : unsigned {
     vectors = 1,            // encoders, decoders with a memory, attention alone
     attention_weights = 2,  // capture_attention
-    gguf_types = 4,         // weights of the types after q4
+    gguf_types = 4,         // weights of the types after q4, and caches of q4
     word_piece = 8,         // tokenizers of that model, and the steps that BERT's take
     normal_forms = 16,      // tokenizers with Unicode's normal forms
     speculation = 32,       // generators that propose tokens

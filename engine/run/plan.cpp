@@ -68,8 +68,10 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 }
 
 [[nodiscard]] Status check_kv_type(Type type) noexcept {
-    if (type == Type::f32 || type == Type::f16 || type == Type::q8) return {};
-    return {Code::bad_limits, "kv_type: expected f32, f16 or q8", 0, 0};
+    if (type == Type::f32 || type == Type::f16 || type == Type::q8 || (kQ4Caches && type == Type::q4)) return {};
+    constexpr const char* kExpected =
+        kQ4Caches ? "kv_type: expected f32, f16, q8 or q4" : "kv_type: expected f32, f16 or q8";
+    return {Code::bad_limits, kExpected, 0, 0};
 }
 
 [[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {

@@ -249,7 +249,7 @@ fovea_status fovea_sample_logits(const fovea_sampler* sampler, uint32_t pos, con
 
 // ---- plans ---------------------------------------------------------------------------------------------------------
 
-enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3 };
+enum { FOVEA_F32 = 0, FOVEA_F16 = 1, FOVEA_Q8 = 3, FOVEA_Q4 = 4 };
 
 /// A host's own threads: calls work(argument, member) once for each member below n_members, all at the same time, each
 /// on a thread of its own, and returns when all have returned. See Executor in workspace.h.
@@ -267,7 +267,7 @@ typedef struct {
     uint32_t max_batch;
     uint32_t max_text_bytes;  ///< a session's longest text for fovea_tokenize; each byte costs 16 to 320 [none]
     uint32_t n_threads;       ///< each costs some KB of scratch [1]
-    uint32_t kv_type;         ///< how keys and values are cached: FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
+    uint32_t kv_type;         ///< keys and values are cached as FOVEA_F32, FOVEA_F16, FOVEA_Q8 or FOVEA_Q4 [FOVEA_F32]
     const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
     uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]

@@ -67,7 +67,7 @@ typedef struct {
     uint32_t max_sequences;  ///< caches at a time; each costs a table of 4 bytes a page [1]
     uint32_t page_len;       ///< positions of a page: a multiple of 64. Each cache wastes half a page [64]
     uint32_t n_pages;        ///< of all caches [what max_sequences of max_positions take]; most of the pool's memory
-    uint32_t kv_type;        ///< FOVEA_F32, FOVEA_F16 or FOVEA_Q8 [FOVEA_F32]
+    uint32_t kv_type;        ///< FOVEA_F32, FOVEA_F16, FOVEA_Q8 or FOVEA_Q4 [FOVEA_F32]
     uint32_t memory;         ///< not 0: caches of what attention to a memory reads, see fovea_cache_memory
 } fovea_pool_limits;
 

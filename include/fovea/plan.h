@@ -21,7 +21,7 @@ struct Limits {
     /// encode, attend: rows of all sequences of a stack. 0: max_positions, or 512.
     std::uint32_t max_batch = 0;
     std::uint32_t n_threads = 1;  ///< 1 to kMaxThreads; the size of the team, fixed for its life
-    /// f32, f16 or q8: how keys and values are cached. A workspace's caches have a type of their own.
+    /// f32, f16, q8 or q4: how keys and values are cached. A workspace's caches have a type of their own.
     Type kv_type = Type::f32;
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
@@ -37,7 +37,7 @@ struct PoolLimits {
     std::uint32_t page_len = 64;
     /// Pages of all sequences together. 0: as many as max_sequences of max_kv_len take without sharing.
     std::uint32_t n_pages = 0;
-    Type kv_type = Type::f32;  ///< f32, f16 or q8: how keys and values are cached
+    Type kv_type = Type::f32;  ///< f32, f16, q8 or q4: how keys and values are cached
     /// Caches of what a decoder's attention to a memory reads, a position for each of the memory's rows. max_kv_len 0: the
     /// encoder's max_positions, or 512.
     bool memory = false;

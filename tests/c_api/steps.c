@@ -223,10 +223,10 @@ void test_step_structs(void) {
     CHECK(fovea_cache_kv_len(&b) == 3 && second[0] == 0);
 }
 
-void test_saved(void) {
+static void test_saved_of(uint32_t type) {
     const struct fovea_model* model = open_test_model(decoder_file());
     fovea_workspace* workspace = make_test_workspace(model, &kEight);
-    fovea_pool *pool = make_test_pool(model, 4, 0, FOVEA_F16), *other = make_test_pool(model, 2, 0, FOVEA_F16);
+    fovea_pool *pool = make_test_pool(model, 4, 0, type), *other = make_test_pool(model, 2, 0, type);
     fovea_cache a = new_cache(pool), b = new_cache(pool), c = new_cache(other);
     float *first = take_floats(kVocab), *second = take_floats(kVocab);
     const fovea_step prompt = step_of(a, kTokens, 6, NULL, 0);
@@ -263,7 +263,7 @@ void test_saved(void) {
         CHECK(same_floats(first, second, kVocab));
     }
     /* A session goes on with what a cache of a pool has saved. */
-    const fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 20, .kv_type = FOVEA_F16};
+    const fovea_limits limits = {.struct_size = sizeof limits, .max_positions = 20, .kv_type = type};
     fovea_plan plan = {.struct_size = sizeof plan};
     fovea_session* session = NULL;
     GIVES(FOVEA_OK, fovea_plan_session(model, &limits, &plan));
@@ -273,6 +273,11 @@ void test_saved(void) {
     CHECK(fovea_kv_len(session) == 6);
     GIVES(FOVEA_OK, fovea_forward(session, kTokens + 6, 1));
     CHECK(same_floats(first, fovea_logits(session), kVocab));
+}
+
+void test_saved(void) {
+    test_saved_of(FOVEA_F16);
+    test_saved_of(FOVEA_Q4);
 }
 
 /* ---- other threads ---- */

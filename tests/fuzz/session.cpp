@@ -71,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static std::vector<Ready> all = [] {
         std::vector<Ready> ready;
         for (const char* isa : isa_names())
-            for (const Type type : {Type::f32, Type::f16, Type::q8}) ready.emplace_back(tiny.opened, type, isa);
+            for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4})
+                ready.emplace_back(tiny.opened, type, isa);
         return ready;
     }();
     const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};

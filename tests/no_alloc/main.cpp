@@ -412,6 +412,7 @@ int run(std::uint32_t n_threads) {
         for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(type, n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
+        large.emplace_back(Type::q8, Type::q4, n_threads, isa);
         for (const Type type : {Type::bf16, Type::q8, Type::q4}) large.emplace_back(type, Type::f32, n_threads, isa);
         if (n_threads > 2) large.emplace_back(Type::f32, Type::f32, n_threads - 1, isa);  // teams of two sizes in turn
     }

@@ -185,6 +185,7 @@ int main(int argc, char** argv) {
     const Setting settings[] = {{Type::q8, Type::f16, 64, 48, 2, false},
                                 {Type::f32, Type::f32, 128, 33, 1, true},
                                 {Type::q4, Type::q8, 512, 192, 3, false},
+                                {Type::q8, Type::q4, 64, 40, 2, true},
                                 {Type::f16, Type::f16, 64, 24, 2, true}};
     std::uint32_t seed = 1;
     for (const char* isa : isa_names()) {

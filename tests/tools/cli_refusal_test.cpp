@@ -38,7 +38,7 @@ TEST_CASE("cli: usage errors") {
     check_refused({"run", "--temp", "-0.5", "-p", "x"}, 2, "--temp: expected a number, 0 or more, got -0.5");
     check_refused({"run", "--temp", "nan", "-p", "x"}, 2, "got nan");
     check_refused({"run", "--top-p", "1.5", "-p", "x"}, 2, "--top-p: expected a number, 0 to 1, got 1.5");
-    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv: expected one of f32, f16, q8, got f8");
+    check_refused({"run", "--kv", "f8", "-p", "x"}, 2, "--kv: expected one of f32, f16, q8, q4, got f8");
     check_refused({"run", "--threads", "0", "-p", "x"}, 2, "--threads: expected 1 to 256, got 0");
     check_refused({"run", "--cpus", "0,,1", "-p", "x"}, 2, "--cpus: expected a whole number");
     check_refused({"plan"}, 2, "MODEL or --preset NAME: expected one of them, got neither");

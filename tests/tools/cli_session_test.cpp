@@ -19,7 +19,7 @@ TEST_CASE("cli: run --session computes a prompt from the first token on that dif
         if (kept) arguments.insert(arguments.end(), {"--session", file});
         return json::parse(output_of(arguments));
     };
-    for (const char* kv : {"f32", "f16", "q8"}) {
+    for (const char* kv : {"f32", "f16", "q8", "q4"}) {
         fs::remove(file);
         const json first = ran("turn on the reading lamp in the living room", kv, true);
         CHECK(first["n_kept_tokens"] == 0);

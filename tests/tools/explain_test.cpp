@@ -64,7 +64,7 @@ TEST_CASE("explain: up to 64 keys the unfused steps end in the fused path's bits
         CAPTURE(seed);
         const Model model = heads_of(c);
         for (const char* isa : isa_names())
-            for (const Type kv_type : {Type::f32, Type::f16, Type::q8}) {
+            for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
                 CAPTURE(isa);
                 CAPTURE(static_cast<int>(kv_type));
                 std::vector<float> weights, out;

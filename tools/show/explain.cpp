@@ -231,14 +231,42 @@ private:
     /// A head's keys as a matrix of n_keys rows.
     [[nodiscard]] std::vector<float> scores_of(std::uint64_t s, std::uint64_t head) const {
         const std::uint64_t kv_head = kv_head_of(s, head);
-        const std::uint64_t stride = round_up(panel_bytes(kv_type_, b_.head_dim), 64);
+        const std::uint64_t stride = round_up(key_panel_bytes(kv_type_, b_.head_dim), 64);
         AlignedBytes panels(round_up(n_keys_, kLanes) / kLanes * stride);
         for (std::uint32_t key = 0; key < n_keys_; ++key)
             kernels_.floats.write_key[static_cast<int>(kv_type_)](&key_[(kv_head * n_keys_ + key) * b_.head_dim],
                                                                   b_.head_dim, key % kLanes,
                                                                   panels.data() + key / kLanes * stride);
-        return multiply({panels.data(), stride, kv_type_, n_keys_, b_.head_dim},
-                        &query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim], in_.n_queries, nullptr);
+        const float* query = &query_[(s * b_.n_heads + head) * in_.n_queries * b_.head_dim];
+        const Type type = kv_type_ == Type::q4 ? kKeyTypeOfQ4 : kv_type_;
+        std::vector<float> scores =
+            multiply({panels.data(), stride, type, n_keys_, b_.head_dim}, query, in_.n_queries, nullptr);
+        for (std::uint32_t i = 0; kv_type_ == Type::q4 && i < in_.n_queries; ++i)
+            for (std::uint32_t key = 0; key < n_keys_; ++key)
+                if (const std::byte* panel = panels.data() + key / kLanes * stride;
+                    (panel[key % kLanes * 2] & std::byte{1}) != std::byte{0})
+                    scores[std::size_t{i} * n_keys_ + key] +=
+                        times_reference(query + std::size_t{i} * b_.head_dim, panel);
+        return scores;
+    }
+
+    /// A query times the reference of a q4 cache's panel.
+    [[nodiscard]] float times_reference(const float* query, const std::byte* panel) const {
+        const std::byte* reference = panel + panel_bytes(kKeyTypeOfQ4, b_.head_dim);
+        AlignedBytes packed(operand_bytes(Type::q8, 1, b_.head_dim));
+        kernels_.floats.pack_q8(query, 0, 1, b_.head_dim, packed.data());
+        float lanes[kLanes] = {};
+        for (std::uint32_t i = 0; i < round_up(b_.head_dim, kGroup); ++i) {
+            const std::byte* group = packed.data() + i / kGroup * kQuantGroupBytes;
+            float scale = 0;
+            std::memcpy(&scale, group + kGroup, sizeof scale);
+            const float x = static_cast<float>(static_cast<std::int8_t>(group[i % kGroup])) * scale;
+            const auto upper = static_cast<std::uint16_t>(std::to_integer<unsigned>(reference[i]) << 8);
+            lanes[i % kLanes] = std::fma(x, from_f16(upper), lanes[i % kLanes]);
+        }
+        for (std::uint32_t n = kLanes / 2; n; n /= 2)
+            for (std::uint32_t lane = 0; lane < n; ++lane) lanes[lane] = lanes[lane] + lanes[lane + n];
+        return lanes[0];
     }
 
     /// A key-value head's values as the cache holds them: numbers [n_keys, value_head_dim], and what multiplies
@@ -261,14 +289,16 @@ private:
             kernels_.floats.write_value[static_cast<int>(kv_type_)](&value_[(kv_head * n_keys_ + key) * dim], dim, lane,
                                                                     panel.data());
             for (std::uint32_t i = 0; i < dim; ++i) {
-                const std::uint64_t group = i / kGroup * kValueGroupBytes, at = lane * row_stride + i;
-                const bool quantized = kv_type_ == Type::q8;
+                const std::uint64_t group = i / kGroup * value_group_bytes(kv_type_), at = lane * row_stride + i;
+                const bool quantized = is_quantized(kv_type_);
                 float number = 0;
                 if (kv_type_ == Type::f32) std::memcpy(&number, panel.data() + 4 * at, sizeof number);
                 if (kv_type_ == Type::f16) number = half(2 * at);
-                if (quantized)
-                    number = static_cast<float>(
-                        static_cast<std::int8_t>(panel[group + kLanes * 2 + lane * kGroup + i % kGroup]));
+                const std::byte* row = panel.data() + group + kLanes * 2 + lane * value_row_bytes(kv_type_);
+                if (kv_type_ == Type::q8) number = static_cast<float>(static_cast<std::int8_t>(row[i % kGroup]));
+                if (kv_type_ == Type::q4)
+                    number =
+                        kNonlinear4[std::to_integer<unsigned>(row[i % kLanes]) >> (i % kGroup < kLanes ? 0 : 4) & 15];
                 cached.numbers.push_back(number);
                 if (i % kGroup == 0) cached.scales.push_back(quantized ? half(group + 2 * lane) : 1.0f);
             }

@@ -105,6 +105,12 @@ double share_used(const TensorInfo& tensor, const Stack& s) {
                                                                 : 1.0;
 }
 
+/// Of an element of a cache, its share of scales and references included. Heads of 64 take no padding in any type.
+double value_bytes(Type type) {
+    return type == Type::q4 ? 18.0 / 32 : type == Type::q8 ? 34.0 / 32 : type == Type::f16 ? 2 : 4;
+}
+double key_bytes(Type type) { return type == Type::q4 ? 20.0 / 32 : value_bytes(type); }
+
 Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     const Stack& s = opened.model.config().decoder;
     const ParameterCount count = count_parameters(opened.model.config());
@@ -112,13 +118,14 @@ Work count_work(const OpenedModel& opened, const BenchOptions& options) {
     const std::uint64_t multiplied = count.attention + count.feed_forward - count.idle_experts;
     work.prefill_operations = 2.0 * static_cast<double>(multiplied) * options.n_prompt + 2.0 * s.vocab_size * s.d_model;
     const double cached = options.n_prompt + options.n_new / 2.0;
-    const double element_bytes = options.kv_type == Type::q8 ? 34.0 / 32 : options.kv_type == Type::f16 ? 2 : 4;
     for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
         const Block& b = s.block(layer);
         double n_pairs = 0;
         for (std::uint32_t pos = 0; pos < options.n_prompt; ++pos) n_pairs += visible(b, pos);
         work.prefill_operations += 2.0 * n_pairs * b.n_heads * (b.head_dim + b.value_head_dim);
-        work.decode_bytes += visible(b, cached) * b.n_kv_heads * (b.head_dim + b.value_head_dim) * element_bytes;
+        const double head_bytes =
+            b.head_dim * key_bytes(options.kv_type) + b.value_head_dim * value_bytes(options.kv_type);
+        work.decode_bytes += visible(b, cached) * b.n_kv_heads * head_bytes;
     }
     for (const TensorInfo& tensor : tensors(opened.model)) {
         const bool looked_up = std::string_view(tensor.role) == "token_embedding" && !s.tied_output;

@@ -15,7 +15,7 @@ class Limits:
     max_kv_len: positions of a text. Raising it costs keys and values.
     max_batch: rows computed together. Raising it costs activations and makes long prompts a little faster.
     n_threads: the size of the team. 0: the fast cores.
-    kv_type: "f32", "f16" or "q8", how keys and values are kept.
+    kv_type: "f32", "f16", "q8" or "q4", how keys and values are kept.
     max_sequences, max_key_rows: of encoders and attention alone; max_sequences of a workspace: steps in one pass.
     """
 

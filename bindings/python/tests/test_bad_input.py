@@ -69,6 +69,7 @@ CASES = [
     (lambda m: m.session(max_kv_len=10**6), ValueError),
     (lambda m: m.session(n_threads=10**6), ValueError),
     (lambda m: m.session(kv_type="q99"), ValueError),
+    (lambda m: m.session(kv_type="q4_k"), ValueError),
     (lambda m: m.session(isa="mmx"), ValueError),
     (lambda m: m.session(size=3), TypeError),
     (lambda m: m.session().restore(b""), ValueError),

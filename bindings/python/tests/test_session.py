@@ -31,12 +31,13 @@ def test_any_instruction_set_gives_the_same_bits(demo, isa):
     assert session.forward_all(IDS).tobytes() == demo.logits(IDS).tobytes()
 
 
-def test_save_restore_fork_rewind(demo):
-    session = demo.session(max_kv_len=64)
+@pytest.mark.parametrize("kv_type", ["f32", "f16", "q8", "q4"])
+def test_save_restore_fork_rewind(demo, kv_type):
+    session = demo.session(max_kv_len=64, kv_type=kv_type)
     session.append(IDS[:6])
     saved = session.save()
     expected = session.forward_all(IDS[6:]).tobytes()
-    other = demo.session(max_kv_len=32)
+    other = demo.session(max_kv_len=32, kv_type=kv_type)
     other.restore(saved)
     assert other.tokens == IDS[:6]
     forked = other.fork()

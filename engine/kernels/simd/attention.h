@@ -1,7 +1,8 @@
-// One chunk of attention for rows that share a key-value head, over f32, f16 and q8 caches. Scores and the weighted sum
+// One chunk of attention for rows that share a key-value head, over f32, f16, q8 and q4 caches. Scores and the weighted sum
 // are panel products: of key panels with the query, and of value rows (sixteen dims are a panel, positions its columns)
 // with the weights. A tile's scores never leave the stack.
 #pragma once
+#include "../cache_q4.h"
 #include "../mask.h"
 #include "math.h"
 #include "matmul_q.h"
@@ -11,6 +12,11 @@ namespace {
 
 /// A q8 cache's keys; its values are std::int8_t, see value_panel_bytes.
 using CacheQ8 = Quants<Type::q8>;
+
+/// A q4 cache's keys, less their panels' references. No other cache is of that type.
+using CacheQ4 = Quants<kKeyTypeOfQ4>;
+template<class W>
+inline constexpr bool kHasReferences = __is_same(W, CacheQ4);
 
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
@@ -69,7 +75,8 @@ template<std::uint32_t kRows, class W>
 void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
     constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kTilePanels);
     const std::uint32_t n = (a.head_dim + ColumnGroup<W>::kCols - 1) / ColumnGroup<W>::kCols;
-    const std::size_t panel_size = n * kUnitBytes<W> / sizeof(W);
+    const std::size_t reference_size = kHasReferences<W> ? round_up(a.head_dim, kSuperblock) : 0;
+    const std::size_t panel_size = n * kUnitBytes<W> / sizeof(W) + reference_size;
     const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
@@ -83,7 +90,7 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .ahead = {},
                                 .ahead_step = kUnitBytes<W>,
                                 .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
-                                .ahead_jump = (kPanels - 1) * panel_size * sizeof(W)};
+                                .ahead_jump = ((kPanels - 1) * panel_size + reference_size) * sizeof(W)};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + ColumnGroup<W>::weight_at(unit);
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
@@ -135,11 +142,61 @@ FOVEA_LANES void for_panels(const Attend& a, const Tile& t, std::uint32_t r, See
     }
 }
 
+/// 32 of row r's quants, one after the other, as floats.
+FOVEA_LANES void load_query(const Attend& a, std::uint32_t r, std::uint32_t dim, F32x16 (&query)[2]) {
+    const std::byte* group = reinterpret_cast<const std::byte*>(a.query) + dim / kGroup * kQuantGroupBytes * a.n_rows;
+    alignas(32) std::int8_t quants[kGroup];
+    FOVEA_UNROLL for (std::size_t cell = 0; cell < kGroup / 4; ++cell) {
+        __builtin_memcpy(quants + 4 * cell, group + (cell * a.n_rows + r) * 4, 4);
+    }
+    const F32x16 scale = splat(number(group + kGroup * a.n_rows + 4 * r));
+    query[0] = load(quants) * scale;
+    query[1] = load(quants + kLanes) * scale;
+}
+
+/// Adds to the dot products of a q4 cache those with the panels' references.
+inline void add_references(const Attend& a, Tile& t) {
+    const auto panel_size = static_cast<std::size_t>(key_panel_bytes(Type::q4, a.head_dim));
+    const std::byte* first = a.keys_at(t.base) + panel_bytes(kKeyTypeOfQ4, a.head_dim);
+    alignas(64) float sums[kRowBlock * kTilePanels * kLanes];
+    alignas(64) float lacks[kTile];
+    for (std::uint32_t p = t.panel; p < t.panel_end; ++p)
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            lacks[p * kLanes + lane] = lacks_reference(a.keys_at(t.base) + p * panel_size, lane);
+    for (std::uint32_t i = 0; i < a.n_rows * kTilePanels * kLanes; i += kLanes) store(splat(0.0f), sums + i);
+    for (std::uint32_t dim = 0; dim < a.head_dim; dim += kGroup) {
+        F32x16 reference[kTilePanels][2];
+        for (std::uint32_t p = t.panel; p < t.panel_end; ++p) {
+            alignas(64) std::uint16_t halves[kGroup];
+            for (std::uint32_t i = 0; i < kGroup; ++i)
+                halves[i] = static_cast<std::uint16_t>(std::uint32_t(first[p * panel_size + dim + i]) << 8);
+            FOVEA_UNROLL for (std::uint32_t i = 0; i < 2; ++i) {
+                reference[p][i] = load(reinterpret_cast<const Half*>(halves) + i * kLanes);
+            }
+        }
+        for (std::uint32_t r = 0; r < a.n_rows; ++r) {
+            F32x16 query[2];
+            load_query(a, r, dim, query);
+            for (std::uint32_t p = t.panel; p < t.panel_end; ++p) {
+                float* sum = sums + (r * kTilePanels + p) * kLanes;
+                store(fma(query[1], reference[p][1], fma(query[0], reference[p][0], load(sum))), sum);
+            }
+        }
+    }
+    for (std::uint32_t r = 0; r < a.n_rows; ++r)
+        for (std::uint32_t p = t.panel; p < t.panel_end; ++p) {
+            float* score = t.score + r * kTile + p * kLanes;
+            const float sum = fold_sum(load(sums + (r * kTilePanels + p) * kLanes));
+            store(load(score) + splat(sum) * load(lacks + p * kLanes), score);
+        }
+}
+
 /// Dot products of all rows with the tile's keys, and the masks' sums.
 template<class W>
 void score_tile(const Attend& a, Tile& t) {
     for (std::uint32_t row = 0; row < a.n_rows; row += Tiling::kRows)
         score_rows_of<Tiling::kRows, W>(smaller(Tiling::kRows, a.n_rows - row), a, row, t);
+    if constexpr (kHasReferences<W>) add_references(a, t);
     for (std::uint32_t r = 0; a.masks && r < a.n_rows; ++r) sum_masks(a.masks + r * kMasks, t.base, t.bias + r * kTile);
 }
 
@@ -257,13 +314,36 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
     }
 }
 
-/// The same for a q8 cache, 32 dims at a time: their scales go to the weights, then it is the same product.
-template<std::uint32_t kRows>
+/// A group of a quantized cache's values as int8: where they are, or for q4 looked up, the first sixteen dims of all
+/// positions, then the others.
+template<class W>
+struct ValueGroup {
+    static constexpr Type kType = kHasReferences<W> ? Type::q4 : Type::q8;
+    static constexpr std::size_t kStride = kHasReferences<W> ? kLanes : kGroup;  // from a position to the next
+    static constexpr std::size_t kSecond = kHasReferences<W> ? kLanes * kLanes : kLanes;
+    alignas(64) std::byte found[kHasReferences<W> ? 2 * kSecond : 1];
+
+    FOVEA_LANES const std::int8_t* quants(const std::byte* group) {
+        const std::byte* rows = group + 2 * kLanes;
+        if constexpr (!kHasReferences<W>) return reinterpret_cast<const std::int8_t*>(rows);
+        FOVEA_UNROLL for (std::size_t i = 0; i < kLanes * kLanes; i += 64) {
+            const Bytes both = bytes(rows + i);
+            store(lookup(low_nibbles(both), kNonlinear4), found + i);
+            store(lookup(high_nibbles(both), kNonlinear4), found + kSecond + i);
+        }
+        return reinterpret_cast<const std::int8_t*>(found);
+    }
+};
+
+/// The same for a q8 or q4 cache, 32 dims at a time: their scales go to the weights, then it is the same product.
+template<std::uint32_t kRows, class W>
 void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
-    const std::size_t panel_stride = value_panel_bytes(Type::q8, a.value_head_dim);
+    using Group = ValueGroup<W>;
+    Group group;
+    const auto panel_stride = static_cast<std::size_t>(value_panel_bytes(Group::kType, a.value_head_dim));
     const std::byte* values = a.values_at(t.base);
     alignas(64) float weight[kRows * kTile];
-    for (std::uint32_t dim = 0; dim < a.value_stride; dim += kGroup, values += kValueGroupBytes) {
+    for (std::uint32_t dim = 0; dim < a.value_stride; dim += kGroup, values += value_group_bytes(Group::kType)) {
         const bool both = dim + kLanes < a.value_stride;
         float* o = a.o + std::size_t{row} * a.value_stride + dim;
         F32x16 sum[kRows][2];
@@ -273,19 +353,20 @@ void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
             sum[r][1] = both ? load(o + r * a.value_stride + kLanes) * decay : splat(0.0f);
         }
         for (std::uint32_t panel = t.panel; panel < t.panel_end; ++panel) {
-            const std::byte* group = values + panel * panel_stride;
-            const F32x16 scale = load(reinterpret_cast<const Half*>(group));
+            const std::byte* at_panel = values + panel * panel_stride;
+            const F32x16 scale = load(reinterpret_cast<const Half*>(at_panel));
             FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
                 const std::uint32_t at = r * kTile + panel * kLanes;
                 store(load(t.score + row * kTile + at) * scale, weight + at);
             }
             const std::uint32_t lane = t.base + panel * kLanes, begin = t.begin > lane ? t.begin - lane : 0;
-            const auto* quants = reinterpret_cast<const std::int8_t*>(group + 2 * kLanes) + begin * kGroup;
-            const std::int8_t* const value[] = {quants, quants + kLanes};
-            accumulate<kTile>(sum, value, kGroup, weight + panel * kLanes + begin, 1,
+            const std::int8_t* quants = group.quants(at_panel) + begin * Group::kStride;
+            const std::int8_t* const value[] = {quants, quants + Group::kSecond};
+            const std::byte* ahead = at_panel + panel_stride + begin * value_row_bytes(Group::kType);
+            accumulate<kTile>(sum, value, Group::kStride, weight + panel * kLanes + begin, 1,
                               smaller(t.end - lane, kLanes) - begin, [&](std::size_t pos) {
                                   if (kRows < Tiling::kRows)
-                                      __builtin_prefetch(quants + panel_stride + pos * kGroup, 0, 3);
+                                      __builtin_prefetch(ahead + pos * value_row_bytes(Group::kType), 0, 3);
                               });
         }
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -299,7 +380,7 @@ template<std::uint32_t kRows, class W>
 void add_values_of(std::uint32_t n_rows, const Attend& a, const Tile& t, std::uint32_t row) {
     constexpr std::uint32_t kPanels = smaller(panels_for(kRows), kTilePanels);
     if (n_rows == kRows) {
-        if constexpr (ColumnGroup<W>::kCols > 1) return add_quants<kRows>(a, t, row);
+        if constexpr (ColumnGroup<W>::kCols > 1) return add_quants<kRows, W>(a, t, row);
         // Narrow heads of tiny models: what is repeated would take longer than the chain it hides.
         else if (a.value_stride == kLanes)
             return add_values<kRows, 1, W>(a, t, row);

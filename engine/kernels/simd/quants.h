@@ -6,6 +6,7 @@
 //   low_nibbles(w), high_nibbles(w), a | b
 //   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
 //   signed_cell(w)         int8 weights as add_products wants them
+//   lookup(w, table)       int8 that nibbles stand for
 //   codebook_cell(w, codebook)  the same of those that nibbles stand for
 //   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of types that sums_own is true of
 //   store_bytes(x, p)      the lowest byte of each of sixteen words

@@ -36,11 +36,12 @@ FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
     return w;
 }
 FOVEA_LANES Bytes signed_cell(Bytes w) { return w; }
-FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) {
+FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* codebook) {
     const int8x16_t table = vld1q_s8(codebook);
     for (int i = 0; i < 4; ++i) w.q[i] = vqtbl1q_s8(table, vreinterpretq_u8_s8(w.q[i]));
     return w;
 }
+FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, codebook); }
 template<int kZero>
 FOVEA_LANES Bytes centred_cell(Bytes w) {
     for (int i = 0; i < 4; ++i) w.q[i] = vsubq_s8(w.q[i], vdupq_n_s8(kZero));

@@ -1,5 +1,6 @@
 // The tables of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
 #pragma once
+#include "../cache_q4.h"
 #include "../cache_q8.h"
 #include "attention.h"
 #include "matmul.h"
@@ -31,18 +32,22 @@ constexpr FloatKernels make_floats() {
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>},
-            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>},
+            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>,
+                          kQ4Caches ? write_key_q4 : nullptr},
+            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>,
+                            kQ4Caches ? write_value_q4 : nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,
             .unary = unary_table(),
             .softcap = softcap_row};
 }
 
-/// Products of a quantized type, and attention over caches of q8.
+/// Products of a quantized type, and attention over caches of q8 and q4.
 template<Type kType>
 constexpr TypeKernels quant_kernels() {
     if constexpr (kType == Type::q8) return {matmul<Quants<kType>>, attend<CacheQ8>, attend_weights<CacheQ8>};
+    if constexpr (kQ4Caches && kType == Type::q4)
+        return {matmul<Quants<kType>>, attend<CacheQ4>, attend_weights<CacheQ4>};
     return {matmul<Quants<kType>>, nullptr, nullptr};
 }
 

@@ -288,7 +288,7 @@ TEST_CASE("scalar q8 cache: quants and scales as pack_q8 makes them, a group at 
             double amax = 0;
             for (std::uint32_t j = i / kGroup * kGroup; j < dim && j < (i / kGroup + 1) * kGroup; ++j)
                 amax = std::isfinite(x[j]) ? std::max<double>(amax, std::abs(x[j])) : HUGE_VAL;
-            const std::byte* group = values.data() + i / kGroup * kValueGroupBytes;
+            const std::byte* group = values.data() + i / kGroup * value_group_bytes(Type::q8);
             for (const std::uint32_t lane : {0u, 5u}) {
                 CAPTURE(i);
                 const float scale = panel.scale(i, lane);

@@ -242,7 +242,7 @@ void check_writes(const Kernels& k) {
                 CAPTURE(t);
                 CAPTURE(n);
                 const Guarded<float> x = random_floats(n, Fill::hostile, n, flush);
-                const auto bytes = static_cast<std::size_t>(panel_bytes(type, n));
+                const auto bytes = static_cast<std::size_t>(key_panel_bytes(type, n));
                 Guarded<std::byte> want(bytes, flush, kCacheAlignment), got(bytes, flush, kCacheAlignment);
                 const auto value_bytes = static_cast<std::size_t>(value_panel_bytes(type, n));
                 Guarded<std::byte> want_values(value_bytes, flush, kCacheAlignment);

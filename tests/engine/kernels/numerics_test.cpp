@@ -90,8 +90,8 @@ void hash_positions(Hash& h) {
     }
 }
 
-void hash_attention(Hash& h) {
-    for (const Type type : kCacheTypes)
+void hash_attention_over(Hash& h, std::initializer_list<Type> types) {
+    for (const Type type : types)
         for (const float softcap : {0.0f, 20.0f})
             for (const std::uint32_t head_dim : {48u, 520u}) {
                 const AttendCase c{{{0, 1}, {0, 700}, {3, 80}, {400, 1400}, {7, 7}}, head_dim, 24, softcap};
@@ -101,6 +101,9 @@ void hash_attention(Hash& h) {
                 h.add(run.finished(kernels_scalar, s));
             }
 }
+
+void hash_attention(Hash& h) { hash_attention_over(h, {Type::f32, Type::f16, Type::q8}); }
+void hash_attention_q4(Hash& h) { hash_attention_over(h, {Type::q4}); }
 
 void hash_unary(Hash& h) {
     const Guarded<float> x = random_floats(20000, 6);
@@ -130,10 +133,15 @@ struct Golden {
 
 constexpr std::uint32_t kGoldenVersion = 1;  // the kNumericsVersion that these belong to
 constexpr Golden kGolden[] = {
-    {"matmul", hash_matmul, 9691826245724270609u},        {"norms", hash_norms, 16606440433378860096u},
-    {"positions", hash_positions, 16029263975363803177u}, {"attention", hash_attention, 14516452316011059178u},
-    {"unary", hash_unary, 13602548799849657278u},         {"matmul_q", hash_matmul_q, 11998844870652915138u},
-    {"pack_q8", hash_pack_q8, 9072107090720295866u},      {"tanh", hash_tanh, 8639937238622630229u},
+    {"matmul", hash_matmul, 9691826245724270609u},
+    {"norms", hash_norms, 16606440433378860096u},
+    {"positions", hash_positions, 16029263975363803177u},
+    {"attention", hash_attention, 14516452316011059178u},
+    {"attention_q4", hash_attention_q4, 16880279610740024918u},
+    {"unary", hash_unary, 13602548799849657278u},
+    {"matmul_q", hash_matmul_q, 11998844870652915138u},
+    {"pack_q8", hash_pack_q8, 9072107090720295866u},
+    {"tanh", hash_tanh, 8639937238622630229u},
 };
 
 }  // namespace

@@ -127,10 +127,10 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         } catch (const Refusal& refusal) {
             FAIL("seed ", seed, ": ", refusal.what());
         }
-        constexpr Type kKvTypes[] = {Type::f32, Type::f16, Type::q8};
+        constexpr Type kKvTypes[] = {Type::f32, Type::f16, Type::q8, Type::q4};
         const fuzz::Outcome outcome = fuzz::run_model(
             file,
-            {.arena_bytes = 4 << 20, .parameters = 1 << 15, .kv_type = kKvTypes[seed % 3], .weights = seed % 5 == 0});
+            {.arena_bytes = 4 << 20, .parameters = 1 << 15, .kv_type = kKvTypes[seed % 4], .weights = seed % 5 == 0});
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
     }

@@ -47,8 +47,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("logits have the same bits on every instruction set, thread count, prompt split and batch") {
     for (const NamedConfig& named : decoder_configs())
         for (const Type type : kTypes)
-            for (const Type kv_type : {Type::f32, Type::f16, Type::q8}) {
-                if (type >= Type::bf16 && kv_type != (type == Type::q8 ? Type::q8 : Type::f32))
+            for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
+                if (type >= Type::bf16 && kv_type != (type == Type::q8 || type == Type::q4 ? type : Type::f32))
                     continue;  // nothing new
                 CAPTURE(named.name);
                 CAPTURE(static_cast<int>(type));

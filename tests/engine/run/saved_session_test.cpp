@@ -57,7 +57,7 @@ TEST_CASE("save, restore, continue: the same bits from every instruction set to 
         const std::uint32_t room = std::min(60u, named.config.decoder.max_positions);
         const auto tokens = some_tokens(room, named.config.decoder.vocab_size);
         const std::span<const Token> all(tokens);
-        for (const Type kv_type : {Type::f32, Type::f16, Type::q8})
+        for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
             for (const std::uint32_t n : {0u, 1u, 15u, 16u, 39u}) {
                 CAPTURE(n);
                 std::vector<std::byte> first;
@@ -88,7 +88,7 @@ TEST_CASE("a copied session goes on as its original does, and neither disturbs t
     const SmallModel small(decoder_configs()[3].config, Type::q8);
     const auto tokens = some_tokens(50, 71);
     const std::span<const Token> all(tokens);
-    for (const Type kv_type : {Type::f32, Type::f16, Type::q8}) {
+    for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
         SmallSession from(small.model, {.max_kv_len = 64, .kv_type = kv_type});
         SmallSession to(small.model, {.max_kv_len = 640, .n_threads = 2, .kv_type = kv_type});
         REQUIRE(forward(from.session, all.first(41), {}).ok());
@@ -130,7 +130,7 @@ TEST_CASE("a saved session takes exactly what was promised, and a byte less is r
 }
 
 TEST_CASE("every truncation and every changed byte of a saved session is refused, and changes nothing") {
-    for (const Type kv_type : {Type::f32, Type::q8}) {
+    for (const Type kv_type : {Type::f32, Type::q8, Type::q4}) {
         const SmallModel small(llama_config(1, 8, 1, 1, 4, 8, 40), Type::f32);
         const auto tokens = some_tokens(8, 71);
         SmallSession from(small.model, {.kv_type = kv_type}), to(small.model, {.kv_type = kv_type});

@@ -34,7 +34,7 @@ TEST_CASE("plan: for 200 random configurations and limits S bytes work and S - 1
         const Limits limits{.max_kv_len = max_kv_len,
                             .max_batch = pick(1, max_kv_len),
                             .n_threads = pick(1, 4),
-                            .kv_type = std::array{Type::f32, Type::f16, Type::q8}[pick(0, 2)]};
+                            .kv_type = std::array{Type::f32, Type::f16, Type::q8, Type::q4}[pick(0, 3)]};
         Plan plan;
         REQUIRE(make_plan(small.model.config(), limits, plan).ok());
         // The arena ends where the buffer ends: a byte too many would be seen by the sanitizers and by what follows.
@@ -76,7 +76,7 @@ TEST_CASE("limits outside what the model allows are refused, and the plan stays 
                           {.max_kv_len = 10, .max_batch = 11},
                           {.n_threads = 0},
                           {.n_threads = kMaxThreads + 1},
-                          {.kv_type = Type::q4}};
+                          {.kv_type = Type::q6_k}};
     for (const Limits& limits : bad) {
         Plan plan;
         plan.arena_bytes = 123;

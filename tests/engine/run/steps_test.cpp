@@ -50,7 +50,8 @@ Config config() { return llama_config(2, 48, 6, 2, 8, 88, kPositions); }
 TEST_CASE("pool: the planned size works, one byte less is refused, nothing beyond it is touched") {
     const SmallModel small(config(), Type::q8);
     for (const PoolLimits& limits :
-         {PoolLimits{}, PoolLimits{.max_sequences = 7, .page_len = 128, .n_pages = 9, .kv_type = Type::q8}}) {
+         {PoolLimits{}, PoolLimits{.max_sequences = 7, .page_len = 128, .n_pages = 9, .kv_type = Type::q8},
+          PoolLimits{.max_sequences = 3, .kv_type = Type::q4}}) {
         PoolPlan plan;
         REQUIRE(make_pool_plan(small.model.config(), limits, plan).ok());
         std::uint64_t end = 0;
@@ -111,7 +112,7 @@ TEST_CASE("plans refuse limits that no model has room for") {
     CHECK(make_pool_plan(c, {.page_len = 96}, pool).code == Code::bad_limits);
     CHECK(make_pool_plan(c, {.n_pages = 1u << 31}, pool).code == Code::bad_limits);
     CHECK(make_pool_plan(c, {.max_sequences = 1u << 22}, pool).code == Code::bad_limits);
-    CHECK(make_pool_plan(c, {.kv_type = Type::q4}, pool).code == Code::bad_limits);
+    CHECK(make_pool_plan(c, {.kv_type = Type::bf16}, pool).code == Code::bad_limits);
     Plan plan;
     CHECK(make_workspace_plan(c, {.max_batch = 3, .max_sequences = 4}, plan).code == Code::bad_limits);
     CHECK(make_workspace_plan(c, {.max_batch = 1u << 23}, plan).code == Code::bad_limits);

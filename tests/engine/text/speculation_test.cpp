@@ -128,7 +128,7 @@ TEST_CASE("generator: the same bits with proposals, for every instruction set, w
             CAPTURE(isa);
             CAPTURE(static_cast<int>(type));
             const SmallModel small(llama_config(), type, 4);
-            const Type kv_type = type == Type::q8 ? Type::q8 : Type::f32;
+            const Type kv_type = type == Type::q8 || type == Type::q4 ? type : Type::f32;
             SmallSession s(small.model, {.n_threads = 2, .kv_type = kv_type}, isa);
             OneGenerator one(small.model, {}, s.session.cache(), {.max_proposed = 8});  // without a tokenizer
             for (const std::uint64_t seed : {1u, 2u, 3u}) {

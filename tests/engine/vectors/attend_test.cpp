@@ -285,7 +285,7 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
             for (const float x : out) REQUIRE(std::isfinite(x));
             return out;
         };
-        for (const Type kv_type : {Type::f32, Type::f16}) {
+        for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
             const std::vector<float> want = result("scalar", 1, kv_type);
             for (const char* isa : isa_names())
                 for (const std::uint32_t n_threads : {1u, 2u, 3u}) {

@@ -76,7 +76,7 @@ TEST_CASE("encode: ids of several sequences give what each gives alone, pooled o
 TEST_CASE(
     "encode: an encoder and a decoder give the same bits for one sequence and several, on any number of threads") {
     for (const NormPlace place : {NormPlace::pre, NormPlace::post})
-        for (const Type type : {Type::f32, Type::f16, Type::q8}) {
+        for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
             const SmallModel small(both_config(place), type);
             CAPTURE(static_cast<int>(type));
             const std::uint32_t targets[] = {3, 30, 1, 20};

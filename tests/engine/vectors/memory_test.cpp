@@ -121,7 +121,7 @@ struct Reference {
 TEST_CASE(
     "memory: steps give what encode gives of all rows, on every instruction set, number of threads and page length") {
     for (const bool encodes : {true, false})
-        for (const Type kv_type : {Type::f32, Type::f16, Type::q8})
+        for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
             for (const Type type : {Type::f32, Type::q8}) {
                 CAPTURE(encodes);
                 CAPTURE(static_cast<int>(kv_type));
