@@ -24,7 +24,7 @@ struct Rope {
     double low_factor = 1.0, high_factor = 4.0;  ///< llama3: original_positions over the ramp's wavelengths
     float attention_factor = 1.0f;               ///< multiplies sines and cosines: Block::rope_scale
     double share = 1.0;                          ///< proportional: what turns of a head
-    std::vector<float> divisors;                 ///< divided: one for each frequency
+    std::vector<float> divisors = {};            ///< divided: one for each frequency
     std::uint32_t fixed_length = 0;              ///< above 0: what the settings are right for, positions
     bool halves =
         true;  ///< in the source dim i turns with dim i + rotary_dim / 2; else adjacent dims, as in a Fovea file
