@@ -12,6 +12,7 @@
 #include "convert/hf_model.h"
 #include "convert/llama2c.h"
 #include "convert/lora.h"
+#include "convert/lora_file.h"
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
@@ -102,6 +103,23 @@ void add_modules(SentenceModules modules, const fs::path& folder, HfConfig& conf
     stack.normalize_pooled = modules.normalize;
     std::copy(modules.maps.begin(), modules.maps.end(), stack.head.begin());
     config.map_files = std::move(modules.map_files);
+}
+
+/// An adapter as a file of its own, by the names and the shape of the model that `options.base` is.
+ModelSource read_adapter(const ConvertOptions& options) {
+    if (!options.loras.empty()) throw Refusal("--lora, --base: expected one of them, got both", 2);
+    if (options.calibration_text || options.budget || (options.type && is_quantized(*options.type)))
+        throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
+    const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
+    HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
+    const auto weights = [&](const std::optional<Quantization>& quantization) {
+        Safetensors files = read_weights_folder(options.base);
+        if (quantization) quantization->unpack(files);
+        return files;
+    };
+    Safetensors names = weights(config.quantization), whole = weights(config.quantization);
+    config.stack().adapter_base = vectors_checksum(join_hf_model(std::move(of_model), std::move(whole)));
+    return join_lora(std::move(config), std::move(names), read_lora_folder(options.source));
 }
 
 /// `arrays`: the weights, where the caller has them; else they are read beside the configuration.
@@ -197,6 +215,11 @@ ModelSource with_origin(ModelSource source) {
 
 ModelSource read_source(const ConvertOptions& options) {
     std::error_code error;
+    if (!options.base.empty()) return with_origin(read_adapter(options));
+    if (is_there(options.source / "adapter_config.json") && !is_there(options.source / "config.json"))
+        throw Refusal(options.source.string() +
+                      ": expected a model, got an adapter of one; --base MODEL makes a file of it, "
+                      "and convert MODEL --lora merges it");
     return with_origin(fs::is_directory(options.source, error) ? read_hf(options, options.source, false)
                                                                : read_file(options));
 }
@@ -240,7 +263,8 @@ void convert(const ConvertOptions& options) {
         write.types = &types;
     }
     write_file(source, options.output, write);
-    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size)
+    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size &&
+        options.base.empty())
         options.lacks_tokenizer();
 }
 

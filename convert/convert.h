@@ -25,6 +25,7 @@ struct ConvertOptions {
     std::optional<Budget> budget = {};                 ///< chooses each matrix's type instead, see convert/budget.h
     std::filesystem::path tokenizer = {};              ///< what tokenizer_file.h reads; empty: beside the model
     std::filesystem::path config = {};                 ///< a config.json; empty: the one beside the model
+    std::filesystem::path base = {};                   ///< the folder whose adapter `source` is; empty: it is a model
     std::vector<ScaledAdapter> loras = {};             ///< PEFT's folders, merged into the weights, see convert/lora.h
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
     std::uint32_t n_threads = 1;                       ///< that read and quantize the weights

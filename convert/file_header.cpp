@@ -26,8 +26,8 @@ void pad_to(Bytes& bytes, std::uint64_t multiple) { bytes.resize(round_up(bytes.
 std::uint8_t u8(auto value) { return static_cast<std::uint8_t>(value); }
 
 void append_record(Bytes& bytes, RecordTag tag, StackIndex stack, std::uint32_t index, const void* payload,
-                   std::size_t n) {
-    const RecordHeader header{static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(n), 0,
+                   std::size_t n, std::uint16_t flags = 0) {
+    const RecordHeader header{static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(n), flags,
                               static_cast<std::uint16_t>(stack), index};
     append(bytes, &header, sizeof header);
     append(bytes, payload, n);
@@ -54,6 +54,11 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
         while (block.bytes.size() > kLeastBlockRecordBytes && block.bytes.back() == std::byte{0})
             block.bytes.pop_back();
         append_record(bytes, RecordTag::block, index, i, block.bytes.data(), block.bytes.size());
+    }
+    if (s.adapter_rank) {  // who does not know it would take the file for a model without its tensors
+        FieldWriter adapter;
+        for_each_adapter_field(s, adapter);
+        append_record(bytes, RecordTag::adapter, index, 0, adapter.bytes.data(), adapter.bytes.size(), kCritical);
     }
     for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
         FieldWriter map;

@@ -8,6 +8,7 @@
 #include "convert/exact_math.h"
 #include "convert/families/family.h"
 #include "convert/lora.h"
+#include "convert/lora_file.h"
 #include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
 #include "convert/packed/module.h"
@@ -70,7 +71,72 @@ public:
         return std::move(config_.source);
     }
 
+    /// See join_lora.
+    ModelSource join_products(LoraFolder folder) {
+        find_prefix();
+        Stack& stack = config_.stack();
+        if (family_.settle) family_.settle(*this, config_);
+        for (LoraProduct& product : folder.products) {
+            const std::string name = find_module(files_, product.module, "weight", product.low.name);
+            stack.adapter_rank = std::max(stack.adapter_rank, static_cast<std::uint32_t>(product.low.rank));
+            if (!products_.emplace(name, std::move(product.low)).second)
+                throw Refusal(folder.config.string() + ": expected one product for " + name + ", got two");
+        }
+        stack.adapted = kAllAdapted;
+        for_each_tensor(stack, family_.stack, [&](const TensorSpec& spec) {
+            if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none) add_product(stack, spec, matrix);
+        });
+        for (const auto& [name, low] : products_)
+            if (!used_.count(name))
+                throw Refusal(low.name + ": expected a matrix of a layer's attention or feed-forward part, got " +
+                              name + "; convert MODEL --lora merges it");
+        stack.adapted = adapted_;
+        require(check(config_.source.config), folder.config.string());
+        for (Mapping& mapping : folder.files.mappings) weights_.keep(std::move(mapping));
+        set_readers(std::move(weights_), config_.source);
+        return std::move(config_.source);
+    }
+
 private:
+    /// Both matrices of a product. The second has the rows of the model's own matrix, wherever they lie; of a gate and an up
+    /// each has columns of its own.
+    void add_product(const Stack& stack, const TensorSpec& spec, Adapted matrix) {
+        seen_.clear();
+        TensorSpec of_model = spec;
+        of_model.role = adapted_role(matrix);
+        add(stack, of_model);
+        weights_.rename(spec.stack, of_model.role, spec.role, spec.layer);
+        for (const std::string& name : seen_)
+            if (products_.count(name)) adapted_ |= static_cast<std::uint32_t>(matrix);
+        const std::uint32_t rank = stack.adapter_rank;
+        const bool gated = spec.n_cols > rank;  // seen: up, then the gate
+        const TensorSpec in{
+            static_cast<Role>(static_cast<int>(spec.role) - 1), spec.stack, spec.layer, spec.layout, 0, 0};
+        const LowRank* const firsts[] = {product_of(seen_.back()), product_of(seen_.front())};
+        for (const LowRank* low : firsts)
+            if (low && low->n_cols != n_inputs(stack, matrix, spec.layer))
+                throw Refusal(low->name + ": expected " + std::to_string(n_inputs(stack, matrix, spec.layer)) +
+                              " columns, got " + std::to_string(low->n_cols));
+        weights_.add(in.role, in.layer, first_view(firsts, rank, gated, n_inputs(stack, matrix, spec.layer)), {},
+                     in.stack);
+    }
+
+    const LowRank* product_of(const std::string& name) const {
+        const auto found = products_.find(name);
+        return found == products_.end() ? nullptr : &found->second;
+    }
+
+    /// Rows of a product's second matrix in place of the model's tensor, times the product's scale; zeros where there is none.
+    TensorView product_view(const std::string& name, const Part& part) {
+        seen_.push_back(name);
+        used_.insert(name);
+        const LowRank* low = product_of(name);
+        if (low && low->n_rows != part.n_all)
+            throw Refusal(low->name + ": expected a product of " + std::to_string(part.n_all) + " rows, got " +
+                          std::to_string(low->n_rows));
+        return second_view(low, config_.stack().adapter_rank, part.begin);
+    }
+
     /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name, or its parts.
     void find_prefix() {
         const std::string first(name_of(Role::token_embedding)->name);
@@ -124,6 +190,7 @@ private:
     /// With `in_rows` a vector is a matrix there, whose rows are so long.
     TensorView view(const std::string& name, bool vector, const Part& part, std::uint64_t n_cols,
                     std::uint64_t in_rows = 0) {
+        if (!products_.empty()) return product_view(name, part);
         const auto found = from_->tensors.find(name);
         const bool packed = found != from_->tensors.end() && found->second.packed;
         const bool transposed =
@@ -301,8 +368,12 @@ private:
         const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
         const std::string gate_name = stacked ? name : full_name(place.gate, spec.layer);
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
-        const TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
-        const TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
+        TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
+        if (!products_.empty()) {
+            widen_product(gate, spec.n_cols / 2, 0);
+            widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
+        }
         if (gate.type != up.type && !gate.dequantize && !up.dequantize)
             throw Refusal("tensor " + gate_name + ": expected the type of " + name);
         weights_.add_gated(spec.role, spec.layer, gate, up, d_ff, spec.stack);
@@ -411,6 +482,10 @@ private:
     std::string prefix_;
     std::set<std::string> used_;
     bool has_groups_ = false;     // some are quantized: each matrix keeps its type
+    // Of an adapter's file: its products by the model's names, and which names `view` was asked for since it was cleared.
+    std::map<std::string, LowRank> products_;
+    std::vector<std::string> seen_;
+    std::uint32_t adapted_ = 0;
     std::optional<Type> widest_;  // of the matrices; f32 where they differ
 };
 
@@ -418,6 +493,14 @@ private:
 
 ModelSource join_hf_model(HfConfig config, Safetensors weights) {
     return Joiner(std::move(config), std::move(weights)).join();
+}
+
+ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder) {
+    if (!folder.replaced.empty())
+        throw Refusal(folder.config.string() + ": expected products alone, got " + folder.replaced.begin()->first +
+                      "; convert MODEL --lora merges it");
+    if (folder.products.empty()) throw Refusal(folder.config.string() + ": expected at least one product, got none");
+    return Joiner(std::move(config), std::move(weights)).join_products(std::move(folder));
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 // A Hugging Face folder as a ModelSource, without its tokenizer.
 #pragma once
 #include "convert/hf_config.h"
+#include "convert/lora.h"
 #include "convert/safetensors.h"
 
 namespace fovea {
@@ -8,5 +9,10 @@ namespace fovea {
 /// Joins a configuration with its weights: every tensor the configuration calls for must be there in its shape, and
 /// none may be left over. Throws Refusal. The result keeps the mappings.
 [[nodiscard]] ModelSource join_hf_model(HfConfig config, Safetensors weights);
+
+/// An adapter's folder as a Fovea file of its own, for the model of that configuration and weights, of which only the names are
+/// read: every product in the order of rows that the model's matrices have, multiplied with its scale, and with zeros up to
+/// the largest rank. Throws Refusal for what only a merge can do: embeddings, output heads, experts, whole modules.
+[[nodiscard]] ModelSource join_lora(HfConfig config, Safetensors weights, LoraFolder folder);
 
 }  // namespace fovea

@@ -19,7 +19,7 @@ struct TensorView {
     const std::byte* data = nullptr;
     Type type = Type::f32;         ///< f32, f16 or bf16
     std::uint64_t row_stride = 0;  ///< elements from one row to the next
-    std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has fewer above than here
+    std::uint64_t col_stride = 1;  ///< and from one column to the next; a transposed matrix has 1 above, more here
     /// Where the elements are quantized: writes a row of them. `data` is then not null and otherwise unused.
     std::function<void(std::uint64_t row, float* out)> dequantize = {};
     /// Where they are groups that a quantized type holds as they are: writes those of a row. group_type is that type; without
@@ -71,6 +71,12 @@ public:
     };
     void add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows, bool gated,
                      StackIndex stack = StackIndex::decoder);
+    /// What was added as one role is another's.
+    void rename(StackIndex stack, Role from, Role to, std::uint32_t layer) {
+        auto entry = entries_.extract({stack, from, layer});
+        entry.key() = {stack, to, layer};
+        entries_.insert(std::move(entry));
+    }
     /// Keeps the file that tensors are in for as long as this lives.
     void keep(Mapping mapping) { mappings_.push_back(std::move(mapping)); }
     /// A vector that is in no file, or a matrix of so many columns.

@@ -54,7 +54,7 @@ static_assert(sizeof(SectionRecord) == 32);
 
 // ---- config: a sequence of records, each 8-byte aligned ------------------------------------------------------------
 
-enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4 };
+enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5 };
 enum class StackIndex : std::uint16_t { encoder = 0, decoder = 1 };
 
 struct RecordHeader {
@@ -73,11 +73,12 @@ inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer s
 inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
 inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
 inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
+inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
 inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = has(Part::experts) ? 120 : 104,
-                             kHeadMapRecordBytes = 16;
+                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16;
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
@@ -146,6 +147,13 @@ void for_each_head_map_field(M& m, Field& field) {
     field.skip(4);
 }
 
+/// The same for an adapter's record, which is of a stack.
+template <class S, class Field>
+void for_each_adapter_field(S& s, Field& field) {
+    field("adapter_rank", s.adapter_rank, 1, kMaxAdapterRank), field("adapted", s.adapted, 1, kAllAdapted);
+    field("adapter_base", s.adapter_base, 0, 0xffffffffu), field.skip(4);
+}
+
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
 
 // ---- tensors -------------------------------------------------------------------------------------------------------
@@ -203,6 +211,11 @@ struct TensorSpec {
     std::uint32_t n_rows, n_cols;
 };
 
+/// Whether it is one of those that Stack::adapter_base is of: vectors are f32 in every file of a model.
+[[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
+    return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes;
+}
+
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
 [[nodiscard]] constexpr std::uint32_t up_rows(const Block& b) noexcept {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.d_ff, kLanes)) : b.d_ff;
@@ -227,8 +240,13 @@ template <class Visit>
 void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer, Visit&& visit) {
     using enum Layout;
     const Block& b = s.block(layer);
-    const bool attends = b.n_heads && !b.no_projections, reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0;
-    const bool routes = has(Part::experts) && b.n_experts != 0, feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
+    const bool adapter = has(Part::adapters) && s.adapter_rank != 0;
+    const bool projects = b.n_heads && !b.no_projections, attends = projects && !adapter;
+    const bool reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0 && !adapter;
+    const bool routes = has(Part::experts) && b.n_experts != 0 && !adapter;
+    const bool feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
+    const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
+    const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
     const bool post_norm = norm && b.norm_place == NormPlace::both, post_norm_bias = post_norm && b.norm_bias;
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
@@ -238,6 +256,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * b.value_head_dim;
     const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
+    const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
+    const bool adapts_attention = adapter && projects;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };
@@ -256,23 +276,24 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     using enum Layout;
     const Layout rows_or_panels = s.has_output_head && s.tied_output ? panels : rows;  // also the output head, or not
     const std::uint32_t embedded = or_else(s.embedding_width, s.d_model);
-    const std::uint32_t n_maps = has(Part::vectors) ? s.n_head_maps() : 0;
+    const bool whole = !has(Part::adapters) || !s.adapter_rank;  // an adapter has its layers' tensors alone
+    const std::uint32_t n_maps = has(Part::vectors) && whole ? s.n_head_maps() : 0;
     for (std::uint32_t layer = 0; layer < s.n_layers || layer < n_maps; ++layer) {
         const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
             visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
         };
-        if (layer == 0) {
+        if (layer == 0 && whole) {
 #define FOVEA_STACK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
-        if (layer < s.n_blocks) {  // here it is a block's number
+        if (layer < s.n_blocks && whole) {  // here it is a block's number
             const Block& b = s.blocks[layer];
 #define FOVEA_BLOCK_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
-        if (has(Part::vectors) && layer == 0) {
+        if (has(Part::vectors) && layer == 0 && whole) {
 #define FOVEA_EMBEDDING_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"

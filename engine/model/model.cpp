@@ -60,10 +60,12 @@ template<std::size_t kBytes>
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
-    const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) &&
-                       header.tag <= static_cast<std::uint32_t>(RecordTag::head_map);
+    constexpr auto kLastTag =
+        static_cast<std::uint32_t>(has(Part::adapters) ? RecordTag::adapter : RecordTag::head_map);
+    const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag;
     if (!known)
-        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", 4, header.tag} : Status{};
+        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", kLastTag, header.tag}
+                                        : Status{};
     if (header.stack > 1) return invalid("stack's number at most", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {
@@ -82,6 +84,10 @@ template<std::size_t kBytes>
             return read_fields<kHeadMapRecordBytes>(payload, "bytes of a head map's record", [&](auto& field) {
                 for_each_head_map_field(stack.head[header.index], field);
             });
+        case RecordTag::adapter:
+            if (!has(Part::adapters)) return {};
+            return read_fields<kAdapterRecordBytes>(payload, "bytes of an adapter's record",
+                                                    [&](auto& field) { for_each_adapter_field(stack, field); });
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
             return {};

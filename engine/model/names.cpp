@@ -5,10 +5,28 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint16_t kRoles[] = {
+constexpr std::uint16_t kAllRoles[] = {
 #define FOVEA_TENSOR(field, role, number, ...) number,
 #include "roles.inc"
 };
+/// Adapters' are the last.
+[[nodiscard]] consteval std::size_t count_roles() noexcept {
+    std::size_t n = 0;
+    while (n < std::size(kAllRoles) &&
+           (has(Part::adapters) || kAllRoles[n] < static_cast<std::uint16_t>(Role::adapter_query_in)))
+        ++n;
+    return n;
+}
+struct Roles {
+    std::uint16_t numbers[count_roles()];
+};
+[[nodiscard]] consteval Roles roles() noexcept {
+    Roles result{};
+    for (std::size_t i = 0; i < count_roles(); ++i) result.numbers[i] = kAllRoles[i];
+    return result;
+}
+constexpr Roles kOwnRoles = roles();
+constexpr const auto& kRoles = kOwnRoles.numbers;
 constexpr const char* kRoleNames[] = {
 #define FOVEA_TENSOR(field, role, ...) #role,
 #include "roles.inc"

@@ -20,6 +20,7 @@ enum class Part : unsigned {
     role_names = 2048,      // what tensors are called in messages
     experts = 4096,         // feed-forward parts of several, of which a row uses some; what they gate with
     penalties = 8192,       // the sampler's penalties by count, and biases of tokens
+    adapters = 16384,       // set_adapters
 };
 
 #ifndef FOVEA_WITHOUT

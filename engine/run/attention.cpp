@@ -352,7 +352,8 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
                         .bias = t.output_bias,
                         .out = pass.hidden(),
                         .n_stored = t.output.n_rows,
-                        .epilogue = Epilogue::add};
+                        .epilogue = Epilogue::add,
+                        .adapted = cross ? Adapted::none : Adapted::attention_output};
     const std::uint32_t merged = b.n_heads * b.value_head_dim;
     const void* attended = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged);
     pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, part_norms(b, t));

@@ -5,6 +5,7 @@
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
+#include "../adapters/adapters.h"
 #include "../experts/experts.h"
 #include "attention.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 /// inner = act(W_up · norm(x)), gated or not.
 void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, const NormWeights& norm) noexcept {
+    if (has(Part::adapters) && is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
     const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
     const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
@@ -21,7 +23,12 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
 
 /// W_down · inner, added.
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
-    const Linear down{t.down, t.down_bias, pass.hidden(), pass.stack().d_model, Epilogue::add};
+    const Linear down{.matrix = t.down,
+                      .bias = t.down_bias,
+                      .out = pass.hidden(),
+                      .n_stored = pass.stack().d_model,
+                      .epilogue = Epilogue::add,
+                      .adapted = Adapted::down};
     const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff);
     pass.add_to_stream("block", down, inner, block, part_norms(block, t));
 }

@@ -97,6 +97,14 @@ void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, S
     }
 }
 
+AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept {
+    AdapterTensors t;
+    const Finder find{model, index, layer};
+#define FOVEA_ADAPTER_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+    return t;
+}
+
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
     for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {

@@ -45,6 +45,12 @@ struct ExpertTensors {
 #include "../model/roles.inc"
 };
 
+/// Those of one layer of an adapter, by their offsets in its own file.
+struct AdapterTensors {
+#define FOVEA_ADAPTER_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -60,7 +66,7 @@ struct Layer {
     std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 216);
+              sizeof(ExpertTensors) == 216 && sizeof(AdapterTensors) == 384);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -77,6 +83,9 @@ void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept
 
 /// Finds those of a stack's experts, which go to `layers` [n_layers], and adds to `t` what they multiply.
 void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& t) noexcept;
+
+/// Finds one layer's of an adapter.
+[[nodiscard]] AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept;
 
 /// Finds a stack's tensors and those of its layers, which go to `layers` [n_layers] and, where `cross` is not null, to
 /// `cross` [n_layers]. open_model has established that all that the configuration calls for are there.

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "../adapters/adapters.h"
 #include "attention.h"
 
 namespace fovea {
@@ -111,6 +112,16 @@ Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {
     return n_rows <= kFewRows ? in_parts(n) : as_they_come(n, n_pieces);
 }
 
+namespace {
+
+/// Of an adapter they lie in its own file.
+[[nodiscard]] const std::byte* panels_of(const Linear& product, const WorkspaceState& workspace) noexcept {
+    const std::byte* file = product.file;
+    return has(Part::adapters) && file ? file + product.matrix.offset : workspace.weights(product.matrix.offset);
+}
+
+}  // namespace
+
 void Pass::multiply(std::span<const Linear> products, const void* operand, std::uint32_t n_rows,
                     Share pairs) const noexcept {
     std::uint32_t first = 0;
@@ -123,7 +134,7 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
         const std::uint32_t panel_end = end * kPair;
         const TypeKernels& k = workspace.kernels->of(p.matrix.type);
         k.matmul({
-            .panels = workspace.weights(p.matrix.offset),
+            .panels = panels_of(p, workspace),
             .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
             .n_rows = p.n_stored,
             .n_cols = p.matrix.n_cols,
@@ -169,9 +180,13 @@ void Pass::add_to_stream(const char* name, const Linear& product, const void* op
         stored.out = projected();
         stored.epilogue = Epilogue::store;
         multiply(name, {}, {&stored, 1}, operand, seq_len);
+        if (has(Part::adapters)) add_adapted(*this, block, product.adapted, projected());
         phase(name, before_norm, in_parts(seq_len), [&](Share mine) { add_rows(block, norms, projected(), mine); });
     } else {
-        multiply(name, before_norm, {&product, 1}, operand, seq_len);
+        const bool adapts = has(Part::adapters) && is_adapted(*this, product.adapted);
+        multiply(name, adapts ? Output{} : before_norm, {&product, 1}, operand, seq_len);
+        if (adapts) add_adapted(*this, block, product.adapted, product.out);
+        if (adapts) show(name, before_norm);
     }
     norm_rows(name, stream, norms.after, hidden());
 }

@@ -3,6 +3,8 @@
 // shared by rows, panels, heads and chunks, never within a sum, so that the number of members changes no bit. The phases
 // and their order: docs/architecture.md, whose table a test compares with the names given here.
 #pragma once
+#include <type_traits>
+
 #include "../model/parts.h"
 #include "fovea/encode.h"
 #include "workspace.h"
@@ -29,6 +31,15 @@ struct ConstRows {
     }
 };
 
+/// A field that is there, and takes room, in builds with adapters alone.
+template<class T>
+struct LeftOut {
+    constexpr LeftOut(T = {}) noexcept {}
+    constexpr operator T() const noexcept { return T{}; }
+};
+template<class T>
+using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;
+
 /// W and what to do with its product, for multiply().
 struct Linear {
     Matrix matrix;
@@ -38,6 +49,15 @@ struct Linear {
     Epilogue epilogue = Epilogue::store;
     Activation activation = Activation::none;
     bool canonical = false;
+    [[no_unique_address]] OfAdapters<Adapted> adapted{};        // which of a layer's matrices it is, see add_to_stream
+    [[no_unique_address]] OfAdapters<const std::byte*> file{};  // that the matrix is in; null: the model's
+};
+
+/// A product that adapters may add to, see add_adapters.
+struct AdaptedProduct {
+    Adapted matrix = Adapted::none;
+    Rows out;
+    std::uint32_t n_stored = 0;  // columns of out
 };
 
 // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.

@@ -2,6 +2,7 @@
 // instruction set, on pointer sizes or on the number of cores.
 #include "plan.h"
 
+#include "../adapters/adapters.h"
 #include "../experts/experts.h"
 #include "../model/parts.h"
 #include "layers.h"
@@ -56,6 +57,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 [[nodiscard]] Status check_supported(const Config& config) noexcept {
     const Kind kind = kind_of(config);
     if (!has(Part::vectors) && kind != Kind::decode) return refuse("vectors: left out of this build");
+    if (has(Part::adapters) && (config.encoder.adapter_rank || config.decoder.adapter_rank))
+        return refuse("an adapter by itself, without the model it is for");
     if (config.encoder.n_layers)
         if (Status status = check_stack(config.encoder, kind, !config.decoder.n_layers); !status.ok()) return status;
     if (config.encoder.n_layers && config.decoder.n_layers && config.encoder.d_model != config.decoder.d_model)
@@ -92,6 +95,17 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     return {};
 }
 
+[[nodiscard]] Status check_adapters(const Config& config, const Limits& limits) noexcept {
+    const bool any = limits.max_adapters != 0;
+    constexpr std::uint32_t kMostAdapters = 64;
+    if (limits.max_adapters > kMostAdapters) return bad_limit("adapters at most", kMostAdapters, limits.max_adapters);
+    if (limits.max_adapter_rank > (any ? kMaxAdapterRank : 0))
+        return bad_limit("rank of adapters at most", any ? kMaxAdapterRank : 0, limits.max_adapter_rank);
+    if (any && !limits.max_adapter_rank) return bad_limit("rank of adapters at least", 1, 0);
+    if (any && planned_kind(config) == Kind::attend) return bad_limit("adapters of attention alone", 0, 1);
+    return {};
+}
+
 [[nodiscard]] Status resolve_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     if (planned_kind(config) == Kind::decode) {
         if (Status status = resolve_decode_defaults(what, config, limits); !status.ok()) return status;
@@ -106,6 +120,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
         for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_key_rows})
             if (n > kMaxRows) return bad_limit("rows and sequences at most", kMaxRows, n);
     }
+    if (has(Part::adapters))
+        if (Status status = check_adapters(config, limits); !status.ok()) return status;
     if (limits.n_threads < 1) return bad_limit("threads at least", 1, 0);
     constexpr std::uint32_t kMost = has(Part::teams) ? kMaxThreads : 1;
     if (limits.n_threads > kMost) return bad_limit("threads at most", kMost, limits.n_threads);
@@ -166,6 +182,14 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     }
 }
 
+/// Three products may share an operand; a gated part has two in one. What they leave is an operand in its turn.
+void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
+    grow_to(map.low_stride, 3 * pad(limits.max_adapter_rank));
+    grow_to(widest.operand, 2 * std::uint64_t{limits.max_adapter_rank});
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
+        if (!s.blocks[i].n_experts) grow_to(map.raw_stride, pad(up_rows(s.blocks[i])));
+}
+
 }  // namespace
 
 bool reads_memory(const Config& config) noexcept {
@@ -220,7 +244,10 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
     map.n_chunks = static_cast<std::uint32_t>((at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
-        if (s->n_layers) widen(*s, kind, map, widest);
+        if (s->n_layers) {
+            widen(*s, kind, map, widest);
+            if (has(Part::adapters) && limits.max_adapters) widen_for_adapters(*s, limits, map, widest);
+        }
     map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
@@ -273,6 +300,12 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     if (has(Part::experts)) {
         take("experts", map.experts, map.n_experts ? n_layers * sizeof(ExpertTensors) : 0);
         take("routes", map.routes, RouteLists(0, batch, map.n_experts_used, map.n_experts).bytes);
+    }
+    if (has(Part::adapters)) {
+        take("adapters", map.adapters, AdapterUse::table_bytes(limits.max_adapters, n_layers));
+        const std::uint64_t low_bytes = map.max_rows * map.low_stride * 4;
+        take("adapted", map.low, low_bytes + batch * map.raw_stride * 4);
+        map.raw = map.low + low_bytes;
     }
     take("sequences", map.sequences, (decodes ? 1 : 2) * limits.max_sequences * sizeof(Sequence));
     take("steps", map.steps, decodes || limits.max_kv_len ? StepLists(0, limits, reads_memory(config)).bytes : 0);

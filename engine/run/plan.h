@@ -18,6 +18,9 @@ struct ArenaMap {
     ArenaOffset head;       // [n_head_maps] of HeadTensors
     ArenaOffset experts;    // [layers] of ExpertTensors, where there are any
     ArenaOffset routes;     // of RouteLists
+    ArenaOffset adapters;   // [max_adapters] of AdapterUse, then [max_adapters][layers] of AdapterTensors
+    ArenaOffset low;        // [max_rows][low_stride]         what adapters' first matrices leave, side by side
+    ArenaOffset raw;        // [max_batch][raw_stride]        gates and ups before their activation
     ArenaOffset sequences;  // [2][max_sequences] of Sequence   a stack's own, and those of its attention to the memory
     ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
     ArenaOffset pool;       // a session's cache, without its page: see PoolMap
@@ -34,6 +37,7 @@ struct ArenaMap {
     ArenaOffset keys, values;  // a session's page; encode, attend: one layer's at a time, of all sequences
 
     std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
+    std::uint64_t low_stride = 0, raw_stride = 0;
     std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
     std::uint64_t capacity = 0;    // positions in whole panels: of max_kv_len, or of every sequence's keys
     std::uint64_t n_partials = 0;  // that the part has room for

@@ -1,6 +1,7 @@
 // Queries, keys and values: their maps, norms and rotations, and the caches' writing.
 #include <cstring>
 
+#include "../adapters/adapters.h"
 #include "attention.h"
 
 namespace fovea {
@@ -106,6 +107,20 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
 
 }  // namespace
 
+namespace {
+
+void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
+    const Rows out = a.pass.projected();
+    const AttentionTensors& t = a.tensors;
+    const AdaptedProduct products[] = {{Adapted::query, out, t.query.n_rows},
+                                       {Adapted::key, {out.data + a.key_at, out.stride}, t.key.n_rows},
+                                       {Adapted::value, {out.data + a.value_at, out.stride}, t.value.n_rows}};
+    // In a stack all three read the same rows.
+    add_adapters(a.pass, products, inputs[0].rows, inputs[0].n_rows, inputs[0].width, inputs[0].norm);
+}
+
+}  // namespace
+
 /// Without biases between them the three maps are side by side in the file too: one product then, with longer streams
 /// and no short ends.
 void project(const Attention& a, const Input (&inputs)[3]) noexcept {
@@ -135,6 +150,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
             pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
         }
     }
+    if (has(Part::adapters) && a.reads == Reads::self) adapt_projections(a, inputs);
     if (has(Part::block_variants)) norm_and_clip(a);
 }
 

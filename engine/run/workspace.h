@@ -37,6 +37,7 @@ struct WorkspaceState {
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
     bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     StackTensors stacks[2];                     // by StackIndex
+    std::uint32_t n_adapters = 0;               // in use, see AdapterUse
 
     [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
     /// One layer's attention to the memory. Only where the decoder has some.
@@ -50,6 +51,12 @@ struct WorkspaceState {
     /// Of each layer, the encoder's first; where any has experts.
     [[nodiscard]] ExpertTensors* experts() const noexcept {
         return reinterpret_cast<ExpertTensors*>(arena + map.experts);
+    }
+    /// Of adapter i in use, every layer's, the encoder's first.
+    [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {
+        const std::uint64_t n_layers = std::uint64_t{model.config().encoder.n_layers} + model.config().decoder.n_layers;
+        return reinterpret_cast<AdapterTensors*>(arena + map.adapters + limits.max_adapters * std::uint64_t{64}) +
+               i * n_layers;
     }
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }
     [[nodiscard]] float* floats(ArenaOffset offset) const noexcept { return reinterpret_cast<float*>(arena + offset); }

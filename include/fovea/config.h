@@ -107,6 +107,10 @@ struct HeadMap {
 };
 inline constexpr int kMaxHeadMaps = 4;
 
+/// Which of a layer's matrices an adapter has products for: a bit each.
+enum class Adapted : std::uint32_t { none = 0, query = 1, key = 2, value = 4, attention_output = 8, up = 16, down = 32 };
+inline constexpr std::uint32_t kAllAdapted = 63;
+
 struct Stack {
     std::uint32_t n_layers = 0;  ///< 0: the model has no such stack
     std::uint32_t d_model = 0;
@@ -137,6 +141,17 @@ struct Stack {
 
     std::array<HeadMap, kMaxHeadMaps> head{};
 
+    /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of so many columns and rows, for
+    /// the matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.
+    std::uint32_t adapter_rank = 0;
+    std::uint32_t adapted = 0;
+    /// The CRC-32C of the vectors (norms, biases) of the model that the adapter is for, which are the same in files of every
+    /// type of weights. 0: not known.
+    std::uint32_t adapter_base = 0;
+
+    [[nodiscard]] bool adapts(Adapted matrix) const noexcept {
+        return (adapted & static_cast<std::uint32_t>(matrix)) != 0;
+    }
     [[nodiscard]] const Block& block(std::uint32_t layer) const noexcept {
         return blocks[layer_blocks.empty() ? 0 : layer_blocks[layer]];
     }

@@ -27,6 +27,10 @@ struct Limits {
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
     std::uint32_t max_key_rows = 0;
+    /// Adapters in use at a time, see fovea/adapter.h: each costs a table of its tensors, any at all the rows between an
+    /// adapter's two matrices. 0: none.
+    std::uint32_t max_adapters = 0;
+    std::uint32_t max_adapter_rank = 0;  ///< the largest of their ranks; at least 1 where there are adapters
 };
 
 /// What a pool of caches must be able to hold. The defaults hold one sequence of the model's length.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters.h"
 #include "conversation.h"
 #include "line_editor.h"
 #include "opened.h"
@@ -30,6 +31,7 @@ struct ChatOptions {
     SamplingOptions sampling;
     std::string model, system, session, prompt, template_path;
     std::vector<std::string> stop;
+    std::vector<ScaledPath> loras;
     bool has_prompt = false, show_thinking = false, no_thinking = false, quiet = false;
     std::uint32_t n_new = kUnlimited, context = 0;
     Type kv_type = Type::f32;
@@ -242,7 +244,11 @@ void run(ChatOptions& options) {
     limits.max_kv_len = context_of(options, opened);
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
+    check_sessions(options.session, options.loras);
+    const Adapters adapters(options.loras, options.common.opening());
+    adapters.plan(limits);
     Running running = start_session(opened, limits, options.common.isa_or_best());
+    adapters.use(running.session);
     std::vector<std::string> stops = options.stop;
     stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
     std::size_t n_stop_bytes = 1;
@@ -294,6 +300,7 @@ void add_chat(CLI::App& app) {
         ->type_name("N")
         ->take_last();
     add_sampling(verb, options->sampling);
+    add_loras(verb, options->loras);
     verb.add_option("--stop", options->stop, "a text that ends an answer; may be repeated")
         ->type_name("TEXT")
         ->take_all()

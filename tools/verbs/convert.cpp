@@ -18,7 +18,7 @@ namespace {
 
 struct Arguments {
     CommonOptions common;
-    std::string source, output, tokenizer, config, calibrate;
+    std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
     Type type = Type::f32;
     bool has_type = false, has_bits = false, has_bytes = false;
@@ -83,6 +83,7 @@ void convert_as_asked(Arguments& arguments) {
     options.output = arguments.output;
     options.tokenizer = arguments.tokenizer;
     options.config = arguments.config;
+    options.base = arguments.base;
     for (const ScaledPath& lora : arguments.loras) options.loras.push_back({lora.path, lora.scale});
     if (arguments.has_type) options.type = arguments.type;
     options.n_threads = arguments.common.n_threads;
@@ -141,6 +142,9 @@ void add_convert(CLI::App& app) {
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
     add_scaled_paths(verb, "--lora", arguments->loras,
                      "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
+    add_text(verb, "--base", arguments->base,
+             "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora")
+        ->type_name("FOLDER");
     add_text(verb, "--calibrate", arguments->calibrate,
              "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
         ->type_name("FILE");

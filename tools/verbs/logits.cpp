@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "adapters.h"
 #include "arrays.h"
 #include "convert/refusal.h"
 #include "npy.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 struct LogitsOptions {
+    std::vector<ScaledPath> loras;
     CommonOptions common;
     ViewOptions view;
     std::string model, tokens, text, output;
@@ -164,7 +166,10 @@ void logits(LogitsOptions& options) {
     limits.max_kv_len = options.context ? options.context : static_cast<std::uint32_t>(input.seq_len());
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
+    const Adapters adapters(options.loras, options.common.opening());
+    adapters.plan(limits);
     Running running = start_session(opened, limits, options.common.isa_or_best());
+    adapters.use(running.session);
 
     Sink sink;
     sink.n_vocab = opened.model.config().decoder.vocab_size;
@@ -198,6 +203,7 @@ void add_logits(CLI::App& app) {
              "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output")
         ->type_name("FILE");
     add_view(verb, options->view, true);
+    add_loras(verb, options->loras);
     CLI::Option* top = add_count(
         verb, "--top", options->n_top, 1, kUnlimited,
         "print the K likeliest next tokens with their probabilities (default 10 where there is no other output)");

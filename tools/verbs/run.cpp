@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters.h"
 #include "answer_form.h"
 #include "convert/refusal.h"
 #include "generate.h"
@@ -39,6 +40,8 @@ struct RunOptions {
     SamplingOptions sampling;
     std::string model, prompt, prompt_file, session, draft, batch, output;
     std::vector<Token> tokens;  // of --tokens
+    std::vector<ScaledPath> loras;
+    std::shared_ptr<const Adapters> adapters;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
     bool has_prompt = false, echo = false, special = false, quiet = false;
@@ -100,7 +103,10 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
     limits.max_kv_len = options.context ? options.context : n_positions;
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
-    return start_session(opened, limits, options.common.isa_or_best());
+    options.adapters->plan(limits);
+    Running running = start_session(opened, limits, options.common.isa_or_best());
+    options.adapters->use(running.session);
+    return running;
 }
 
 void open_draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions, Draft& draft) {
@@ -353,6 +359,7 @@ void run(RunOptions& options) {
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
     need_logits(opened);
+    options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
     (void)need_tokenizer(opened);
     if (!options.tokens.empty()) return run_once(options, opened);
@@ -390,6 +397,7 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
     }
     const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
                                                    {!options.session.empty(), "--session"},
+                                                   {!options.loras.empty(), "--lora"},
                                                    {!options.draft.empty(), "--draft"},
                                                    {options.n_proposed > 0, "--speculate"},
                                                    {options.view.wanted(), "--weights or --picture"},
@@ -441,6 +449,7 @@ void add_run(CLI::App& app) {
         "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again");
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
+    add_loras(verb, options->loras);
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     verb.add_flag("--quiet", options->quiet, "no figures on standard error");
     CLI::Option* tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
@@ -462,6 +471,7 @@ void add_run(CLI::App& app) {
             throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
         if (!options->session.empty() && n_given == 0)
             throw Refusal("--session: expected -p TEXT with it, got none", 2);
+        check_sessions(options->session, options->loras);
         options->has_prompt = n_given > 0;
         run(*options);
     });

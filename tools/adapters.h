@@ -1,0 +1,34 @@
+// Adapters that a verb's --lora names: opened, planned for, and put to use.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/plan.h"
+#include "opened.h"
+#include "options.h"
+
+namespace fovea {
+
+/// --lora FILE[:SCALE], maybe several.
+void add_loras(CLI::App& verb, std::vector<ScaledPath>& loras);
+
+/// Refuses --session beside them: what a session's file has was computed with some, and it does not know which.
+void check_sessions(const std::string& session, const std::vector<ScaledPath>& loras);
+
+/// Files that `fovea convert ADAPTER --base MODEL` made. They must outlive the sessions that use them.
+class Adapters {
+public:
+    /// Opens each. Throws Refusal for a file that is no adapter.
+    explicit Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& options = {});
+
+    /// What a session that is to use them must be planned for.
+    void plan(Limits& limits) const;
+    /// Throws Refusal where one is another model's.
+    void use(Session& session) const;
+
+private:
+    std::vector<OpenedModel> files_;
+    std::vector<float> scales_;
+};
+
+}  // namespace fovea
