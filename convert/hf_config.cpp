@@ -49,6 +49,7 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     HfConfig result;
     result.family = find_family(type);
     if (!result.family) fields.refuse("model_type", known_model_types());
+    if (const Family* other = result.family->variant ? result.family->variant(fields) : nullptr) result.family = other;
     // Families whose own reader knows MXFP4 have its two tensors a matrix taken as they are.
     if (fields.has("quantization_config") &&
         !(result.family->reads_mxfp4 && fields.object("quantization_config").text("quant_method") == "mxfp4"))

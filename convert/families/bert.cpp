@@ -4,6 +4,15 @@
 
 namespace fovea {
 
+void set_bert_norms(Stack& stack, Block& block) {
+    stack.embedding_norm = Norm::layer;
+    stack.embedding_norm_bias = true;
+    stack.final_norm = Norm::none;  // its epsilon is that of the embeddings' norm
+    stack.final_norm_bias = false;
+    block.norm_place = NormPlace::post;
+    block.causal = false;
+}
+
 Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& result) {
     refuse_true(fields, "is_decoder");
     refuse_true(fields, "add_cross_attention");
@@ -12,12 +21,7 @@ Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& re
     Stack& stack = result.stack();
     Block block = read_sizes(fields, sizes, Norm::layer, stack);
     stack.position = Position::learned;
-    stack.embedding_norm = Norm::layer;
-    stack.embedding_norm_bias = true;
-    stack.final_norm = Norm::none;  // its epsilon is that of the embeddings' norm
-    stack.final_norm_bias = false;
-    block.norm_place = NormPlace::post;
-    block.causal = false;
+    set_bert_norms(stack, block);
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
     return block;
 }
@@ -108,6 +112,11 @@ void read_distil(const Fields& fields, const std::string&, HfConfig& result) {
 
 // ---- heads ---------------------------------------------------------------------------------------------------------
 
+/// Jina's code calls its config.json BERT's too.
+const Family* bert_or_jina(const Fields& fields) {
+    return fields.text_or("position_embedding_type", "absolute") == "alibi" ? &families::jina : nullptr;
+}
+
 constexpr HeadLayer kBertClasses[] = {{"pooler.dense", Activation::tanh}, {"/classifier"}};
 constexpr HeadLayer kBertMasked[] = {{.name = "/cls.predictions.transform.dense",
                                       .norm = "/cls.predictions.transform.LayerNorm",
@@ -160,6 +169,7 @@ const Family families::bert = {.types = kBertTypes,
                                .stack = StackIndex::encoder,
                                .older = kBertOlder,
                                .ignores = is_of_head,
+                               .variant = bert_or_jina,
                                .heads = &kBertHeads};
 
 const Family families::roberta = {.types = kRobertaTypes,

@@ -42,6 +42,9 @@ inline constexpr SizeNames kBertSizes = {.n_kv_heads = nullptr, .epsilon = "laye
 /// block is not yet in the stack; types and activation are the caller's.
 [[nodiscard]] Block read_bert_stack(const Fields& fields, const SizeNames& sizes, HfConfig& result);
 
+/// Norms that follow what they norm, one of the embeddings, none behind the last layer; no causal order.
+void set_bert_norms(Stack& stack, Block& block);
+
 /// Positions are counted from the padding's id on, as in fairseq: the table's rows before that of position 0.
 void skip_padding_positions(const Fields& fields, std::uint32_t padding, HfConfig& result);
 

@@ -51,12 +51,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     Rope rope;
     Block block = first ? read_first(fields, stack, rope) : read_sizes(fields, kBertSizes, Norm::layer, stack);
     stack.n_token_types = fields.count_or("type_vocab_size", 2);
-    stack.embedding_norm = Norm::layer;
-    stack.embedding_norm_bias = true;
-    stack.final_norm = Norm::none;
-    stack.final_norm_bias = false;
-    block.norm_place = NormPlace::post;
-    block.causal = false;
+    set_bert_norms(stack, block);
     block.gated = true;
     block.activation = read_activation(fields, "hidden_act", "silu");
     block.position = Position::rope;

@@ -199,6 +199,7 @@ def make_hugging_face():
                 "llama3": dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=4)}
     for kind, more in scalings.items():
         models[kind] = (dict(llama, rope_scaling=dict(rope_type=kind, factor=2.0, **more)), None)
+    models["jina"] = (dict(models["bert"][0], position_embedding_type="alibi", feed_forward_type="geglu"), None)
     for name, (config, tensors) in models.items():
         write("config_json", name, compact(config))
         if tensors:
