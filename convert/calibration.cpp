@@ -154,8 +154,9 @@ void check_blocks(const ModelSource& source) {
     if (source.config.encoder.n_layers || !stack.n_layers || !stack.has_output_head)
         throw Refusal("--calibrate: expected a decoder that gives logits, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff || stack.blocks[i].n_experts)
-            throw Refusal("--calibrate: expected blocks of attention and one feed-forward part for all rows");
+        if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff || stack.blocks[i].n_experts ||
+            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim)
+            throw Refusal("--calibrate: expected blocks of usual attention and one feed-forward part for all rows");
 }
 
 void factor_all(Calibration& result, std::uint32_t n_threads) {

@@ -154,6 +154,7 @@ private:
         block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
         block.gate_bias = block.gated && block.up_bias;
         block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
+        if (family_->latent) return;
         const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
         if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
         constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;
@@ -255,9 +256,10 @@ private:
         rope.beta_slow = file_.number_or(key("rope.scaling.yarn_beta_slow"), 1e-3, 1e6, 1.0);
         if (file_.number_or(key("rope.scaling.yarn_ext_factor"), -1.0, 1.0, 1.0) == 0.0)
             file_.refuse(key("rope.scaling.yarn_ext_factor"), "1");
-        if (file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0) != 0.0)
-            file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
-        rope.attention_factor = static_cast<float>(yarn_attention_factor(rope.factor, 1.0));
+        // DeepSeek's scores are scaled in place of its rotation.
+        const bool of_scores = file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0) != 0.0;
+        if (of_scores && !family_->latent) file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
+        rope.attention_factor = of_scores ? 1.0f : static_cast<float>(yarn_attention_factor(rope.factor, 1.0));
     }
 
     const Gguf& file_;

@@ -1,6 +1,7 @@
 #include "convert/gguf_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -177,13 +178,15 @@ private:
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
-        const char* usual = name_of(spec.role);
+        const Block& block = stack.block(spec.layer);
+        const bool narrow = spec.role == Role::query && block.query_rank;
+        const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
         // Biases of norms of queries and keys are in no file.
         if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, 0.0f));
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
-        const Block& block = stack.block(spec.layer);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
+        if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias) return add_experts(block, spec, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
             return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
@@ -194,6 +197,10 @@ private:
             is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
         if (turning && config_.ropes[*turning].halves)
             order = {.head_dim = block.head_dim, .rotary_dim = stack.blocks[*turning].rotary_dim};
+        if (block.latent_query_dim && is_turned(spec.role)) {  // dims that turn are the last of a head there
+            order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
+            order.n_last = block.rotary_dim;
+        }
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
         weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
     }
@@ -238,6 +245,49 @@ private:
             if (gated) experts.back().up = of(name, i);
         }
         weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
+    }
+
+    /// Each head's map, in a tensor for keys and one for values; older files have both one below the other, keys' transposed.
+    void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t rank = block.value_head_dim, n_key = block.latent_query_dim,
+                            n_value = block.latent_value_dim;
+        const std::uint32_t n_heads = block.n_heads, n_both = n_key + n_value;
+        const bool is_key = spec.role == Role::latent_query;
+        const std::string both = full_name("#attn_kv_b.weight", spec.layer);
+        const bool older = file_.tensors().count(name) == 0 && file_.tensors().count(both) != 0;
+        const std::uint32_t n_rows = is_key ? rank : n_value;
+        std::vector<MappedWeights::Expert> heads;
+        for (std::uint64_t i = 0; i < n_heads; ++i) {
+            if (older) {
+                const std::uint64_t begin = i * n_both + (is_key ? 0 : n_key);
+                heads.push_back({view(both, false, rank, begin, std::uint64_t{n_heads} * n_both)});
+                if (is_key) transpose(heads.back().view, n_key, rank);
+            } else {
+                heads.push_back(
+                    {view(name, false, spec.n_cols, i * n_rows, std::uint64_t{n_heads} * n_rows, 0, n_heads)});
+            }
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(heads), n_rows, false, spec.stack);
+    }
+
+    /// A matrix's columns become its rows. Of blocks a thread keeps all numbers of the matrix that it read last.
+    static void transpose(TensorView& view, std::uint32_t n_rows, std::uint32_t n_cols) {
+        std::swap(view.row_stride, view.col_stride);
+        if (!view.dequantize) return;
+        static std::atomic<std::uint64_t> n_made;
+        view.groups = nullptr;
+        view.dequantize = [read = std::move(view.dequantize), n_rows, n_cols, number = ++n_made](std::uint64_t row,
+                                                                                                 float* out) {
+            static thread_local std::vector<float> numbers;
+            static thread_local std::uint64_t kept = 0;
+            if (kept != number) {
+                kept = 0;
+                numbers.resize(std::size_t{n_rows} * n_cols);
+                for (std::uint32_t i = 0; i < n_rows; ++i) read(i, numbers.data() + std::size_t{i} * n_cols);
+                kept = number;
+            }
+            for (std::uint32_t i = 0; i < n_rows; ++i) out[i] = numbers[std::size_t{i} * n_cols + row];
+        };
     }
 
     static bool is_turned(Role role) {

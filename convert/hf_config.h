@@ -29,6 +29,7 @@ struct HfConfig {
     /// Of a head's maps that lie in files of their own, as sentence-transformers' Dense does: each map's.
     std::vector<Safetensors> map_files;
     std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
+    std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
     std::optional<Token> bos;
     std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 

@@ -296,6 +296,7 @@ private:
             return add_experts(block, spec, *place, name);
         if ((spec.role == Role::up || spec.role == Role::up_bias) && block.gated)
             return add_gated(block.d_ff, spec, *place, name);
+        if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
         if (spec.role == Role::shared_up && block.gated) return add_gated(block.shared_d_ff, spec, *place, name);
         Part part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
@@ -309,6 +310,10 @@ private:
         if (turning && config_.ropes[*turning].halves) {
             order.head_dim = block.head_dim;
             order.rotary_dim = stack.blocks[*turning].rotary_dim;
+        }
+        if (block.latent_query_dim && is_turned(spec.role)) {  // dims that turn are the last of a head there
+            order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
+            order.n_last = block.rotary_dim;
         }
         const bool of_heads = is_turned(spec.role) && is_norm_weight(spec.role) && block.head_norm == HeadNorm::each;
         if (name.find('*') != name.npos) return add_computed(spec, of_each_head(name, block, spec.n_cols), order);
@@ -404,6 +409,23 @@ private:
         weights_.add_experts(spec.role, spec.layer, std::move(experts), n_rows, gated, spec.stack);
     }
 
+    /// Of each head of one tensor the rows that make keys, transposed, or those that make values.
+    void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
+        const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+        const bool is_key = spec.role == Role::latent_query;
+        TensorView all = view(name, false, {.n_all = std::uint64_t{block.n_heads} * n_all}, block.value_head_dim);
+        const std::uint64_t row_bytes = block.value_head_dim * std::uint64_t{all.type == Type::f32 ? 4u : 2u};
+        std::vector<MappedWeights::Expert> heads;
+        for (std::uint32_t i = 0; i < block.n_heads; ++i) {
+            TensorView head = all;
+            head.data += (std::uint64_t{i} * n_all + (is_key ? 0 : n_key)) * row_bytes;
+            if (is_key) std::swap(head.row_stride, head.col_stride);
+            heads.push_back({head});
+        }
+        weights_.add_experts(spec.role, spec.layer, std::move(heads),
+                             is_key ? block.value_head_dim : block.latent_value_dim, false, spec.stack);
+    }
+
     /// Every expert's part of one tensor: of floats [expert, column, row], of a bias [expert, row], or MXFP4's two.
     std::vector<MappedWeights::Expert> packed_experts(const Block& block, const TensorSpec& spec,
                                                       const std::string& name, std::uint32_t n_rows, bool gated) {
@@ -447,6 +469,14 @@ private:
         return experts;
     }
 
+    bool is_skipped_layers(std::string_view name) const {
+        const auto is_of = [&](std::uint32_t layer) { return name.starts_with(full_name("#", layer)); };
+        const std::uint32_t n = config_.stack().n_layers;
+        for (std::uint32_t i = n; i < n + config_.n_skipped_layers; ++i)
+            if (is_of(i)) return true;
+        return false;
+    }
+
     /// A tensor that nothing reads means a model of another shape than its configuration says.
     void check_all_used(const Stack& stack) const {
         const std::string head = spelled({Role::output, family_.stack, 0, Layout::panels, 0, 0});
@@ -458,6 +488,7 @@ private:
             if (used_.count(name) || (stack.tied_output && !head.empty() && name == full_name(head, 0))) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             if (is_empty_bias(name, tensor)) continue;
+            if (is_skipped_layers(n)) continue;
             // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
             if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq") ||
                 n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
@@ -481,7 +512,7 @@ private:
     const Family& family_;
     std::string prefix_;
     std::set<std::string> used_;
-    bool has_groups_ = false;     // some are quantized: each matrix keeps its type
+    bool has_groups_ = false;  // some are quantized: each matrix keeps its type
     // Of an adapter's file: its products by the model's names, and which names `view` was asked for since it was cleared.
     std::map<std::string, LowRank> products_;
     std::vector<std::string> seen_;

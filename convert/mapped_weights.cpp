@@ -55,11 +55,12 @@ void read_transposed(const TensorView& view, std::uint64_t row_begin, std::uint3
     });
 }
 
-/// Adjacent pair i of a head comes from dims i and i + rotary_dim / 2.
+/// Adjacent pair i of a head comes from dims i and i + rotary_dim / 2 of those that turn.
 std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
-    const std::uint32_t dim = row % order.head_dim;
-    if (dim >= order.rotary_dim) return row;
-    return row - dim + dim / 2 + (dim % 2) * (order.rotary_dim / 2);
+    const std::uint32_t start = row - row % order.head_dim;
+    std::uint32_t dim = row - start;
+    if (dim < order.rotary_dim) dim = dim / 2 + (dim % 2) * (order.rotary_dim / 2);
+    return start + (dim < order.n_last ? order.head_dim - order.n_last + dim : dim - order.n_last);
 }
 
 }  // namespace
@@ -80,7 +81,9 @@ bool is_norm_weight(Role role) {
         case Role::cross_norm:
         case Role::cross_post_norm:
         case Role::feed_forward_norm:
-        case Role::feed_forward_post_norm: return true;
+        case Role::feed_forward_post_norm:
+        case Role::query_down_norm:
+        case Role::latent_norm: return true;
         default: return false;
     }
 }

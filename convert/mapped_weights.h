@@ -40,6 +40,7 @@ struct RowOrder {
     /// i + rotary_dim / 2) and become adjacent pairs.
     std::uint32_t head_dim = 0;
     std::uint32_t rotary_dim = 0;
+    std::uint32_t n_last = 0;  ///< of each head so many last dims of the source are the first
     /// Above 0: panels of a gate and of `up`, of this many rows each, in turn.
     std::uint32_t gated_rows = 0;
     /// Above 0: after every `run` rows the source goes on `stride` rows after the run's first, for others lie between.

@@ -29,6 +29,12 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::shared_up:
             count.feed_forward += std::uint64_t{b.shared_d_ff} * s.d_model * (b.gated ? 2 : 1);
             return;
+        case Role::latent_query:
+            count.attention += std::uint64_t{b.n_heads} * b.value_head_dim * b.latent_query_dim;
+            return;
+        case Role::latent_value:
+            count.attention += std::uint64_t{b.n_heads} * b.value_head_dim * b.latent_value_dim;
+            return;
         case Role::router:
         case Role::shared_gate:
         case Role::shared_down:

@@ -30,6 +30,8 @@ bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, 
             return (block.gated ? up_row(row).row : row) >= block.d_ff;
         case Role::expert_down:
         case Role::expert_down_bias: return row % expert_down_rows(stack) >= stack.d_model;
+        case Role::latent_query: return row % latent_query_rows(block) >= block.value_head_dim;
+        case Role::latent_value: return row % latent_value_rows(block) >= block.latent_value_dim;
         default: return false;
     }
 }

@@ -146,6 +146,29 @@ struct NamedConfig {
     g.activation = Activation::silu_clamped;
     g.residual_scale = 0.5f;
     all.push_back({"experts with biases and a clamped activation, beside sinks", biased});
+    Config latent = llama_config(3, 52, 6, 1, 28, 40, 600);  // 8 dims that turn, 20 shared by keys and values
+    latent.decoder.n_blocks = 2;
+    Block& l = latent.decoder.blocks[0];
+    l.value_head_dim = 20, l.rotary_dim = 8;
+    l.latent_query_dim = 11, l.latent_value_dim = 9;
+    l.softmax_scale = 0.3f;
+    latent.decoder.blocks[1] = l;
+    l.query_rank = 70;
+    l.d_ff = 18;
+    l.n_experts = 12, l.n_experts_used = 3, l.n_expert_groups = 4, l.n_groups_used = 2;
+    l.router_score = RouterScore::sigmoid;
+    l.choice_bias = l.normalize_experts = true;
+    l.routed_scale = 2.5f;
+    l.shared_d_ff = 23;
+    latent.decoder.layer_blocks = kBothLayers;
+    all.push_back({"latent attention, and groups of experts", latent});
+    Config ranked = llama_config(2, 44, 4, 2, 12, 37, 70);
+    Block& q = ranked.decoder.blocks[0];
+    q.query_rank = 19;
+    q.query_key_norm = Norm::rms;
+    q.n_experts = 6, q.n_experts_used = 2, q.n_expert_groups = 3, q.n_groups_used = 1;
+    q.routed_scale = 16.0f;
+    all.push_back({"queries by way of a narrower row, experts of one group of three", ranked});
     return all;
 }
 

@@ -65,6 +65,9 @@ void describe_block(std::ostream& out, const Block& b) {
         out << "    attention     " << plural(b.n_heads, "query head", "query heads") << " and "
             << plural(b.n_kv_heads, "key-value head", "key-value heads") << " of " << b.head_dim;
         if (b.value_head_dim != b.head_dim) out << ", values of " << b.value_head_dim;
+        if (b.latent_query_dim)
+            out << ", latent: heads of " << b.rotary_dim + b.latent_query_dim << ", values of " << b.latent_value_dim;
+        if (b.query_rank) out << ", queries through " << with_separators(b.query_rank);
         out << (b.causal ? ", causal" : ", unmasked");
         if (b.window) out << ", window " << with_separators(b.window);
         if (b.position != Position::none) out << ", " << word(b.position);
@@ -81,7 +84,11 @@ void describe_block(std::ostream& out, const Block& b) {
     }
     if (b.n_experts) {
         out << "    experts       " << with_separators(b.n_experts_used) << " of " << with_separators(b.n_experts)
-            << " for each token" << (b.normalize_experts ? ", weights normalized" : "");
+            << " for each token" << (b.normalize_experts ? ", weights normalized" : "")
+            << (b.router_score == RouterScore::sigmoid ? ", scored by sigmoids" : "")
+            << (b.choice_bias ? ", a bias for the choice" : "");
+        if (b.n_expert_groups) out << ", in " << b.n_groups_used << " of " << b.n_expert_groups << " groups";
+        if (b.routed_scale != 0.0f) out << ", weights times " << b.routed_scale;
         if (b.shared_d_ff)
             out << ", one shared of " << with_separators(b.shared_d_ff) << (b.shared_gate ? " with a gate" : "");
         out << "\n";

@@ -171,6 +171,74 @@ void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
     for (Rope& rope : config.ropes) rope.truncate = false;
 }
 
+/// Attention's widths. Files have a head's in keys of their own where the usual ones are those of what is cached.
+void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostDim = 1u << 16;
+    Block& b = config.stack.blocks[0];
+    const auto width = [&](const char* own, const char* usual) {
+        const std::string key = prefix + (file.has(prefix + own) ? own : usual);
+        return file.count(key, 1, kMostDim);
+    };
+    const std::uint32_t query = width("attention.key_length_mla", "attention.key_length");
+    if (file.has(prefix + "attention.q_lora_rank"))
+        b.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
+    b.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
+    if (query <= b.rotary_dim)
+        file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
+    b.latent_query_dim = query - b.rotary_dim;
+    b.latent_value_dim = width("attention.value_length_mla", "attention.value_length");
+    b.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
+    b.head_dim = b.rotary_dim + b.value_head_dim;
+    b.n_kv_heads = 1;
+    const Rope& rope = config.ropes[0];
+    const double log_multiplier = file.number_or(prefix + "rope.scaling.yarn_log_multiplier", -1e3, 1e3, 0.0);
+    const double factor =
+        rope.scaling == RopeScaling::yarn ? yarn_attention_factor(rope.factor, 10 * log_multiplier) : 1.0;
+    b.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
+}
+
+void settle_routing(const Gguf& file, const std::string& prefix, Block& b, std::uint32_t n_dense) {
+    constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
+    const std::uint32_t gating = file.count_or(prefix + "expert_gating_func", kSoftmax);
+    if (gating != kSoftmax && gating != kSigmoid)
+        file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
+    b.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
+    b.choice_bias = file.tensors().count("blk." + std::to_string(n_dense) + ".exp_probs_b.bias") != 0;
+    const float scale = number(file, prefix + "expert_weights_scale", 1.0);
+    b.routed_scale = scale == 1.0f ? 0.0f : scale;
+    const std::uint32_t n_shared = file.count_or(prefix + "expert_shared_count", 0);
+    if (n_shared > kMostShared) file.refuse(prefix + "expert_shared_count", "at most " + std::to_string(kMostShared));
+    b.shared_d_ff = n_shared * b.d_ff;
+    const std::uint32_t n_groups = file.count_or(prefix + "expert_group_count", 0);
+    if (n_groups < 2) return;
+    if (b.n_experts % n_groups)
+        file.refuse(prefix + "expert_group_count", "a divisor of the " + std::to_string(b.n_experts) + " experts");
+    const std::uint32_t n_used = file.count(prefix + "expert_group_used_count", 1, n_groups);
+    if (n_used < n_groups)
+        b.n_expert_groups = static_cast<std::uint16_t>(n_groups), b.n_groups_used = static_cast<std::uint16_t>(n_used);
+}
+
+/// The first layers have no experts.
+void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_latent(file, prefix, config);
+    Stack& stack = config.stack;
+    Block dense = stack.blocks[0];
+    if (!dense.n_experts) return;
+    const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
+    dense.d_ff = file.count(prefix + "feed_forward_length");
+    dense.n_experts = dense.n_experts_used = 0;
+    dense.normalize_experts = false;
+    settle_routing(file, prefix, stack.blocks[0], n_dense);
+    if (n_dense == 0) return;
+    stack.blocks[1] = stack.blocks[0];
+    stack.blocks[0] = dense;
+    config.ropes[1] = config.ropes[0];
+    stack.n_blocks = n_dense < stack.n_layers ? 2 : 1;
+    if (stack.n_blocks == 1) return;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back(i >= n_dense);
+    stack.layer_blocks = config.layer_blocks;
+}
+
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
@@ -189,6 +257,12 @@ constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight
                                      {Role::attention_norm_bias, "#attn_norm_2.bias"},
                                      {Role::feed_forward_norm, "#attn_norm.weight"},
                                      {Role::feed_forward_norm_bias, "#attn_norm.bias"}};
+
+constexpr GgufName kLatent[] = {
+    {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
+    {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
+    {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"},
+    {Role::choice_bias, "#exp_probs_b.bias"}};
 
 using enum GgufWindows;
 constexpr GgufFamily kFamilies[] = {
@@ -352,6 +426,12 @@ constexpr GgufFamily kFamilies[] = {
      .normalize_experts = true,
      .names = kPostNorms,
      .settle = settle_gpt_oss},
+    {.architecture = "deepseek2",
+     .halves = false,
+     .experts = true,
+     .latent = true,
+     .names = kLatent,
+     .settle = settle_deepseek},
 };
 
 }  // namespace

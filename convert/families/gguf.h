@@ -39,6 +39,7 @@ struct GgufFamily {
     bool norm_weights = true;  ///< else they are 1
     bool encoder = false;
     bool experts = false;  ///< where expert_count is there
+    bool latent = false;   ///< DeepSeek's attention; `settle` reads it, and how rows choose experts
     bool normalize_experts = false;
     /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
     std::span<const char* const> keys = {};

@@ -70,6 +70,7 @@ namespace {
     if (rank > w.limits.max_adapter_rank)
         return {Code::bad_limits, "max_adapter_rank at least", rank, w.limits.max_adapter_rank};
     const Config &own = w.model.config(), &its = adapter.model->config();
+    if (is_latent(own)) return {Code::unsupported, "adapters of latent attention", 0, 0};
     for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
         if (const std::uint32_t n = stack_of(own, index).n_layers, had = stack_of(its, index).n_layers; n != had)
             return mismatch("layers of an adapter's stack", n, had);

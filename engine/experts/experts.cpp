@@ -1,7 +1,9 @@
 // A row's feed-forward part is the sum of a few experts' (Shazeer et al. 2017, eq. 1 and 2):
 //
-//     p = softmax(W_router · norm(x)) over all experts;  C: the k with the largest p, of equal ones the lower
-//     w_e = p_e, or p_e / Σ of p over C
+//     p = softmax(W_router · norm(x)) over all experts, or the sigmoid of each
+//     C: the k with the largest p, of equal ones the lower; with a learned number added to p for the choice alone, and among
+//     groups of experts (DeepSeek-AI 2024, section 2.1.2) only those of a few
+//     w_e = p_e, or p_e / Σ of p over C; times routed_scale
 //     sum = Σ over e in C, ascending, of w_e·f_e(norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
 //     x = x + sum, with the norms and the scale that a block's other parts have too
 //
@@ -12,6 +14,16 @@
 
 namespace fovea {
 namespace {
+
+constexpr float kInfinity = __builtin_inff();
+constexpr float kLeastTotal = 1e-20f;  // what a sum of sigmoids is at least divided by
+
+/// The lowest number that is not among `chosen` [n], which ascend.
+[[nodiscard]] std::uint32_t lowest_left(const std::uint32_t* chosen, std::uint32_t n) noexcept {
+    std::uint32_t left = 0;
+    for (std::uint32_t i = 0; i < n; ++i) left += chosen[i] == left;
+    return left;
+}
 
 constexpr std::uint32_t kSumColumns = 256;  // of few rows' sums, a unit of work: a row alone still has some to share
 
@@ -93,6 +105,8 @@ private:
 
     void route() noexcept;
     void choose(std::uint32_t row) noexcept;
+    float score(float* p) const noexcept;
+    float* compared(float* p) const noexcept;
     void sort_by_expert() noexcept;
     [[nodiscard]] bool next(Piece& piece) const noexcept;
     void run_piece(const Piece& piece) noexcept;
@@ -144,39 +158,80 @@ void Mixture::route() noexcept {
         });
 }
 
-/// One row's experts and their weights. Its logits become what softmax divides, and −1 where one is chosen. Where a NaN
-/// leaves nothing to compare, the lowest are chosen.
+/// A row's logits become scores, in place: what softmax divides, or sigmoids. By what they are to be divided.
+float Mixture::score(float* p) const noexcept {
+    const std::uint32_t n = b_.n_experts;
+    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
+    const bool sigmoid = b_.router_score == RouterScore::sigmoid;
+    float largest = p[0], total = 0.0f;
+    for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
+    for (std::uint32_t i = 0; i < n; ++i) p[i] = sigmoid ? -p[i] : p[i] - largest;
+    unary[static_cast<int>(Unary::exp)](p, n, p);
+    for (std::uint32_t i = 0; sigmoid && i < n; ++i) p[i] = 1.0f / (1.0f + p[i]);
+    for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
+    return sigmoid ? 1.0f : total;
+}
+
+/// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
+/// groups that are not used are −∞. A group's score is its largest or, where there is a bias, the sum of its two largest.
+float* Mixture::compared(float* p) const noexcept {
+    const std::uint32_t n = b_.n_experts, n_groups = b_.n_expert_groups;
+    if (!b_.choice_bias && !n_groups) return p;
+    float *c = p + round_up(n, kLanes) + kLanes, *of_group = c + round_up(n, kLanes);
+    const float* bias = pass_.workspace.vector(t_.choice_bias);
+    for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] + bias[i] : p[i];
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        float first = -kInfinity, second = -kInfinity;
+        for (std::uint32_t i = n / n_groups * g; i < n / n_groups * (g + 1); ++i) {
+            if (c[i] > first)
+                second = first, first = c[i];
+            else if (c[i] > second)
+                second = c[i];
+        }
+        of_group[g] = b_.choice_bias && second > -kInfinity ? first + second : first;
+    }
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        std::uint32_t n_before = 0;  // groups that come first
+        for (std::uint32_t h = 0; h < n_groups; ++h)
+            n_before += of_group[h] > of_group[g] || (of_group[h] == of_group[g] && h < g);
+        for (std::uint32_t i = 0; n_before >= b_.n_groups_used && i < n / n_groups; ++i)
+            c[n / n_groups * g + i] = -kInfinity;
+    }
+    return c;
+}
+
+/// One row's experts and their weights. What is chosen becomes −∞ in what is compared; where a NaN or infinities leave nothing
+/// to compare, the lowest are chosen.
 void Mixture::choose(std::uint32_t row) noexcept {
     const std::uint32_t n = b_.n_experts, k = b_.n_experts_used;
     float* p = pass_.inner()[row];
-    float largest = p[0];
-    for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
-    for (std::uint32_t i = 0; i < n; ++i) p[i] = p[i] - largest;
-    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
-    unary[static_cast<int>(Unary::exp)](p, n, p);
-    float total = 0.0f;
-    for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
+    float total = score(p);
+    float* c = compared(p);
 
     std::uint32_t* chosen = chosen_ + std::uint64_t{row} * k;
     float* weights = weights_ + std::uint64_t{row} * (k + 1);
     for (std::uint32_t n_chosen = 0; n_chosen < k; ++n_chosen) {
         std::uint32_t best = n;
         for (std::uint32_t i = 0; i < n; ++i)
-            if (!(p[i] < 0.0f) && (best == n || p[i] > p[best])) best = i;
+            if (c[i] != -kInfinity && (best == n || c[i] > c[best])) best = i;
+        if (best == n) best = lowest_left(chosen, n_chosen);
         std::uint32_t at = n_chosen;
         for (; at > 0 && chosen[at - 1] > best; --at) chosen[at] = chosen[at - 1], weights[at] = weights[at - 1];
         chosen[at] = best;
         weights[at] = p[best];
-        p[best] = -1.0f;
+        c[best] = -kInfinity;
     }
     if (b_.normalize_experts) {
         total = 0.0f;
         for (std::uint32_t i = 0; i < k; ++i) total = total + weights[i];
+        if (b_.router_score == RouterScore::sigmoid) total = total + kLeastTotal;
     }
     for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
+    for (std::uint32_t i = 0; b_.routed_scale != 0.0f && i < k; ++i) weights[i] = weights[i] * b_.routed_scale;
     weights[k] = 1.0f;
     if (!b_.shared_gate) return;
     float gate = -p[round_up(n, kLanes)];
+    const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
     unary[static_cast<int>(Unary::exp)](&gate, 1, &gate);
     weights[k] = 1.0f / (1.0f + gate);
 }

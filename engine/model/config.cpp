@@ -44,11 +44,29 @@ void check_positions(const Block& b, Checks& check) {
     }
 }
 
+/// One key-value head, whose values are what follows its dims that turn.
+void check_latent(const Block& b, Checks& check) {
+    check.needs("query_rank", b.query_rank != 0, !b.query_width && !b.query_bias);
+    check.needs("latent_value_dim", b.latent_value_dim != 0, b.latent_query_dim != 0);
+    if (!b.latent_query_dim) return;
+    check("latent_value_dim", b.latent_value_dim, 1, kMaxWidth);
+    check("n_heads times latent_query_dim", std::uint64_t{b.n_heads} * query_head_dim(b), 1, kMaxMerged);
+    check("n_heads times latent_value_dim", std::uint64_t{b.n_heads} * b.latent_value_dim, 1, kMaxMerged);
+    check("n_kv_heads of latent attention", b.n_kv_heads, 1, 1);
+    check.expect(b.position == Position::rope, "rotary positions of latent attention", 1, 0);
+    check.expect(b.head_dim == std::uint64_t{b.rotary_dim} + b.value_head_dim, "head_dim of latent attention",
+                 std::uint64_t{b.rotary_dim} + b.value_head_dim, b.head_dim);
+    const bool plain = b.query_key_norm == Norm::none && b.projection_clip == 0.0f && !b.query_bias && !b.key_bias &&
+                       !b.value_bias && b.has_output_map && !b.parallel && !b.cross_attention && !b.bias_kv &&
+                       !b.zero_attn;
+    check.expect(plain, "latent attention with what it cannot have", 0, 1);
+}
+
 /// Attention inside a stack reads and adds to the stack's vectors; a lone attention may have widths of its own.
 void check_widths(const Stack& s, const Block& b, Checks& check) {
     if (s.n_layers == 1 && b.d_ff == 0) return;
     const std::uint32_t d = s.d_model;
-    const std::uint64_t merged = std::uint64_t{b.n_heads} * b.value_head_dim;
+    const std::uint64_t merged = std::uint64_t{b.n_heads} * merged_head_dim(b);
     check.expect(or_else(b.query_width, d) == d, "query_width", d, b.query_width);
     check.expect(or_else(b.key_width, d) == d, "key_width", d, b.key_width);
     check.expect(or_else(b.value_width, d) == d, "value_width", d, b.value_width);
@@ -67,6 +85,16 @@ void check_experts(const Block& b, Checks& check) {
     check.expect(!any || !b.parallel, "experts in parallel with attention", 0, b.n_experts);
     check.needs("router_bias", b.router_bias, any);
     check.expect(!b.shared_d_ff || !(b.up_bias || b.gate_bias || b.down_bias), "biases of a shared expert", 0, 1);
+    check.needs("choice_bias", b.choice_bias, any);
+    check.needs("router_score", b.router_score != RouterScore::softmax, any);
+    check.needs("routed_scale", b.routed_scale != 0.0f, any);
+    check.needs("n_expert_groups", b.n_expert_groups != 0, any);
+    check("n_groups_used", b.n_groups_used, b.n_expert_groups != 0, b.n_expert_groups);
+    if (!b.n_expert_groups) return;
+    const std::uint32_t of_group = b.n_experts / b.n_expert_groups;
+    check.expect(b.n_experts % b.n_expert_groups == 0, "n_expert_groups that divides n_experts", b.n_experts,
+                 b.n_expert_groups);
+    check("n_experts_used of the groups used", b.n_experts_used, 0, std::uint64_t{of_group} * b.n_groups_used);
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {
@@ -87,6 +115,11 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
         check("n_kv_heads", b.n_kv_heads, 0, 0);
         check("head_dim", b.head_dim, 0, 0);
         check("value_head_dim", b.value_head_dim, 0, 0);
+        if (has(Part::latent)) {
+            check("query_rank", b.query_rank, 0, 0);
+            check("latent_query_dim", b.latent_query_dim, 0, 0);
+            check("latent_value_dim", b.latent_value_dim, 0, 0);
+        }
         return check.expect(b.position == Position::none, "n_heads", 1, 0);
     }
     check("n_kv_heads", b.n_kv_heads, 1, b.n_heads);
@@ -96,6 +129,7 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     check("n_heads times value_head_dim", std::uint64_t{b.n_heads} * b.value_head_dim, 1, kMaxMerged);
     check_positions(b, check);
     check_widths(s, b, check);
+    if (has(Part::latent)) check_latent(b, check);
     const bool divides = b.n_kv_heads != 0 && b.n_heads % b.n_kv_heads == 0;
     check.expect(divides, "n_kv_heads that divides n_heads", b.n_heads, b.n_kv_heads);
 }
@@ -118,7 +152,12 @@ void check_head(const Stack& s, Checks& check) {
 void check_stack(const Stack& s, Checks& check) {
     for_each_stack_field(s, check);
     if (has(Part::vectors)) check_head(s, check);
-    if (has(Part::adapters) && (s.adapter_rank || s.adapted)) for_each_adapter_field(s, check);
+    if (has(Part::adapters) && (s.adapter_rank || s.adapted)) {
+        for_each_adapter_field(s, check);
+        for (std::uint32_t i = 0; i < s.n_blocks; ++i)
+            check.expect(!s.blocks[i].query_rank && !s.blocks[i].latent_query_dim, "adapters of latent attention", 0,
+                         1);
+    }
     check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
     check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
     check.needs("embedding_norm_bias", s.embedding_norm_bias, s.embedding_norm == Norm::layer);
@@ -163,14 +202,23 @@ struct Absent {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
         if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
-        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false;
+        bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
+             is_latent = false;
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
             const Block& b = s->blocks[i];
             varies |= is_variant(b);
             routes |= b.n_experts || b.activation == Activation::silu_clamped;
+            is_latent |= b.query_rank || b.latent_query_dim;
         }
         for (const HeadMap& map : s->head) routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
-        if (!has(Part::experts) && routes) return {Code::unsupported, "experts: left out of this build", 0, 0};
+        if (has(Part::experts) && !has(Part::latent) && is_latent)
+            return {Code::unsupported, "latent attention: left out of this build", 0, 0};
+        // One refusal for both where both are left out, for flash.
+        if (!has(Part::experts) && (routes || (!has(Part::latent) && is_latent)))
+            return {Code::unsupported,
+                    has(Part::latent) ? "experts: left out of this build"
+                                      : "experts or latent attention: left out of this build",
+                    0, 0};
         if (!has(Part::block_variants) && varies)
             return {Code::unsupported, "variants of blocks: left out of this build", 0, 0};
     }

@@ -77,7 +77,8 @@ inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
-inline constexpr std::size_t kStackRecordBytes = 56, kBlockRecordBytes = has(Part::experts) ? 120 : 104,
+inline constexpr std::size_t kStackRecordBytes = 56,
+                             kBlockRecordBytes = has(Part::experts) || has(Part::latent) ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16;
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
@@ -128,12 +129,15 @@ void for_each_block_field(B& b, Field& field) {
     field("projection_clip", b.projection_clip, 0, kMaxFloat),
     field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
     field.flags(b.parallel, b.shared_norm, b.attention_sinks);
-    if (!has(Part::experts)) return field.skip(4);
-    field.flags(b.normalize_experts, b.shared_gate, b.router_bias);
-    field.skip(1);
+    if (!has(Part::experts) && !has(Part::latent)) return field.skip(4);
+    field.flags(b.normalize_experts, b.shared_gate, b.router_bias, b.choice_bias);
     field("n_experts", b.n_experts, 0, kMaxExperts), field("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
-    field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth);
-    field.skip(4);
+    field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.routed_scale, -kMaxFloat, kMaxFloat);
+    field("n_expert_groups", b.n_expert_groups, 0, kMaxExperts), field("n_groups_used", b.n_groups_used, 0, kMaxExperts);
+    field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
+    field("latent_value_dim", b.latent_value_dim, 0, kMaxWidth);
+    field("router_score", b.router_score, RouterScore::softmax, RouterScore::sigmoid);
+    field.skip(7);
 }
 
 /// The same for a map's record.
@@ -228,6 +232,20 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t expert_down_rows(const Stack& s) noexcept {
     return static_cast<std::uint32_t>(round_up(s.d_model, kLanes));
 }
+/// Rows of one head's maps among those of all: whole panels.
+[[nodiscard]] constexpr std::uint32_t latent_query_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.value_head_dim, kLanes));
+}
+[[nodiscard]] constexpr std::uint32_t latent_value_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.latent_value_dim, kLanes));
+}
+/// Dims of a head as `query` makes it, and as `attention_output` reads it.
+[[nodiscard]] constexpr std::uint32_t query_head_dim(const Block& b) noexcept {
+    return has(Part::latent) && b.latent_query_dim ? b.rotary_dim + b.latent_query_dim : b.head_dim;
+}
+[[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
+    return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
+}
 /// Rows of `up` where it is the shared expert's.
 [[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
@@ -245,6 +263,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool reads_memory = attends && b.cross_attention, feeds = b.d_ff != 0 && !adapter;
     const bool routes = has(Part::experts) && b.n_experts != 0 && !adapter;
     const bool feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
+    const bool latent = has(Part::latent) && attends && b.latent_query_dim;
+    const bool narrow = has(Part::latent) && attends && b.query_rank;
     const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
@@ -252,8 +272,9 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
     const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
     const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
-    const std::uint32_t query_rows = b.n_heads * b.head_dim, key_rows = b.n_kv_heads * b.head_dim;
-    const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * b.value_head_dim;
+    const std::uint32_t query_rows = b.n_heads * query_head_dim(b), key_rows = b.n_kv_heads * b.head_dim;
+    const std::uint32_t query_cols = narrow ? b.query_rank : or_else(b.query_width, s.d_model);
+    const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * merged_head_dim(b);
     const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
     const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;

@@ -76,7 +76,8 @@ template<std::size_t kBytes>
             if (header.index >= kMaxBlocks)
                 return invalid("block shapes at most", kMaxBlocks, header.index + std::uint64_t{1});
             return read_fields<kBlockRecordBytes>(
-                payload, has(Part::experts) ? "bytes of a block record" : "bytes of a block record without experts",
+                payload,
+                kBlockRecordBytes > 104 ? "bytes of a block record" : "bytes of a block record without experts",
                 [&](auto& field) { for_each_block_field(stack.blocks[header.index], field); });
         case RecordTag::head_map:
             if (header.index >= kMaxHeadMaps)

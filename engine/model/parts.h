@@ -21,6 +21,7 @@ enum class Part : unsigned {
     experts = 4096,         // feed-forward parts of several, of which a row uses some; what they gate with
     penalties = 8192,       // the sampler's penalties by count, and biases of tokens
     adapters = 16384,       // set_adapters
+    latent = 32768,         // latent attention, queries by way of a narrower row
 };
 
 #ifndef FOVEA_WITHOUT

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "../latent/latent.h"
 #include "attention_task.h"
 
 namespace fovea {
@@ -313,6 +314,7 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
         query = {rows.data, rows.stride, b.head_dim};
         key = {rows.data + key_at, rows.stride, b.head_dim};
         value = {rows.data + value_at, rows.stride, b.value_head_dim};
+        if (has(Part::latent) && is_latent()) value = {rows.data + key_at + b.rotary_dim, rows.stride, 0};
         out = {merged.data, merged.stride, b.value_head_dim};
     }
 }
@@ -354,8 +356,10 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
                         .n_stored = t.output.n_rows,
                         .epilogue = Epilogue::add,
                         .adapted = cross ? Adapted::none : Adapted::attention_output};
-    const std::uint32_t merged = b.n_heads * b.value_head_dim;
-    const void* attended = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged);
+    const bool latent = has(Part::latent) && !cross && b.latent_query_dim;
+    const std::uint32_t merged = b.n_heads * merged_head_dim(b);
+    const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
+    const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged);
     pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, part_norms(b, t));
 }
 

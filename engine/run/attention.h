@@ -53,6 +53,8 @@ struct Attention {
 
     Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept;
 
+    /// Whether its values are what its keys are behind the dims that turn.
+    [[nodiscard]] bool is_latent() const noexcept { return reads == Reads::self && block.latent_query_dim != 0; }
     /// Whether its keys and values are a memory's that outlives the pass.
     [[nodiscard]] bool keeps_memory() const noexcept { return reads == Reads::memory && !pass.memory_kv.empty(); }
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {

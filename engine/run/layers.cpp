@@ -105,6 +105,18 @@ AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t 
     return t;
 }
 
+void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& tensors) noexcept {
+    const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
+    for (std::uint32_t i = 0; has(Part::latent) && i < stack.n_layers; ++i) {
+        LatentTensors& t = *new (layers + i) LatentTensors;
+        const Finder find{model, index, i};
+#define FOVEA_LATENT_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+        for (const Matrix* m : {&t.query_down, &t.query, &t.value})
+            tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
+    }
+}
+
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
     for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {

@@ -51,6 +51,12 @@ struct AdapterTensors {
 #include "../model/roles.inc"
 };
 
+/// Those of one layer's attention beside the usual ones, where it is latent or its queries come by way of a narrower row.
+struct LatentTensors {
+#define FOVEA_LATENT_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -65,8 +71,18 @@ struct Layer {
     std::uint32_t block = 0;
     std::uint32_t reserved = 0;
 };
+
+/// Whether any layer has what LatentTensors are for.
+[[nodiscard]] constexpr bool is_latent(const Config& config) noexcept {
+    if (!has(Part::latent)) return false;
+    for (const Stack* s : {&config.encoder, &config.decoder})
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
+            if (s->blocks[i].query_rank || s->blocks[i].latent_query_dim) return true;
+    return false;
+}
+
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 216 && sizeof(AdapterTensors) == 384);
+              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 384 && sizeof(LatentTensors) == 112);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -83,6 +99,9 @@ void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept
 
 /// Finds those of a stack's experts, which go to `layers` [n_layers], and adds to `t` what they multiply.
 void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& t) noexcept;
+
+/// The same for what latent attention has, or queries by way of a narrower row.
+void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& t) noexcept;
 
 /// Finds one layer's of an adapter.
 [[nodiscard]] AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept;

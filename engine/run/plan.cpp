@@ -30,6 +30,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 /// What a valid configuration may ask for and this version does not compute.
 [[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
     if (b.position == Position::relative && kind == Kind::decode) return refuse("logits with relative positions");
+    if (kind == Kind::attend && (b.query_rank || b.latent_query_dim)) return refuse("latent attention without a stack");
     if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
     if (b.no_projections) return refuse("attention without projections in a stack");
     if (b.bias_kv || b.zero_attn) return refuse("appended keys and values in a stack");
@@ -136,7 +137,9 @@ struct Widest {
 
 /// A row's logits, and that of the shared one's gate; what experts make of a row, and its sum.
 void widen_for_experts(const Stack& s, const Block& b, ArenaMap& map, Widest& widest) noexcept {
-    grow_to(map.inner_stride, pad(b.n_experts) + kLanes, pad(b.shared_d_ff));
+    const bool copied = b.choice_bias || b.n_expert_groups;  // scores that are compared beside those that weigh
+    grow_to(map.inner_stride, pad(b.n_experts) + kLanes + (copied ? pad(b.n_experts) + pad(b.n_expert_groups) : 0),
+            pad(b.shared_d_ff));
     grow_to(map.projected_stride, pad(s.d_model));
     grow_to(map.attended_stride, pad(s.d_model));
     grow_to(widest.operand, b.shared_d_ff);
@@ -144,6 +147,19 @@ void widen_for_experts(const Stack& s, const Block& b, ArenaMap& map, Widest& wi
     if (b.n_experts > map.n_experts) map.n_experts = b.n_experts;
     if (b.n_experts_used > map.n_experts_used) map.n_experts_used = b.n_experts_used;
     if (n_groups > map.n_groups_used) map.n_groups_used = n_groups;
+}
+
+/// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.
+void widen_for_latent(const Block& b, ArenaMap& map, Widest& widest) noexcept {
+    grow_to(map.inner_stride, pad(b.query_rank));
+    grow_to(map.hidden_stride, pad(b.query_rank));  // normed in a member's scratch
+    grow_to(widest.operand, b.query_rank);
+    if (!b.latent_query_dim) return;
+    const std::uint64_t made = std::uint64_t{b.n_heads} * b.latent_value_dim;
+    grow_to(map.attended_stride, pad(std::uint64_t{b.n_heads} * query_head_dim(b)));
+    grow_to(map.inner_stride, pad(made));
+    grow_to(widest.operand, made, b.n_heads * round_up(b.latent_query_dim, kSuperblock),
+            b.n_heads * round_up(b.value_head_dim, kSuperblock));
 }
 
 void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
@@ -173,6 +189,7 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
         grow_to(map.inner_stride, pad(b.d_ff));
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
         if (has(Part::experts) && b.n_experts) widen_for_experts(s, b, map, widest);
+        if (has(Part::latent) && (b.latent_query_dim || b.query_rank)) widen_for_latent(b, map, widest);
         if (b.position == Position::relative && b.n_heads > map.distance_heads) map.distance_heads = b.n_heads;
         if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
@@ -293,7 +310,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const bool has_pool = decodes && what == Planned::session;
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
-    take("layers", map.layers, n_layers * sizeof(Layer));
+    take("layers", map.layers, n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0)));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "../adapters/adapters.h"
+#include "../latent/latent.h"
 #include "attention.h"
 
 namespace fovea {
@@ -26,10 +27,11 @@ namespace {
     return {b.query_key_norm, weight + own, bias ? bias + own : 0, b.norm_epsilon};
 }
 
-/// A query or key head's norm and rotation, in place.
+/// A query or key head's norm and rotation, in place. A latent query's dims that turn come from elsewhere.
 void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::uint32_t number, float* head) noexcept {
     if (a.block.head_norm != HeadNorm::together)
         a.pass.norm(head_norm(a, is_key, number), head, a.block.head_dim, head);
+    if (has(Part::latent) && a.is_latent()) is_key ? norm_latent(a, head) : take_turning(a, row, number, head);
     rotate_head(a.pass, a.layer, row, head);
 }
 
@@ -124,6 +126,10 @@ void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
 /// Without biases between them the three maps are side by side in the file too: one product then, with longer streams
 /// and no short ends.
 void project(const Attention& a, const Input (&inputs)[3]) noexcept {
+    if (has(Part::latent) && a.reads == Reads::self && (a.is_latent() || a.block.query_rank)) {
+        project_latent(a, inputs[0]);
+        return has(Part::block_variants) ? norm_and_clip(a) : void();
+    }
     Pass& pass = a.pass;
     const AttentionTensors& t = a.tensors;
     const Rows out = pass.projected();
@@ -183,7 +189,9 @@ void rotate_and_cache(const Attention& a) noexcept {
     Output projected;
     if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
         projected =
-            pass.all(pass.projected(), static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim);
+            pass.all(pass.projected(), has(Part::latent) && a.is_latent()
+                                           ? static_cast<std::uint32_t>(a.key_at) + b.head_dim
+                                           : static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim);
     pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
                positions ? Then::go_on : Then::meet);
     if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);

@@ -70,6 +70,10 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
         find_experts(kept, StackIndex::encoder, state->experts(), state->stacks[0]);
         find_experts(kept, StackIndex::decoder, state->experts() + n_encoder, state->stacks[1]);
     }
+    if (is_latent(kept.config())) {
+        find_latent(kept, StackIndex::encoder, state->latent(), state->stacks[0]);
+        find_latent(kept, StackIndex::decoder, state->latent() + n_encoder, state->stacks[1]);
+    }
     if (has(Part::vectors))
         find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);

@@ -23,7 +23,7 @@ struct Sequence {
 };
 static_assert(sizeof(Sequence) == 32);
 
-inline constexpr std::uint64_t kWorkspaceStateBytes = 3648;
+inline constexpr std::uint64_t kWorkspaceStateBytes = 3712;
 
 struct WorkspaceState {
     Model model;
@@ -51,6 +51,11 @@ struct WorkspaceState {
     /// Of each layer, the encoder's first; where any has experts.
     [[nodiscard]] ExpertTensors* experts() const noexcept {
         return reinterpret_cast<ExpertTensors*>(arena + map.experts);
+    }
+    /// The same behind the layers, where any has latent attention, or queries by way of a narrower row.
+    [[nodiscard]] LatentTensors* latent() const noexcept {
+        return reinterpret_cast<LatentTensors*>(layers() + model.config().encoder.n_layers +
+                                                model.config().decoder.n_layers);
     }
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {

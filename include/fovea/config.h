@@ -22,6 +22,8 @@ enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3 };
 /// What a norm of queries and keys goes over: each head with one weight for all heads, each with a weight of its own, or all
 /// heads of a row together.
 enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };
+/// What a router's logits become before experts are compared: probabilities of all, or each its own.
+enum class RouterScore : std::uint8_t { softmax = 0, sigmoid = 1 };
 enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4, alibi = 5 };
 /// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3): the largest of each element; a mean in
 /// which row i has weight i + 1 (Muennighoff 2022); the sum over the square root of how many rows there are.
@@ -86,6 +88,18 @@ struct Block {
     bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
     bool shared_gate = false;  ///< the shared one is multiplied by the sigmoid of a learned product with the row
     bool router_bias = false;  ///< of the router's logits
+    RouterScore router_score = RouterScore::softmax;
+    bool choice_bias = false;  ///< a learned number for each expert, added to its score for the choice alone
+    /// Experts in so many groups of equal size (DeepSeek-AI 2024), of which a row's are in a few: those with the largest score or,
+    /// with choice_bias, the largest sum of two. 0: no groups.
+    std::uint16_t n_expert_groups = 0;
+    std::uint16_t n_groups_used = 0;
+    float routed_scale = 0.0f;     ///< the chosen experts' weights are multiplied by this; 0: 1
+    std::uint32_t query_rank = 0;  ///< queries are made of a normed map of the row to this width; 0: of the row
+    /// Latent attention (DeepSeek-AI 2024): the one key-value head's dims behind rotary_dim are normed, and are the values too. Of
+    /// each query head a map of its own makes those dims out of so many. 0: attention is not latent.
+    std::uint32_t latent_query_dim = 0;
+    std::uint32_t latent_value_dim = 0;  ///< latent: what each head's own map makes of its output
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 

@@ -155,6 +155,38 @@ TEST_CASE("gguf refusals: experts") {
     check_has(u32("qwen2moe.expert_shared_feed_forward_length", 1u << 30), {"shared_d_ff"});
 }
 
+TEST_CASE("gguf refusals: latent attention, and how rows choose experts") {
+    const auto u32 = [](const char* key, std::uint32_t number, const char* model = "deepseek_v3") {
+        return Spoiled((std::string("../families_gguf/") + model + "/model.gguf").c_str()).value(key, number).line();
+    };
+    for (const char* model : {"deepseek_v2", "deepseek_v3"}) {
+        CHECK(u32("deepseek2.expert_shared_count", 1u << 20, model).ends_with("expected at most 1024, got 1048576"));
+        check_has(u32("deepseek2.attention.kv_lora_rank", 0, model), {"kv_lora_rank: expected ", "got 0"});
+        check_has(u32("deepseek2.attention.kv_lora_rank", 11, model),
+                  {"tensor blk.0.attn_kv_a_mqa.weight", "expected shape [15, 12], got [14, 12]"});
+        check_has(u32("deepseek2.rope.dimension_count", 10, model),
+                  {"rope.dimension_count: expected less than a head's "});
+        check_has(u32("deepseek2.rope.dimension_count", 0xffffffffu, model), {"rope.dimension_count: expected "});
+    }
+    check_has(u32("deepseek2.attention.q_lora_rank", 12), {"tensor blk.0.attn_q_b.weight", "expected shape [18, 12]"});
+    check_has(u32("deepseek2.attention.key_length_mla", 11),
+              {"tensor blk.0.attn_q_b.weight", "expected shape [22, 11]"});
+    check_has(u32("deepseek2.attention.value_length_mla", 7), {"tensor blk.0.attn_", "expected shape "});
+    check_has(u32("deepseek2.attention.value_length", 6, "deepseek_v2"), {"tensor blk.0.attn_", "expected shape "});
+    check_has(u32("deepseek2.expert_gating_func", 3),
+              {"expert_gating_func: expected 1 (softmax) or 2 (sigmoid), got 3"});
+    check_has(u32("deepseek2.expert_group_count", 3),
+              {"expert_group_count: expected a divisor of the 4 experts, got 3"});
+    check_has(u32("deepseek2.expert_group_used_count", 3),
+              {"expert_group_used_count: expected a whole number from 1 to 2"});
+    check_has(u32("deepseek2.leading_dense_block_count", 0), {"tensor blk.0.ffn_", "got none"});
+    check_has(u32("deepseek2.leading_dense_block_count", 2), {"tensor blk.1.ffn_", "got none"});
+    check_has(Spoiled("../families_gguf/deepseek_v3/model.gguf")
+                  .rename("blk.1.attn_v_b.weight", "blk.1.attn_x_b.weight")
+                  .line(),
+              {"tensor blk.1.attn_v_b.weight: expected [2, 6, 10], got none"});
+}
+
 TEST_CASE("gguf refusals: values that are not what they say") {
     Spoiled kind, text, list, nested;
     check_has(kind.put<std::uint32_t>(kind.after("llama.block_count"), 13).line(), {"block_count", "from 0 to 12"});
@@ -239,7 +271,8 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
     int n_refused = 0;
     for (const char* name : {"llama_yarn.gguf", "qwen2_q4_0.gguf", "gpt2.gguf", "bert.gguf", "bert_qkv.gguf",
                              "../encoders_gguf/t5/model.gguf", "../encoders_gguf/modernbert/model.gguf",
-                             "../families_gguf/gpt_oss/model.gguf"}) {
+                             "../families_gguf/gpt_oss/model.gguf", "../families_gguf/deepseek_v2/model.gguf",
+                             "../families_gguf/deepseek_v3/model.gguf"}) {
         Spoiled spoiled(name);
         const std::string whole = spoiled.bytes();
         const std::size_t header = spoiled.after("output_norm.weight");

@@ -14,7 +14,7 @@ from shapes import TINY, llama_like, rope
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
-                 "glm": "chatglm", "olmo3": "olmo2"}
+                 "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
 PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
@@ -63,6 +63,10 @@ SHAPES = {  # the first of each is the smallest
     "olmoe": [shapes.SHAPES["olmoe"][0], shapes.SHAPES["olmoe"][2]],
     "gpt_oss": shapes.SHAPES["gpt_oss"][:2],
     "gpt_oss_mxfp4": shapes.SHAPES["gpt_oss_mxfp4"],
+    "deepseek_v2": shapes.SHAPES["deepseek_v2"],  # as files of 2024 have it: keys' and values' maps in one tensor
+    "deepseek_v3": [shapes.SHAPES["deepseek_v3"][0],
+                    shapes.SHAPES["deepseek_v3"][1] | dict(rope_parameters=rope(
+                        kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0))],
 }
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
@@ -132,6 +136,13 @@ def converted_tensors(config, folder, alone=False):
             start, number, part, _ = name.replace("block_sparse_moe", "mlp").rsplit(".", 3)
             experts.setdefault(f"{start}.{EXPERT_PARTS.get(part, part)}", {})[int(number)] = weight
             continue
+        if "kv_b_proj" in name and kind == "deepseek_v3":
+            both = weight.reshape(n_heads, -1, weight.shape[-1])
+            n_key = config["qk_nope_head_dim"]
+            yield names.get_name(name.replace("kv_b", "k_b"), try_suffixes=(".weight",)), both[:, :n_key].swapaxes(1, 2)
+            yield names.get_name(name.replace("kv_b", "v_b"), try_suffixes=(".weight",)), both[:, n_key:]
+            continue
+        name = name.replace("e_score_correction_bias", "e_score_correction.bias")
         if "shared_expert_gate" in name:
             weight = weight[0]
         if kind.startswith("gemma") and "norm" in name:
@@ -155,6 +166,31 @@ def converted_tensors(config, folder, alone=False):
         yield names.get_name(start + ".weight", try_suffixes=(".weight",)), weight
 
 
+def add_deepseek_keys(writer, config):
+    """The second's as files of 2024 have it: a head's widths where later ones have those of what is cached."""
+    is_third = config["model_type"] == "deepseek_v3"
+    rank, turning = config["kv_lora_rank"], config["qk_rope_head_dim"]
+    key, value = config["qk_nope_head_dim"] + turning, config["v_head_dim"]
+    if config.get("q_lora_rank"):
+        writer.add_q_lora_rank(config["q_lora_rank"])
+    writer.add_kv_lora_rank(rank)
+    writer.add_key_length(rank + turning if is_third else key)
+    writer.add_value_length(rank if is_third else value)
+    if is_third:
+        writer.add_key_length_mla(key)
+        writer.add_value_length_mla(value)
+    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    writer.add_expert_shared_count(config["n_shared_experts"])
+    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    if config.get("norm_topk_prob"):
+        writer.add_expert_weights_norm(True)
+    if is_third:
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if is_third or config["topk_method"] == "group_limited_greedy":
+        writer.add_expert_group_count(config["n_group"])
+        writer.add_expert_group_used_count(config["topk_group"])
+
+
 def add_keys(writer, config):
     """The metadata of that configuration."""
     kind = config["model_type"]
@@ -173,13 +209,13 @@ def add_keys(writer, config):
     writer.add_head_count_kv(n_kv_heads)
     writer.add_feed_forward_length(first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model))
     head_dim = first("head_dim", otherwise=d_model // n_heads)
-    if head_dim * n_heads != d_model:
+    if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
-    n_experts = first("num_experts", "num_local_experts")
+    n_experts = first("num_experts", "num_local_experts", "n_routed_experts")
     if n_experts:
         writer.add_expert_count(n_experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
@@ -187,6 +223,8 @@ def add_keys(writer, config):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("shared_expert_intermediate_size"):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
+    if kind.startswith("deepseek"):
+        add_deepseek_keys(writer, config)
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     if kind == "olmo3":
@@ -195,7 +233,8 @@ def add_keys(writer, config):
     settings = settings.get("full_attention", settings)
     if settings:
         writer.add_rope_freq_base(settings["rope_theta"])
-        writer.add_rope_dimension_count(int(head_dim * settings.get("partial_rotary_factor", 1.0)))
+        turning = first("qk_rope_head_dim", otherwise=int(head_dim * settings.get("partial_rotary_factor", 1.0)))
+        writer.add_rope_dimension_count(turning)
         if settings["rope_type"] == "linear":
             writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
             writer.add_rope_scaling_factor(settings["factor"])
@@ -203,6 +242,8 @@ def add_keys(writer, config):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(settings["factor"])
         writer.add_rope_scaling_orig_ctx_len(settings["original_max_position_embeddings"])
+        if settings.get("mscale_all_dim"):
+            writer.add_rope_scaling_yarn_log_mul(0.1 * settings["mscale_all_dim"])
     if settings.get("rope_type") == "longrope":
         writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
         factor = config["max_position_embeddings"] / config["original_max_position_embeddings"]

@@ -31,6 +31,12 @@ def yarn(factor):
     return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)
 
 
+def latent(heads, q_rank, kv_rank, nope, turning, value, **more):
+    """DeepSeek's attention."""
+    return llama_like(heads=heads, kv_heads=heads, q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope,
+                      qk_rope_head_dim=turning, v_head_dim=value, **more)
+
+
 TINY = dict(hidden=12, heads=2, kv_heads=1, d_ff=14, vocab=23)
 LAYERS3 = ["sliding_attention", "full_attention", "sliding_attention"]
 
@@ -275,6 +281,34 @@ SHAPES = {
         llama_like(hidden=96, heads=4, kv_heads=1, head_dim=16, d_ff=64, num_local_experts=4, num_experts_per_tok=1,
                    sliding_window=39, rope_parameters=yarn(8.0)),
     ],
+    "deepseek_v2": [
+        # transformers' rotation wants even offsets there
+        latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=None, kv_rank=10, nope=6, turning=4, value=7,
+               n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=2,
+               first_k_dense_replace=1, topk_method="greedy", routed_scaling_factor=1.0),
+        latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=20, kv_rank=18, nope=8, turning=6, value=10,
+               n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=1, n_group=4,
+               topk_group=2, first_k_dense_replace=1, topk_method="group_limited_greedy", routed_scaling_factor=16.0,
+               rope_parameters=rope(kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=0.707,
+                                    mscale_all_dim=0.707)),
+        latent(hidden=40, heads=5, d_ff=33, q_rank=7, kv_rank=34, nope=16, turning=8, value=5, n_routed_experts=6,
+               num_experts_per_tok=6, moe_intermediate_size=5, n_shared_experts=3, topk_method="greedy",
+               tie_word_embeddings=True, rope_parameters=rope(100.0)),
+    ],
+    "deepseek_v3": [
+        latent(hidden=12, heads=2, d_ff=14, vocab=23, q_rank=11, kv_rank=10, nope=5, turning=4, value=6,
+               n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1, n_group=2,
+               topk_group=1, first_k_dense_replace=1),
+        latent(hidden=36, heads=6, d_ff=41, layers=3, q_rank=50, kv_rank=18, nope=8, turning=6, value=10,
+               n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=2, n_group=4,
+               topk_group=2, first_k_dense_replace=1, norm_topk_prob=False, routed_scaling_factor=1.0,
+               rope_parameters=rope(kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0,
+                                    mscale_all_dim=0.8)),
+        latent(hidden=40, heads=5, d_ff=33, q_rank=None, kv_rank=33, nope=16, turning=8, value=4, n_routed_experts=8,
+               num_experts_per_tok=4, moe_intermediate_size=5, n_shared_experts=1, n_group=1, topk_group=1,
+               first_k_dense_replace=0, rope_interleave=False, tie_word_embeddings=True,
+               rope_parameters=rope(100.0)),
+    ],
 }
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
@@ -293,6 +327,9 @@ def randomize(model, seed):
             parameter.data = noise * (1.2 / parameter.shape[-1]**0.5)
         else:
             parameter.data = noise * 0.3
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.data = (torch.randn(buffer.shape, generator=generator) * 0.2).bfloat16().float()
 
 
 def to_mxfp4(weight):

@@ -200,6 +200,12 @@ def make_hugging_face():
     for kind, more in scalings.items():
         models[kind] = (dict(llama, rope_scaling=dict(rope_type=kind, factor=2.0, **more)), None)
     models["jina"] = (dict(models["bert"][0], position_embedding_type="alibi", feed_forward_type="geglu"), None)
+    latent = dict(llama, q_lora_rank=4, kv_lora_rank=6, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=4, rms_norm_eps=1e-6,
+                  n_routed_experts=4, num_experts_per_tok=1, moe_intermediate_size=8, n_shared_experts=1, n_group=2,
+                  topk_group=1, first_k_dense_replace=0)
+    scaled = dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=4, mscale=1.0, mscale_all_dim=0.5)
+    models["deepseek_v2"] = (dict(latent, model_type="deepseek_v2", topk_method="group_limited_greedy"), None)
+    models["deepseek_v3"] = (dict(latent, model_type="deepseek_v3", rope_scaling=scaled), None)
     for name, (config, tensors) in models.items():
         write("config_json", name, compact(config))
         if tensors:
@@ -328,7 +334,7 @@ def gguf_tensors(shapes, type_, d_model):
 def gguf_settings(architecture, d_model):
     settings = {"block_count": 1, "context_length": MAX_POSITIONS, "embedding_length": d_model,
                 "feed_forward_length": d_model, "attention.head_count": N_HEADS}
-    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss"):
+    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss", "deepseek2"):
         settings |= {"attention.head_count_kv": N_KV_HEADS, "attention.layer_norm_rms_epsilon": 1e-5,
                      "attention.key_length": d_model // 2, "attention.value_length": d_model // 2,
                      "rope.dimension_count": d_model // 2, "rope.freq_base": 1e4}
@@ -408,12 +414,27 @@ def make_gguf():
     oss |= {f"blk.0.ffn_{x}_exps.bias": [4, w] for x in ("gate", "up", "down")}
     of_oss = {key.replace("llama", "gpt-oss"): value for key, value in (scaled | experts).items()}
     of_oss |= {"gpt-oss.attention.sliding_window": 3}
+    deepseek = {name: shape for name, shape in routed.items() if not name.startswith("blk.0.attn_") or "norm" in name}
+    deepseek |= {"blk.0.attn_q_a": [4, w], "blk.0.attn_q_a_norm": [4], "blk.0.attn_q_b": [12, 4], "blk.0.attn_kv_a_mqa": [12, w],
+                 "blk.0.attn_kv_a_norm": [10], "blk.0.attn_kv_b": [16, 10], "blk.0.attn_output": [w, w],
+                 "blk.0.exp_probs_b.bias": [4]} | {f"blk.0.ffn_{x}_shexp": [w, w] for x in ("gate", "up", "down")}
+    split = {name: shape for name, shape in deepseek.items() if "kv_b" not in name}
+    split |= {"blk.0.attn_k_b": [2, 10, 4], "blk.0.attn_v_b": [2, 4, 10]}
+    of_deepseek = {"attention.q_lora_rank": 4, "attention.kv_lora_rank": 10, "attention.key_length": 6,
+                   "attention.value_length": 4, "rope.dimension_count": 2, "expert_count": 4, "expert_used_count": 1,
+                   "expert_shared_count": 1, "expert_gating_func": 2, "expert_weights_scale": 2.5, "expert_group_count": 2,
+                   "expert_group_used_count": 1, "leading_dense_block_count": 0}
+    of_split = of_deepseek | {"attention.key_length": 12, "attention.value_length": 10, "attention.key_length_mla": 6,
+                              "attention.value_length_mla": 4, "rope.scaling.type": "yarn", "rope.scaling.factor": 2.0,
+                              "rope.scaling.yarn_log_multiplier": 0.1}
+    of_deepseek, of_split = ({f"deepseek2.{key}": value for key, value in of.items()} for of in (of_deepseek, of_split))
     files = {"llama": (llama, 1, w, "llama3", {}), "llama_experts": (routed, 1, w, None, experts), "llama_yarn": (llama, 30, w, None, scaled),
              "llama_linear": (llama, 0, w, "metaspace", {"llama.rope.scaling.factor": 2.0}),
              "llama_q8": (llama, 8, 32, None, {}), "llama_q4": (llama, 2, 32, None, {}),
              "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),
              "gpt-oss": (oss, 1, w, None, of_oss), "llama_alone": (alone, 1, w, None, experts),
              "modern-bert": (modern, 1, w, None, of_modern), "t5encoder": (t5, 0, w, None, of_t5),
+             "deepseek2": (deepseek, 1, w, None, of_deepseek), "deepseek2_split": (split, 1, w, None, of_split),
              "gpt2": (gpt2, 1, w, "gpt2", {}), "bert": (bert, 1, w, "bert", {})}
     for name, (shapes, type_, d_model, tokens, more) in files.items():
         shapes = dict(shapes)

@@ -34,6 +34,9 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
             block.rotary_dim = block.rotary_dim ? 4 : 0;
             block.d_ff = 8;
             if (block.n_experts > 4) block.n_experts = 4, block.n_experts_used = 2;
+            if (block.n_expert_groups) block.n_expert_groups = 2, block.n_groups_used = 1;
+            if (block.query_rank) block.query_rank = 4;
+            if (block.latent_query_dim) block.latent_query_dim = block.latent_value_dim = 4, block.head_dim = 8;
             if (block.shared_d_ff) block.shared_d_ff = 8;
         }
     }

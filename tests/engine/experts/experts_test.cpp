@@ -164,6 +164,46 @@ TEST_CASE("experts: logits of NaN choose the first, with the same bits everywher
     }
 }
 
+TEST_CASE("experts: of groups only those are used that have the largest scores") {
+    Config config = routed_config();
+    Block& b = config.decoder.blocks[0];
+    b.n_expert_groups = 4, b.n_groups_used = 1;
+    const std::vector<Token> token = {5};
+    for (const bool biased : {false, true}) {
+        b.choice_bias = biased;
+        b.router_score = biased ? RouterScore::sigmoid : RouterScore::softmax;
+        ModelSource source = random_model(config, 3);
+        source.read_rows = [inner = source.read_rows](const TensorSpec& spec, std::uint32_t row_begin,
+                                                      std::uint32_t n_rows, float* out) {
+            inner(spec, row_begin, n_rows, out);
+            if (spec.role != Role::choice_bias) return;
+            for (std::uint32_t i = 0; i < kExperts; ++i) out[i] = i / 2 == 2 ? 5.0f : i == 7 ? 9.0f : 0.0f;
+        };
+        const AlignedBytes file = write_bytes(source, {.type = Type::f32});
+        const std::set<std::uint32_t> used = used_experts(file, token);
+        REQUIRE(used.size() == 2);
+        CHECK(*used.begin() % 2 == 0);
+        CHECK(*used.begin() + 1 == *used.rbegin());
+        if (biased) CHECK(*used.begin() == 4);  // 5 + 5 is more than 9 + 0
+    }
+}
+
+TEST_CASE("experts: a bias for the choice of NaN or infinity chooses the first that are left") {
+    Config config = routed_config();
+    config.decoder.blocks[0].choice_bias = true;
+    for (const float bias : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+        ModelSource source = random_model(config, 3);
+        source.read_rows = [inner = source.read_rows, bias](const TensorSpec& spec, std::uint32_t row_begin,
+                                                            std::uint32_t n_rows, float* out) {
+            inner(spec, row_begin, n_rows, out);
+            if (spec.role == Role::choice_bias) std::fill_n(out, kExperts, bias);
+        };
+        const AlignedBytes file = write_bytes(source, {.type = Type::f32});
+        const std::vector<Token> tokens = {3, 9, 30};
+        CHECK(used_experts(file, tokens) == std::set<std::uint32_t>{0, 1});
+    }
+}
+
 TEST_CASE("experts: the planned size works, a byte less is refused, and room for one row has room for its experts") {
     Config config = routed_config();
     config.decoder.blocks[0].n_experts_used = 5;
@@ -207,6 +247,16 @@ TEST_CASE("experts: a configuration that cannot be is refused by the field's nam
         {"experts in parallel with attention", [](Block& b) { b.parallel = true; }},
         {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.up_bias = true; }},
         {"biases of a shared expert", [](Block& b) { b.shared_d_ff = 4, b.down_bias = true; }},
+        {"n_groups_used", [](Block& b) { b.n_expert_groups = 4; }},
+        {"n_groups_used", [](Block& b) { b.n_expert_groups = 4, b.n_groups_used = 5; }},
+        {"n_expert_groups that divides n_experts", [](Block& b) { b.n_expert_groups = 3, b.n_groups_used = 2; }},
+        {"n_experts_used of the groups used", [](Block& b) { b.n_expert_groups = 8, b.n_groups_used = 1; }},
+        {"router_score", [](Block& b) { b.router_score = static_cast<RouterScore>(2); }},
+        {"router_score",
+         [](Block& b) {
+             b.n_experts = b.n_experts_used = 0, b.normalize_experts = false;
+             b.router_score = RouterScore::sigmoid;
+         }},
         {"router_bias",
          [](Block& b) { b.n_experts = b.n_experts_used = 0, b.normalize_experts = false, b.router_bias = true; }},
     };

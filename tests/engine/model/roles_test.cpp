@@ -28,6 +28,10 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {49, "appended_value"},
                                                                 {64, "cross_norm"},
                                                                 {75, "cross_output_bias"},
+                                                                {52, "query_down"},
+                                                                {54, "latent_norm"},
+                                                                {55, "latent_query"},
+                                                                {56, "latent_value"},
                                                                 {96, "feed_forward_norm"},
                                                                 {98, "feed_forward_post_norm"},
                                                                 {100, "up"},
@@ -38,10 +42,11 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {107, "expert_up_bias"},
                                                                 {108, "expert_down"},
                                                                 {109, "expert_down_bias"},
+                                                                {110, "choice_bias"},
                                                                 {112, "shared_gate"},
                                                                 {115, "shared_down"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 31, 51, 63, 76, 95, 110, 111, 116, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 31, 51, 57, 63, 76, 95, 111, 116, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -91,6 +96,23 @@ TEST_CASE("roles: experts in place of up and down, each in whole panels") {
     CHECK(called_for(stack) == std::vector<std::string>{"0 router 3 20", "0 expert_up 96 20", "0 expert_down 96 24",
                                                         "0 shared_gate 1 20", "0 shared_up 7 20",
                                                         "0 shared_down 20 7"});
+}
+
+TEST_CASE("roles: latent attention has no values of its own, and maps of each head in whole panels") {
+    Stack stack;
+    stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
+    Block& b = stack.blocks[0];
+    b.n_heads = 3, b.n_kv_heads = 1, b.rotary_dim = 4, b.value_head_dim = 18, b.head_dim = 22,
+    b.position = Position::rope;
+    b.latent_query_dim = 5, b.latent_value_dim = 7;
+    CHECK(called_for(stack) == std::vector<std::string>{"0 rope_frequencies 1 2", "0 query 27 20", "0 key 22 20",
+                                                        "0 attention_output 20 21", "0 latent_norm 1 18",
+                                                        "0 latent_query 96 5", "0 latent_value 48 18"});
+    b.query_rank = 9;
+    CHECK(called_for(stack) == std::vector<std::string>{"0 rope_frequencies 1 2", "0 query 27 9", "0 key 22 20",
+                                                        "0 attention_output 20 21", "0 query_down 9 20",
+                                                        "0 query_down_norm 1 9", "0 latent_norm 1 18",
+                                                        "0 latent_query 96 5", "0 latent_value 48 18"});
 }
 
 TEST_CASE("roles: every part that a block may have, in the directory's order") {

@@ -68,7 +68,7 @@ private:
                                     : kind == 1 ? 0u - below(3)
                                     : kind == 2 ? 4 * below(10)
                                                 : below(10);
-        Change field{below(48), value};
+        Change field{below(64), value};
         if (Block& b = stack.blocks[below(3)];
             below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
             b.n_experts = 1 + below(6);
@@ -80,7 +80,30 @@ private:
             b.up_bias = b.gate_bias = b.gated && !b.shared_d_ff && below(2);
             b.down_bias = !b.shared_d_ff && below(2);
             b.activation = static_cast<Activation>(below(kActivationCount));
+            b.router_score = below(2) ? RouterScore::sigmoid : RouterScore::softmax;
+            b.choice_bias = below(2) != 0;
+            b.n_expert_groups = below(2) ? b.n_experts : 0;
+            b.n_groups_used = b.n_expert_groups ? b.n_experts_used : 0;
+            b.routed_scale = below(2) ? 1.5f : 0.0f;
             b.parallel = b.shared_norm = false;
+        }
+        if (Block& b = stack.blocks[below(3)]; below(10) == 0 && b.n_heads) {  // latent attention that can be
+            b.query_rank = below(2) * (1 + below(30));
+            b.query_width = 0;
+            b.query_bias = b.key_bias = b.value_bias = false;
+            if (below(3) != 0) {
+                b.n_kv_heads = 1;
+                b.position = Position::rope;
+                b.rotary_dim = 2 * (1 + below(4));
+                b.value_head_dim = 1 + below(30);
+                b.head_dim = b.rotary_dim + b.value_head_dim;
+                b.latent_query_dim = 1 + below(20), b.latent_value_dim = 1 + below(20);
+                b.query_key_norm = Norm::none;
+                b.head_norm = HeadNorm::shared;
+                b.projection_clip = 0.0f;
+                b.has_output_map = true;
+                b.parallel = b.shared_norm = b.cross_attention = b.bias_kv = b.zero_attn = false;
+            }
         }
         if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
             HeadMap& map = stack.head[below(2)];

@@ -1,0 +1,117 @@
+// Latent attention (DeepSeek-AI 2024, section 2.1), with the maps of keys and values taken into queries and outputs:
+//
+//     [r, c] = W_key · x;  c = rms_norm(c);  r turned         one head's key; c is its value too. This is what is cached
+//     [q_r, q] = W_query · x, or W_query · rms_norm(W_down · x), for each head;  q_r turned
+//     score = q_r · r + (U q) · c;  the head's output = V · Σ of p c
+//
+// In the paper's words r is k^R, U a head's rows of W^UK transposed, V those of W^UV. U q is made once a row, so that a key is
+// r and c whatever the number of heads.
+#include "latent.h"
+
+#include <cstring>
+
+namespace fovea {
+namespace {
+
+[[nodiscard]] const LatentTensors& tensors_of(const Pass& pass) noexcept {
+    return pass.workspace.latent()[pass.tensors().first_layer + pass.layer];
+}
+
+/// One map for each head, whose matrices lie one below the other, each in whole panels.
+struct HeadMaps {
+    Pass& pass;
+    const Matrix& all;
+    std::uint32_t n_heads, n_stored;  // outputs of each
+
+    [[nodiscard]] Matrix of(std::uint32_t head) const noexcept {
+        Matrix one = all;
+        one.n_rows = all.n_rows / n_heads;
+        one.offset += std::uint64_t{head} * one.n_panels() * all.panel_stride;
+        return one;
+    }
+    /// Rows' heads, from_stride apart, to heads to_stride apart.
+    void multiply(const char* name, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                  std::uint32_t to_stride) const noexcept;
+};
+
+/// Every head's rows packed, then every head's product, panels shared out as if they were one matrix.
+void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                        std::uint32_t to_stride) const noexcept {
+    const std::uint32_t n_rows = pass.seq_len, n_cols = all.n_cols, block_rows = row_block(n_rows);
+    const std::uint32_t n_blocks = (n_rows + block_rows - 1) / block_rows, n_of_head = n_pairs(of(0));
+    std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
+    const std::uint64_t of_head = operand_bytes(all.type, n_rows, n_cols);
+    pass.phase("operand", {}, in_parts(n_heads * n_blocks), [&](Pass::Share mine) {
+        for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
+            const std::uint32_t head = i / n_blocks, first = i % n_blocks * block_rows;
+            const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
+            pass.pack(all.type, from[first] + std::uint64_t{head} * from_stride, from.stride, n, n_cols,
+                      operand + head * of_head + operand_bytes(all.type, first, n_cols));
+        }
+    });
+    pass.phase(name, {}, pass.pairs(n_heads * n_of_head, n_rows), [&](Pass::Share mine) {
+        for (std::uint32_t head = mine.begin / n_of_head; head * n_of_head < mine.end; ++head) {
+            const std::uint32_t first = head * n_of_head;
+            const Linear linear{.matrix = of(head),
+                                .out = {to.data + std::uint64_t{head} * to_stride, to.stride},
+                                .n_stored = n_stored};
+            const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
+            const std::uint32_t end = mine.end - first < n_of_head ? mine.end - first : n_of_head;
+            pass.multiply({&linear, 1}, operand + head * of_head, n_rows, {begin, end});
+        }
+    });
+}
+
+[[nodiscard]] Linear to(const Matrix& matrix, const Rows& rows, VectorOffset bias = 0) noexcept {
+    return {.matrix = matrix, .bias = bias, .out = rows, .n_stored = matrix.n_rows};
+}
+
+}  // namespace
+
+void project_latent(const Attention& a, const Input& in) noexcept {
+    Pass& pass = a.pass;
+    const Block& b = a.block;
+    const AttentionTensors& t = a.tensors;
+    const LatentTensors& l = tensors_of(pass);
+    const Rows projected = pass.projected(), raw = a.is_latent() ? pass.attended() : projected;
+    const auto part = [&](std::uint64_t at) { return Rows{projected.data + at, projected.stride}; };
+    const bool narrow = b.query_rank != 0;
+    const Linear query = to(t.query, raw, t.query_bias);
+    const Linear parts[] = {narrow ? to(l.query_down, pass.inner()) : query, to(t.key, part(a.key_at), t.key_bias),
+                            to(t.value, part(a.value_at), t.value_bias)};
+    const std::size_t n_parts = a.is_latent() ? 2 : 3;
+    for (std::size_t first = 0, end = 1; first < n_parts; first = end++) {
+        const Type type = parts[first].matrix.type;
+        while (end < n_parts && is_quantized(parts[end].matrix.type) == is_quantized(type)) ++end;
+        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
+        pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
+    }
+    if (narrow) {
+        const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
+        const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.query_rank, norm);
+        pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
+    }
+    if (!a.is_latent()) return;
+    const HeadMaps maps{pass, l.query, b.n_heads, b.value_head_dim};
+    const Rows from{raw.data + b.rotary_dim, raw.stride};
+    maps.multiply("latent queries", from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+}
+
+void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
+    const float* raw = a.pass.attended()[row] + std::uint64_t{number} * query_head_dim(a.block);
+    std::memcpy(head, raw, a.block.rotary_dim * sizeof(float));
+}
+
+void norm_latent(const Attention& a, float* head) noexcept {
+    const NormWeights norm{Norm::rms, tensors_of(a.pass).norm, 0, a.block.norm_epsilon};
+    float* latent = head + a.block.rotary_dim;
+    a.pass.norm(norm, latent, a.block.value_head_dim, latent);
+}
+
+Rows map_latent_values(Pass& pass, const Block& b) noexcept {
+    const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
+    maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    return pass.inner();
+}
+
+}  // namespace fovea
