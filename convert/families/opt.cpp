@@ -34,12 +34,19 @@ constexpr TensorName kNames[] = {
 constexpr SizeNames kSizes = {
     .n_kv_heads = nullptr, .d_ff = "ffn_dim", .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
 
+/// Norms then have neither weights nor biases: a name of nothing stands for ones.
+void leave_out_norm_weights(HfConfig& result, Block& block) {
+    result.stack().final_norm_bias = block.norm_bias = false;
+    result.names[{Role::final_norm, 0}] = "";
+    for (std::uint32_t i = 0; i < result.stack().n_layers; ++i)
+        result.names[{Role::attention_norm, i}] = result.names[{Role::feed_forward_norm, i}] = "";
+}
+
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     if (fields.count_or("word_embed_proj_dim", stack.d_model) != stack.d_model)
         fields.refuse("word_embed_proj_dim", "hidden_size, " + std::to_string(stack.d_model));
-    if (!fields.flag_or("layer_norm_elementwise_affine", true)) fields.refuse("layer_norm_elementwise_affine", "true");
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
     result.n_skipped_positions = 2;
@@ -50,6 +57,7 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
         stack.final_norm = Norm::none;
         stack.final_norm_bias = false;
     }
+    if (!fields.flag_or("layer_norm_elementwise_affine", true)) leave_out_norm_weights(result, block);
     const bool bias = fields.flag_or("enable_bias", true);
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = bias;
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);

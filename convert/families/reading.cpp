@@ -113,8 +113,10 @@ Activation read_activation(const Fields& fields, const char* name, const char* o
     if (spelled == "silu" || spelled == "swish") return Activation::silu;
     if (spelled == "relu") return Activation::relu;
     if (spelled == "gelu" || spelled == "gelu_python") return Activation::gelu;
-    if (spelled == "gelu_new" || spelled == "gelu_pytorch_tanh" || spelled == "gelu_fast") return Activation::gelu_tanh;
-    fields.refuse(name, "silu, relu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+    if (spelled == "tanh") return Activation::tanh;
+    for (const char* by_tanh : {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"})
+        if (spelled == by_tanh) return Activation::gelu_tanh;
+    fields.refuse(name, "silu, relu, tanh, gelu, gelu_new, gelu_fast, gelu_accurate or gelu_pytorch_tanh");
 }
 
 std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers) {

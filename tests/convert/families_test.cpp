@@ -100,7 +100,8 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("opt", "word_embed_proj_dim", 5, "hidden_size, 10");
-    check_refused("opt", "layer_norm_elementwise_affine", false, "true");
+    CHECK(contains(line_of("opt", [](Json& json) { json["layer_norm_elementwise_affine"] = false; }),
+                   "layer_norm.bias: expected only tensors that the configuration calls for"));
     check_refused("mpt", "no_bias", false, "true");
     check_refused("mpt", "logit_scale", "inv_sqrt_d_model", "none");
     check_refused("bloom", "apply_residual_connection_post_layernorm", true, "false");
@@ -122,6 +123,7 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
     check_refused("qwen2_moe", "shared_expert_intermediate_size", 0, "got 0");
     check_refused("qwen3_moe", "mlp_only_layers", 1, "a list of layers, got 1");
     check_refused("qwen3_moe", "mlp_only_layers", Json::array({-1}), "numbers of layers");
+    check_refused("gptj", "activation_function", "relu2", "silu, relu, tanh, gelu, gelu_new");
     check_refused("gpt_oss", "swiglu_alpha", 1.5, "1.702");
     check_refused("gpt_oss", "swiglu_limit", 6.0, "7.0");
     check_refused("gpt_oss", "hidden_act", "gelu", "silu, got \"gelu\"");
@@ -299,6 +301,8 @@ TEST_CASE("families: older spellings give the same file") {
         rename(json, "n_layer", "num_hidden_layers");
     });
     check_same("opt", "model.", [](Json&) {});
+    check_same("gptj", "", [](Json& json) { json["activation_function"] = "gelu_accurate"; });
+    check_same("starcoder2", "", [](Json& json) { json["hidden_act"] = "gelu_python_tanh"; });
     check_same("gemma2", "", [](Json& json) { json.erase("layer_types"); });
     check_same("gpt_neox", "gpt_neox.", [](Json& json) {
         json["rotary_pct"] = json["rope_parameters"]["partial_rotary_factor"];

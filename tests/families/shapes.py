@@ -118,6 +118,8 @@ SHAPES = {
              max_position_embeddings=64, num_attention_heads=2),
         dict(vocab_size=37, hidden_size=27, word_embed_proj_dim=27, num_hidden_layers=3, ffn_dim=41,
              max_position_embeddings=64, num_attention_heads=3, do_layer_norm_before=False),
+        dict(vocab_size=37, hidden_size=24, word_embed_proj_dim=24, num_hidden_layers=3, ffn_dim=41,
+             max_position_embeddings=64, num_attention_heads=3, layer_norm_elementwise_affine=False),
         dict(vocab_size=37, hidden_size=35, word_embed_proj_dim=35, num_hidden_layers=2, ffn_dim=33,
              max_position_embeddings=64, num_attention_heads=5, enable_bias=False, activation_function="gelu",
              tie_word_embeddings=False),
