@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Ids = Union[Sequence[int], npt.NDArray[Any]]
+FLOAT32 = np.dtype(np.float32)
 
 
 def float_array(array: Any, name: str) -> Any:
@@ -18,8 +19,10 @@ def float_array(array: Any, name: str) -> Any:
     Anything with the buffer protocol or DLPack is taken. TypeError where it is no array of float32.
     """
     if isinstance(array, np.ndarray):
-        if array.dtype != np.float32:
+        if array.dtype != FLOAT32:
             raise TypeError(f"{name}: expected an array of float32, got {array.dtype}")
+        if array.flags.c_contiguous:  # most are; the rest takes as long as a small pass
+            return array
         if (array.ndim and not (array.strides[-1] == 4 or array.shape[-1] == 1)) or min(array.strides, default=0) < 0:
             return np.ascontiguousarray(array)
     return array
@@ -27,6 +30,8 @@ def float_array(array: Any, name: str) -> Any:
 
 def shape_of(array: Any, name: str) -> tuple[int, ...]:
     """The shape of what has one."""
+    if isinstance(array, np.ndarray):
+        return array.shape
     try:
         return tuple(int(n) for n in array.shape)
     except (AttributeError, TypeError):
@@ -40,6 +45,6 @@ def shape_of(array: Any, name: str) -> tuple[int, ...]:
 def new_array(shape: Sequence[int], name: str) -> Floats:
     """An array for a result, or ValueError where no array can be as large."""
     try:
-        return np.empty(shape, dtype=np.float32)
+        return np.empty(shape, FLOAT32)
     except ValueError:
         raise ValueError(f"{name}: expected a shape that an array can have, got {list(shape)}") from None

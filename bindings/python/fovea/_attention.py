@@ -19,9 +19,10 @@ _of_this_thread = threading.local()
 def _heads(n_threads: int) -> _fovea.Attention:
     """This thread's attention over heads, which keeps the arena of its largest call."""
     kept: dict[int, _fovea.Attention] = _of_this_thread.__dict__.setdefault("kept", {})
-    if n_threads not in kept:
-        kept[n_threads] = _fovea.Attention(None, n_threads)
-    return kept[n_threads]
+    found = kept.get(n_threads)
+    if found is None:
+        found = kept[n_threads] = _fovea.Attention(None, n_threads)
+    return found
 
 
 def _mask(mask: Any, keep_mask: Any) -> Any:
@@ -73,7 +74,7 @@ def attend(
 
     A query that sees no key gives zeros. ValueError and TypeError name the argument, what was expected and what it got.
     """
-    query, key, value = (float_array(a, n) for a, n in ((query, "query"), (key, "key"), (value, "value")))
+    query, key, value = float_array(query, "query"), float_array(key, "key"), float_array(value, "value")
     shape, value_shape = shape_of(query, "query"), shape_of(value, "value")
     if not 2 <= len(shape) <= 4 or not value_shape:
         wanted = "[batch, heads, seq, dim], [heads, seq, dim] or [seq, dim]"

@@ -228,17 +228,19 @@ class Model(VectorModel):
     def attention(self, text: str | Ids, *, layers: Sequence[int] | None = None) -> AttentionPattern:
         """Return what each token of `text` attends to: [layer, head, query, key], a page of which a notebook shows.
 
-        layers: all by default. Each takes a pass of its own; the passes have the same bits, so they fit together.
+        layers: all that attend by default. Each takes a pass of its own; the passes have the same bits, so they fit
+        together.
         """
         ids = self.tokenize(text) if isinstance(text, str) else [int(i) for i in text]
         if not self.vocab_size:
             raise ValueError("text: expected a model that reads ids, got one of vectors; see encode_arrays")
         if not 0 < len(ids) <= self.max_positions:
             raise ValueError(f"text: expected 1 to {self.max_positions} tokens, got {len(ids)}")
-        chosen = tuple(range(self.n_layers) if layers is None else layers)
-        if not chosen or not all(0 <= layer < self.n_layers for layer in chosen):
-            raise ValueError(f"layers: expected numbers from 0 to {self.n_layers - 1}, got {list(chosen)}")
         heads = self._stack["heads_of_layers"]
+        that_attend = [layer for layer, n_heads in enumerate(heads) if n_heads]
+        chosen = tuple(that_attend if layers is None else layers)
+        if not chosen or not all(layer in that_attend for layer in chosen):
+            raise ValueError(f"layers: expected numbers of those that attend, {that_attend}, got {list(chosen)}")
         weights = new_array((len(chosen), heads[chosen[0]], len(ids), len(ids)), "text")
         limits = {"max_kv_len": self._room(len(ids))} if self.gives_logits else {"max_batch": self._room(len(ids))}
         with self._session("text" if self.gives_logits else "rows", **limits) as session:

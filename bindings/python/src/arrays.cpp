@@ -51,7 +51,8 @@ template<class Array>
 void describe_array(const Array& array, Shape& shape, std::vector<std::int64_t>& strides) {
     for (std::size_t i = 0; i < array.ndim(); ++i) {
         shape.push_back(array.shape(i));
-        strides.push_back(array.stride(i));
+        // Where there is one index, its step means nothing: [::-1] of one row is that row.
+        strides.push_back(array.shape(i) == 1 ? std::max(array.stride(i), std::int64_t{0}) : array.stride(i));
     }
 }
 

