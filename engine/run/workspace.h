@@ -23,7 +23,7 @@ struct Sequence {
 };
 static_assert(sizeof(Sequence) == 32);
 
-inline constexpr std::uint64_t kWorkspaceStateBytes = 3712;
+inline constexpr std::uint64_t kWorkspaceStateBytes = 3840;
 
 struct WorkspaceState {
     Model model;
