@@ -1,6 +1,7 @@
 #include "convert/error_feedback.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -42,6 +43,112 @@ void choose_scales(Type type, const float* x, const float* weight, std::uint32_t
     groups[0].scale = best_scale;
 }
 
+/// What rounding one column after the other has left: each column in turn, and each scale, takes the value that is best
+/// while all others stay as they are. No step makes the loss larger.
+class Descent {
+public:
+    /// `missed` [n_cols][16] is Lᵀ·(w − q), `groups` [groups of a row][16] what made it; both follow the steps.
+    Descent(Type type, const InputMoments& factor, std::vector<float>& missed, std::vector<QuantizedGroup>& groups)
+        : type_(type), factor_(factor), missed_(missed), groups_(groups), change_(missed.size()) {
+        for (std::uint32_t k = 0; k < factor.n; ++k) {
+            double square = 0;
+            for (std::uint32_t j = 0; j <= k; ++j) square += double{factor.row(k)[j]} * factor.row(k)[j];
+            squares_.push_back(square);
+        }
+        for (std::size_t i = 0; i < missed.size(); ++i) finite_[i % kLanes] &= std::isfinite(missed[i]);
+    }
+
+    /// Whether anything changed.
+    bool improve() {
+        changed_ = false;
+        const QuantFormat& format = format_of(type_);
+        if (format.scale == QuantScale::f16 && type_ != Type::q8) {
+            const std::uint32_t step = format.factors() ? kFactorColumns : kGroup;
+            for (std::uint32_t begin = 0; begin < factor_.n; begin += step)
+                fit_scales(begin, std::min(factor_.n, begin + step));
+        }
+        for (std::uint32_t k = factor_.n; k-- > 0;) round_column(k);
+        return changed_;
+    }
+
+private:
+    [[nodiscard]] QuantizedGroup& group_of(std::uint32_t col, std::uint32_t lane) {
+        return groups_[col / kGroup * std::size_t{kLanes} + lane];
+    }
+
+    /// Of columns that share one float16 scale: the best beside their quants, by the product of what is missed with what
+    /// a change of the scale changes.
+    void fit_scales(std::uint32_t begin, std::uint32_t end) {
+        float direction[kFactorColumns * kLanes] = {};
+        for (std::uint32_t col = begin; col < end; ++col)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                QuantizedGroup group = group_of(col, lane);
+                group.scale = 0x3c00;  // 1
+                group.minimum_factor = 0;
+                const double value = element_of(type_, group, col % kGroup);
+                direction[(col - begin) * kLanes + lane] = static_cast<float>(value);
+            }
+        std::fill_n(change_.begin(), std::size_t{end} * kLanes, 0.0f);
+        functions_.add_errors(factor_.lower.data(), begin, end, direction, change_.data());
+        for (std::uint32_t k = begin; k < end; ++k)
+            for (std::uint32_t j = begin; j <= k; ++j)
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                    change_[j * kLanes + lane] += factor_.row(k)[j] * direction[(k - begin) * kLanes + lane];
+        double product[kLanes] = {}, square[kLanes] = {};
+        for (std::size_t i = 0; i < std::size_t{end} * kLanes; ++i) {
+            product[i % kLanes] += double{change_[i]} * missed_[i];
+            square[i % kLanes] += double{change_[i]} * change_[i];
+        }
+        float step[kLanes] = {};
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const std::uint16_t had = group_of(begin, lane).scale;
+            const double best = from_f16(had) + product[lane] / square[lane];
+            const std::uint16_t scale = to_f16(static_cast<float>(best));
+            if (!finite_[lane] || !(square[lane] > 0) || !std::isfinite(from_f16(scale)) || scale == had) continue;
+            step[lane] = from_f16(scale) - from_f16(had);
+            for (std::uint32_t col = begin; col < end; col += kGroup) group_of(col, lane).scale = scale;
+            changed_ = true;
+        }
+        for (std::size_t i = 0; i < std::size_t{end} * kLanes; ++i) missed_[i] -= step[i % kLanes] * change_[i];
+    }
+
+    void round_column(std::uint32_t k) {
+        float slope[kLanes], step[kLanes] = {};
+        functions_.dot_row(factor_.lower.data(), k, missed_.data(), slope);
+        bool moved = false;
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            if (!finite_[lane]) continue;
+            QuantizedGroup& group = group_of(k, lane);
+            std::int8_t& quant = group.quants[k % kGroup];
+            const double value = element_of(type_, group, k % kGroup);
+            const std::int8_t better = nearest_quant(type_, group, k % kGroup, value + slope[lane] / squares_[k]);
+            if (better == quant) continue;
+            quant = better;
+            step[lane] = static_cast<float>(value - element_of(type_, group, k % kGroup));
+            moved = true;
+        }
+        if (!moved) return;
+        changed_ = true;
+        functions_.add_errors(factor_.lower.data(), k, k + 1, step, missed_.data());
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            missed_[k * std::size_t{kLanes} + lane] += factor_.row(k)[k] * step[lane];
+    }
+
+    const MomentFunctions& functions_ = moment_functions().front();
+    Type type_;
+    const InputMoments& factor_;
+    std::vector<float>& missed_;
+    std::vector<QuantizedGroup>& groups_;
+    std::vector<float> change_;    // [n_cols][16]: of what is missed, for a scale larger by 1
+    std::vector<double> squares_;  // [n_cols]: of rows of L
+    std::array<bool, kLanes> finite_ = [] {
+        std::array<bool, kLanes> all;
+        all.fill(true);
+        return all;
+    }();
+    bool changed_ = false;
+};
+
 /// One panel on its way from its last column to its first.
 class Panel {
 public:
@@ -53,18 +160,26 @@ public:
           sums_(std::size_t{n_cols} * kLanes),
           totals_(sums_.size()),
           error_(std::size_t{kFactorColumns} * kLanes),
-          kept_(error_.size()) {}
+          kept_(error_.size()),
+          missed_(sums_.size()),
+          groups_(std::size_t{(n_cols + kGroup - 1) / kGroup} * kLanes) {}
 
-    QuantLoss quantize(std::byte* panel) {
+    QuantLoss quantize(std::byte* panel, std::uint32_t n_rounds) {
         const std::uint32_t step = format_of(type_).factors() ? kFactorColumns : kGroup;
         for (std::uint32_t end = n_cols_; end > 0;) {
             const std::uint32_t begin = (end - 1) / step * step;
-            quantize_block(begin, end, panel);
+            quantize_block(begin, end);
             const auto add_errors = moment_functions().front().add_errors;
             add_errors(factor_.lower.data(), begin, end, error_.data(), sums_.data());
             add_errors(factor_.lower.data(), begin, end, kept_.data(), totals_.data());
             end = begin;
         }
+        Descent descent(type_, factor_, missed_, groups_);
+        while (n_rounds > 0 && descent.improve()) --n_rounds;
+        for (const float missed : missed_) loss_.error += double{missed} * missed;
+        for (std::size_t i = 0; i < groups_.size(); ++i)
+            put_group(type_, groups_[i], static_cast<std::uint32_t>(i % kLanes), static_cast<std::uint32_t>(i / kLanes),
+                      panel);
         return loss_;
     }
 
@@ -73,7 +188,7 @@ private:
         return rows_[std::size_t{lane} * n_cols_ + col];
     }
 
-    void quantize_block(std::uint32_t begin, std::uint32_t end, std::byte* panel) {
+    void quantize_block(std::uint32_t begin, std::uint32_t end) {
         const std::uint32_t n = end - begin;
         float weight[kFactorColumns];
         for (std::uint32_t i = 0; i < n; ++i) {
@@ -89,7 +204,7 @@ private:
             choose_scales(type_, centre, weight, n, groups);
             round_columns(lane, begin, n, groups);
             for (std::uint32_t i = 0; i < n; i += kGroup)
-                put_group(type_, groups[i / kGroup], lane, (begin + i) / kGroup, panel);
+                groups_[(begin + i) / kGroup * std::size_t{kLanes} + lane] = groups[i / kGroup];
         }
     }
 
@@ -110,7 +225,7 @@ private:
             group.quants[i % kGroup] = nearest_quant(type_, group, i % kGroup, centre);
             const double value = element_of(type_, group, i % kGroup), missed = (centre - value) * diagonal;
             loss_.overflow |= !std::isfinite(value) && std::isfinite(w);
-            loss_.error += missed * missed;
+            missed_[col * std::size_t{kLanes} + lane] = static_cast<float>(missed);
             loss_.total += total * total;
             error_[i * kLanes + lane] = static_cast<float>(w - value);
             kept_[i * kLanes + lane] = static_cast<float>(w);
@@ -121,16 +236,18 @@ private:
     const float* rows_;
     std::uint32_t n_cols_;
     const InputMoments& factor_;
-    std::vector<float> sums_, totals_;  // [n_cols][16]: Σ L_kj·(w_k − q_k) and Σ L_kj·w_k over blocks behind
-    std::vector<float> error_, kept_;   // [columns of a block][16]: w − q, and w
+    std::vector<float> sums_, totals_;    // [n_cols][16]: Σ L_kj·(w_k − q_k) and Σ L_kj·w_k over blocks behind
+    std::vector<float> error_, kept_;     // [columns of a block][16]: w − q, and w
+    std::vector<float> missed_;           // [n_cols][16]: Lᵀ·(w − q), whose squares are the loss
+    std::vector<QuantizedGroup> groups_;  // [groups of a row][16]
     QuantLoss loss_;
 };
 
 }  // namespace
 
 QuantLoss quantize_panel(Type type, const float* rows, std::uint32_t n_cols, const InputMoments& factor,
-                         std::byte* panel) {
-    return Panel(type, rows, n_cols, factor).quantize(panel);
+                         std::byte* panel, std::uint32_t n_rounds) {
+    return Panel(type, rows, n_cols, factor).quantize(panel, n_rounds);
 }
 
 }  // namespace fovea

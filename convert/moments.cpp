@@ -97,6 +97,16 @@ FOVEA_INLINE void add_errors_by(const float* lower, std::uint32_t begin, std::ui
     }
 }
 
+FOVEA_INLINE void dot_row_by(const float* lower, std::uint32_t k, const float* x, float* out) {
+    const float* row = lower + row_at(k);
+    Floats part[kRows] = {};
+    std::uint32_t j = 0;
+    for (; j + kRows <= k + 1; j += kRows)
+        for (std::uint32_t i = 0; i < kRows; ++i) part[i] += load<Floats>(x + (j + i) * kFloats) * row[j + i];
+    for (; j <= k; ++j) part[j % kRows] += load<Floats>(x + j * kFloats) * row[j];
+    store(out, (part[0] + part[1]) + (part[2] + part[3]));
+}
+
 #define FOVEA_FUNCTIONS(isa, attributes)                                                                             \
     attributes void add_moments_##isa(const float* x, std::uint32_t n_rows, std::uint32_t n, float* lower) {         \
         add_moments_by(x, n_rows, n, lower);                                                                         \
@@ -105,6 +115,9 @@ FOVEA_INLINE void add_errors_by(const float* lower, std::uint32_t begin, std::ui
     attributes void add_errors_##isa(const float* lower, std::uint32_t begin, std::uint32_t end, const float* error, \
                                      float* sums) {                                                                  \
         add_errors_by(lower, begin, end, error, sums);                                                               \
+    }                                                                                                                \
+    attributes void dot_row_##isa(const float* lower, std::uint32_t k, const float* x, float* out) {                 \
+        dot_row_by(lower, k, x, out);                                                                                \
     }
 
 #if defined(__x86_64__)
@@ -115,10 +128,10 @@ FOVEA_FUNCTIONS(baseline, )
 
 constexpr MomentFunctions kFunctions[] = {
 #if defined(__x86_64__)
-    {"avx512", add_moments_avx512, factor_avx512, add_errors_avx512},
-    {"avx2", add_moments_avx2, factor_avx2, add_errors_avx2},
+    {"avx512", add_moments_avx512, factor_avx512, add_errors_avx512, dot_row_avx512},
+    {"avx2", add_moments_avx2, factor_avx2, add_errors_avx2, dot_row_avx2},
 #endif
-    {"baseline", add_moments_baseline, factor_baseline, add_errors_baseline},
+    {"baseline", add_moments_baseline, factor_baseline, add_errors_baseline, dot_row_baseline},
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ struct MomentFunctions {
     /// sums[j][lane] += Σ over k from end − 1 down to begin of L[k][j]·error[k − begin][lane], for all j < begin. The
     /// lanes are a panel's sixteen rows: error [end − begin][16], sums [begin][16].
     void (*add_errors)(const float* lower, std::uint32_t begin, std::uint32_t end, const float* error, float* sums);
+
+    /// out[lane] = Σ over j ≤ k of L[k][j]·x[j][lane], in four parts: j mod 4. x [k + 1][16], out [16].
+    void (*dot_row)(const float* lower, std::uint32_t k, const float* x, float* out);
 };
 
 /// Those that this CPU can run, the fastest first. All give the same bits.

@@ -82,6 +82,21 @@ QuantLoss output_loss(Type type, const std::vector<float>& w, const std::vector<
     return loss;
 }
 
+/// Σ‖Lᵀ·(w − stored)‖² over a panel's rows.
+double damped_loss(Type type, const std::vector<float>& w, const std::vector<std::byte>& panel,
+                   const InputMoments& factor, std::uint32_t n) {
+    double loss = 0;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        std::vector<double> missed(n);
+        for (std::uint32_t k = 0; k < n; ++k) {
+            const double error = w[std::size_t{lane} * n + k] - panel_element(type, panel.data(), lane, k);
+            for (std::uint32_t j = 0; j <= k; ++j) missed[j] += factor.row(k)[j] * error;
+        }
+        for (const double m : missed) loss += m * m;
+    }
+    return loss;
+}
+
 }  // namespace
 
 TEST_CASE("moments: sums of outer products and their factor, as by their definitions and in every width of vectors") {
@@ -116,6 +131,19 @@ TEST_CASE("moments: sums of outer products and their factor, as by their definit
             CHECK(std::memcmp(own.lower.data(), sums.lower.data(), own.lower.size() * 4) == 0);
             f.factor(n, own.lower.data());
             CHECK(std::memcmp(own.lower.data(), factor.lower.data(), own.lower.size() * 4) == 0);
+            float dots[kLanes];
+            f.dot_row(own.lower.data(), n - 1, error.data(), dots);
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                double sum = 0, size = 0;
+                for (std::uint32_t j = 0; j < n; ++j) {
+                    const double product = double{factor.row(n - 1)[j]} * error[j * kLanes + lane];
+                    sum += product, size += std::fabs(product);
+                }
+                CHECK(std::fabs(dots[lane] - sum) <= size * (n / 4 + 4) * 0x1p-24);
+            }
+            float first[kLanes];
+            moment_functions().front().dot_row(factor.lower.data(), n - 1, error.data(), first);
+            CHECK(std::memcmp(dots, first, sizeof dots) == 0);
             f.add_errors(own.lower.data(), begin, n, error.data(), had.data());
             CHECK(std::memcmp(had.data(), wanted.data(), had.size() * 4) == 0);
         }
@@ -156,6 +184,16 @@ TEST_CASE("error feedback: outputs change less than by rounding each weight alon
             CHECK(said.error > loss.error * 0.999);
             CHECK(said.total == doctest::Approx(loss.total).epsilon(0.2));
             CHECK(!said.overflow);
+            // Each round of single steps lowers the loss, and what is said follows it.
+            double last = HUGE_VAL;
+            for (const std::uint32_t n_rounds : {0u, 1u, 2u, 5u}) {
+                CAPTURE(n_rounds);
+                std::vector<std::byte> panel(plain.size());
+                const QuantLoss now = quantize_panel(type, w.data(), n, factor, panel.data(), n_rounds);
+                CHECK(now.error == doctest::Approx(damped_loss(type, w, panel, factor, n)).epsilon(1e-3));
+                CHECK((n_rounds == 1 ? now.error < 0.999 * last : now.error <= 1.000001 * last));
+                last = now.error;
+            }
         }
     }
 }
