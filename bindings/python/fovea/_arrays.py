@@ -31,7 +31,8 @@ def float_array(array: Any, name: str) -> Any:
 def shape_of(array: Any, name: str) -> tuple[int, ...]:
     """The shape of what has one."""
     if isinstance(array, np.ndarray):
-        return array.shape
+        shape: tuple[int, ...] = array.shape
+        return shape
     try:
         return tuple(int(n) for n in array.shape)
     except (AttributeError, TypeError):

@@ -115,8 +115,8 @@ class Model(VectorModel):
         temperature: 0 takes the likeliest. top_k: among the k likeliest (0: all). top_p: among the fewest that reach
             this probability. min_p: without what is less than this times as likely as the first.
         repeat_penalty: above 1, recent tokens become less likely. seed: one seed gives one text, on every machine.
-        frequency_penalty, presence_penalty: taken from the logit of a token of the continuation, for each time it came or
-            once. logit_bias: what is added to tokens' logits, by id; -inf forbids one.
+        frequency_penalty, presence_penalty: taken from the logit of a token of the continuation, for each time it came
+            or once. logit_bias: what is added to tokens' logits, by id; -inf forbids one.
         stop: texts that end the continuation, which has all before them.
         special: read special tokens in the prompt, and show those that come.
         speculate: tokens guessed ahead and verified in one pass: the same text, sooner where it repeats.
