@@ -81,7 +81,7 @@ void read_bloom(const Fields& fields, const std::string&, HfConfig& result) {
     block.activation = Activation::gelu_tanh;
     block.position = Position::alibi;
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}, alibi_slopes(block.n_heads)}), result);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
 void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
@@ -104,7 +104,7 @@ void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
         block.projection_clip = static_cast<float>(attention.number_or("clip_qkv", 0.0, 1e9, 0.0));
         block.softmax_scale = static_cast<float>(attention.number_or("softmax_scale", -1e9, 1e9, 0.0));
     }
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}, alibi_slopes(block.n_heads)}), result);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
 }  // namespace

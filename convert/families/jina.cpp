@@ -38,7 +38,7 @@ void read_alibi(const Fields& fields, const std::string&, HfConfig& result) {
     const std::string gate = fields.text_or("feed_forward_type", "original");
     if (gate != "geglu" && gate != "reglu") fields.refuse("feed_forward_type", "geglu or reglu");
     block.activation = gate == "geglu" ? Activation::gelu : Activation::relu;
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}, alibi_slopes(block.n_heads)}), result);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
 constexpr const char* kRotaryTypes[] = {"jina_embeddings_v3"};

@@ -87,6 +87,13 @@ std::vector<float> alibi_slopes(std::uint32_t n_heads, double most) {
     return slopes;
 }
 
+LayerShape with_slopes(const Block& block) {
+    LayerShape layer;
+    layer.block = block;
+    layer.slopes = alibi_slopes(block.n_heads);
+    return layer;
+}
+
 void set_layers(const Fields& fields, const std::vector<LayerShape>& layers, HfConfig& result) {
     Stack& stack = result.stack();
     std::vector<std::uint8_t>& numbers = result.source.layer_blocks[static_cast<std::size_t>(result.stack_index())];

@@ -47,6 +47,8 @@ struct LayerShape {
 /// A head's slopes (Press et al. 2022): powers of 2^(−most / n) for n heads, a power of two; for others those of the power
 /// of two below, then every other one of that above.
 [[nodiscard]] std::vector<float> alibi_slopes(std::uint32_t n_heads, double most = 8.0);
+/// A layer of that block with such slopes.
+[[nodiscard]] LayerShape with_slopes(const Block& block);
 
 /// Layers of equal shape share a Block. Positions end where a scaling that is fixed at a length says so, and the user is
 /// told.
