@@ -55,9 +55,9 @@ namespace {
         for_each_tensor(stack, index, [&](const TensorSpec& spec) {
             if (!tells_model(spec)) return;
             const TensorRecord* vector = ModelAccess::find(model, index, spec.layer, spec.role);
-            if (vector)
-                checksum =
-                    crc32c(model.bytes().subspan(ModelAccess::offset(model, *vector), spec.n_cols * 4ull), checksum);
+            if (!vector) return;
+            const auto offset = static_cast<std::size_t>(ModelAccess::offset(model, *vector));
+            checksum = crc32c(model.bytes().subspan(offset, std::size_t{spec.n_cols} * 4), checksum);
         });
     }
     return checksum;

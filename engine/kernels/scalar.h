@@ -442,7 +442,8 @@ constexpr auto weights_of() -> decltype(TypeKernels::attend_weights) {
 
 template<int kNumber = 0>
 constexpr void fill_unary(UnaryTable& table) {
-    table.functions[kNumber] = unary<static_cast<Unary>(kNumber)>;
+    constexpr bool kClamped = kNumber == static_cast<int>(unary_of(Activation::silu_clamped));  // experts' alone
+    if constexpr (has(Part::experts) || !kClamped) table.functions[kNumber] = unary<static_cast<Unary>(kNumber)>;
     if constexpr (kNumber + 1 < kUnaryCount) fill_unary<kNumber + 1>(table);
 }
 constexpr UnaryTable unary_table() {

@@ -216,8 +216,7 @@ struct Absent {
         // One refusal for both where both are left out, for flash.
         if (!has(Part::experts) && (routes || (!has(Part::latent) && is_latent)))
             return {Code::unsupported,
-                    has(Part::latent) ? "experts: left out of this build"
-                                      : "experts or latent attention: left out of this build",
+                    has(Part::latent) ? "experts: left out of this build" : "experts, latent: left out of this build",
                     0, 0};
         if (!has(Part::block_variants) && varies)
             return {Code::unsupported, "variants of blocks: left out of this build", 0, 0};

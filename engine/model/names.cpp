@@ -5,32 +5,42 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint16_t kAllRoles[] = {
-#define FOVEA_TENSOR(field, role, number, ...) number,
+struct NamedRole {
+    std::uint16_t number;
+    const char* name;
+};
+constexpr NamedRole kAllRoles[] = {
+#define FOVEA_TENSOR(field, role, number, ...) {number, #role},
 #include "roles.inc"
 };
-/// Adapters' are the last.
+/// Whether this build computes with tensors of that role.
+[[nodiscard]] consteval bool is_own(std::uint16_t number) noexcept {
+    const auto role = static_cast<Role>(number);
+    if (role >= Role::adapter_query_in) return has(Part::adapters);
+    if (role >= Role::router && role <= Role::shared_down) return has(Part::experts);
+    if (role >= Role::query_down && role <= Role::latent_value) return has(Part::latent);
+    return true;
+}
 [[nodiscard]] consteval std::size_t count_roles() noexcept {
     std::size_t n = 0;
-    while (n < std::size(kAllRoles) &&
-           (has(Part::adapters) || kAllRoles[n] < static_cast<std::uint16_t>(Role::adapter_query_in)))
-        ++n;
+    for (const NamedRole& role : kAllRoles) n += is_own(role.number);
     return n;
 }
-struct Roles {
-    std::uint16_t numbers[count_roles()];
+template<class T>
+struct OwnRoles {
+    T of[count_roles()];
 };
-[[nodiscard]] consteval Roles roles() noexcept {
-    Roles result{};
-    for (std::size_t i = 0; i < count_roles(); ++i) result.numbers[i] = kAllRoles[i];
-    return result;
+template<class T>
+[[nodiscard]] consteval OwnRoles<T> own_roles(T NamedRole::*member) noexcept {
+    OwnRoles<T> own{};
+    std::size_t n = 0;
+    for (const NamedRole& role : kAllRoles)
+        if (is_own(role.number)) own.of[n++] = role.*member;
+    return own;
 }
-constexpr Roles kOwnRoles = roles();
-constexpr const auto& kRoles = kOwnRoles.numbers;
-constexpr const char* kRoleNames[] = {
-#define FOVEA_TENSOR(field, role, ...) #role,
-#include "roles.inc"
-};
+constexpr auto kOwnNumbers = own_roles(&NamedRole::number);
+constexpr auto kOwnNames = own_roles(&NamedRole::name);
+constexpr const auto& kRoles = kOwnNumbers.of;
 [[nodiscard]] consteval bool in_order() noexcept {
     for (std::size_t i = 1; i < std::size(kRoles); ++i)
         if (kRoles[i - 1] >= kRoles[i]) return false;
@@ -53,7 +63,7 @@ bool is_role(std::uint16_t role) noexcept { return find_role(role) < std::size(k
 
 const char* role_name(std::uint16_t role) noexcept {
     if (!has(Part::role_names)) return "tensor";
-    return is_role(role) ? kRoleNames[find_role(role)] : "unknown";
+    return is_role(role) ? kOwnNames.of[find_role(role)] : "unknown";
 }
 
 const char* section_name(std::uint32_t kind) noexcept {

@@ -362,12 +362,12 @@ Status lay_out(Planned what, const Config& config, const Limits& asked, ArenaMap
 }
 
 Status make_plan(const Config& config, const Limits& limits, Plan& plan) noexcept {
-    ArenaMap map;
+    ArenaMap map{};
     return lay_out(Planned::session, config, limits, map, plan);
 }
 
 Status make_workspace_plan(const Config& config, const Limits& limits, Plan& plan) noexcept {
-    ArenaMap map;
+    ArenaMap map{};
     return lay_out(Planned::workspace, config, limits, map, plan);
 }
 

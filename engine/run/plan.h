@@ -11,7 +11,7 @@ namespace fovea {
 using ArenaOffset = std::uint64_t;
 
 /// The arena, laid out. Rows are float32 with strides in elements, multiples of 16, so that each starts on a cache
-/// line.
+/// line. Made with {}, all zero: a constructor of its own would take 150 bytes of a board's flash.
 struct ArenaMap {
     ArenaOffset state, team, layers;
     ArenaOffset cross;      // [n_layers] of AttentionTensors: the decoder's, to a memory
@@ -36,16 +36,16 @@ struct ArenaMap {
     ArenaOffset scratch;    // [n_threads][scratch_stride]    each member's own rows
     ArenaOffset keys, values;  // a session's page; encode, attend: one layer's at a time, of all sequences
 
-    std::uint64_t hidden_stride = 0, projected_stride = 0, attended_stride = 0, inner_stride = 0;
-    std::uint64_t low_stride = 0, raw_stride = 0;
-    std::uint64_t operand_row_bytes = 0, rotation_stride = 0, partial_stride = 0, scratch_stride = 0;
-    std::uint64_t capacity = 0;    // positions in whole panels: of max_kv_len, or of every sequence's keys
-    std::uint64_t n_partials = 0;  // that the part has room for
-    std::uint64_t max_rows = 0;    // max_batch or, where that is more, max_key_rows
-    std::uint32_t n_chunks = 0;
-    std::uint32_t distance_heads = 0;  // of the block with relative positions that has most
+    std::uint64_t hidden_stride, projected_stride, attended_stride, inner_stride;
+    std::uint64_t low_stride, raw_stride;
+    std::uint64_t operand_row_bytes, rotation_stride, partial_stride, scratch_stride;
+    std::uint64_t capacity;    // positions in whole panels: of max_kv_len, or of every sequence's keys
+    std::uint64_t n_partials;  // that the part has room for
+    std::uint64_t max_rows;    // max_batch or, where that is more, max_key_rows
+    std::uint32_t n_chunks;
+    std::uint32_t distance_heads;  // of the block with relative positions that has most
     // Each the most of any block; the last counts the shared expert too.
-    std::uint32_t n_experts = 0, n_experts_used = 0, n_groups_used = 0;
+    std::uint32_t n_experts, n_experts_used, n_groups_used;
 
     /// Rows there are for experts: of `inner`, `projected` and `operand`. At least max_batch, and room for a row's experts.
     [[nodiscard]] std::uint64_t slots(const Limits& limits) const noexcept {

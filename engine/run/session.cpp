@@ -22,7 +22,7 @@ namespace {
 
 Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena, Session& session,
                     const SessionOptions& options) noexcept {
-    ArenaMap map;
+    ArenaMap map{};
     Plan plan;
     if (Status status = lay_out(Planned::session, model.config(), limits, map, plan); !status.ok()) return status;
     if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;

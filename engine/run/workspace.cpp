@@ -82,7 +82,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
 
 Status make_workspace(const Model& model, const Limits& limits, std::span<std::byte> arena, Workspace& workspace,
                       const SessionOptions& options) noexcept {
-    ArenaMap map;
+    ArenaMap map{};
     Plan plan;
     if (Status status = lay_out(Planned::workspace, model.config(), limits, map, plan); !status.ok()) return status;
     if (Status status = check_arena(arena, plan.arena_bytes); !status.ok()) return status;

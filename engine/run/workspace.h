@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kWorkspaceStateBytes = 3840;
 struct WorkspaceState {
     Model model;
     Limits limits;
-    ArenaMap map;
+    ArenaMap map{};
     std::byte* arena = nullptr;
     const Kernels* kernels = nullptr;
     Team* team = nullptr;
