@@ -14,36 +14,10 @@
 #include "convert/packed/module.h"
 #include "convert/refusal.h"
 #include "convert/relative_bias.h"
+#include "convert/source_rows.h"
 
 namespace fovea {
 namespace {
-
-/// Rows of a source's tensor that are one of ours.
-struct Part {
-    std::uint64_t n_all = 0, begin = 0;  // rows of the source's tensor, and the first of them that is ours
-    std::uint32_t run = 0, stride = 0;   // as in RowOrder
-};
-
-/// Query, key or value of a block among the rows of all three.
-Part projection_part(const Block& b, Role role, Within within) {
-    const std::uint32_t in_group = b.n_heads / b.n_kv_heads;
-    const std::uint32_t n_groups = within == Within::grouped ? b.n_kv_heads : 1, of_each = b.n_kv_heads / n_groups;
-    const std::uint32_t query = of_each * in_group * b.head_dim, key = of_each * b.head_dim;
-    const std::uint32_t value = of_each * b.value_head_dim, all = query + key + value;
-    Part part{.n_all = std::uint64_t{all} * n_groups, .stride = n_groups > 1 ? all : 0};
-    const auto take = [&](std::uint32_t begin, std::uint32_t run) {
-        part.begin = begin;
-        part.run = n_groups > 1 ? run : 0;
-    };
-    switch (role) {
-        case Role::key:
-        case Role::key_bias: take(query, key); break;
-        case Role::value:
-        case Role::value_bias: take(query + key, value); break;
-        default: take(0, query);
-    }
-    return part;
-}
 
 bool is_turned(Role role) {
     return role == Role::query || role == Role::query_bias || role == Role::query_norm ||
@@ -127,7 +101,7 @@ private:
     }
 
     /// Rows of a product's second matrix in place of the model's tensor, times the product's scale; zeros where there is none.
-    TensorView product_view(const std::string& name, const Part& part) {
+    TensorView product_view(const std::string& name, const SourceRows& part) {
         seen_.push_back(name);
         used_.insert(name);
         const LowRank* low = product_of(name);
@@ -188,7 +162,7 @@ private:
 
     /// Rows of the tensor of that name as a matrix of n_cols columns (a vector: of one), after checking it.
     /// With `in_rows` a vector is a matrix there, whose rows are so long.
-    TensorView view(const std::string& name, bool vector, const Part& part, std::uint64_t n_cols,
+    TensorView view(const std::string& name, bool vector, const SourceRows& part, std::uint64_t n_cols,
                     std::uint64_t in_rows = 0) {
         if (!products_.empty()) return product_view(name, part);
         const auto found = from_->tensors.find(name);
@@ -246,35 +220,6 @@ private:
         return result;
     }
 
-    /// Makes `view` one of the rows' sums with what adapters add to them.
-    static void add_low_ranks(const SourceTensor& tensor, const std::string& file, const Part& part,
-                              std::uint64_t n_cols, bool vector, TensorView& view) {
-        for (const LowRank& added : tensor.added)
-            if (vector || added.n_rows != part.n_all || added.n_cols != n_cols)
-                throw Refusal(added.name + ": expected factors of " +
-                              (vector ? "a matrix" : shape_words({part.n_all, n_cols})) + ", got " +
-                              shape_words({added.n_rows, added.n_cols}) + "; the model's tensor is in " + file);
-        if (!tensor.packed) view.group_type = view.type;
-        view.dequantize = [plain = view, added = tensor.added, first = part.begin, n_cols](std::uint64_t row,
-                                                                                           float* out) {
-            if (plain.dequantize)
-                plain.dequantize(row, out);
-            else
-                read_strided_row(plain, row, static_cast<std::uint32_t>(n_cols), out);
-            for (const LowRank& low : added) add_low_rank(low, first + row, out);
-        };
-        view.groups = {};
-        view.col_stride = 1;  // rows come whole now
-    }
-
-    static void read_packed(const SourceTensor& tensor, std::uint64_t first, TensorView& view) {
-        const auto packed = tensor.packed;
-        view.group_type = packed->type;
-        view.dequantize = [packed, first](std::uint64_t row, float* out) { packed->dequantize(first + row, out); };
-        if (packed->groups)
-            view.groups = [packed, first](std::uint64_t row, QuantizedGroup* out) { packed->groups(first + row, out); };
-    }
-
     void widen(Type type) { widest_ = widest_ && *widest_ != type ? Type::f32 : type; }
 
     void add(const Stack& stack, const TensorSpec& spec) {
@@ -298,7 +243,7 @@ private:
             return add_gated(block.d_ff, spec, *place, name);
         if (spec.role == Role::latent_query || spec.role == Role::latent_value) return add_latent(block, spec, name);
         if (spec.role == Role::shared_up && block.gated) return add_gated(block.shared_d_ff, spec, *place, name);
-        Part part{.n_all = vector ? spec.n_cols : spec.n_rows};
+        SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
         if (spec.role == Role::position_embedding) {
             part.begin = config_.n_skipped_positions;

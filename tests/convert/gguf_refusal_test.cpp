@@ -162,8 +162,8 @@ TEST_CASE("gguf refusals: latent attention, and how rows choose experts") {
     for (const char* model : {"deepseek_v2", "deepseek_v3"}) {
         CHECK(u32("deepseek2.expert_shared_count", 1u << 20, model).ends_with("expected at most 1024, got 1048576"));
         check_has(u32("deepseek2.attention.kv_lora_rank", 0, model), {"kv_lora_rank: expected ", "got 0"});
-        check_has(u32("deepseek2.attention.kv_lora_rank", 11, model),
-                  {"tensor blk.0.attn_kv_a_mqa.weight", "expected shape [15, 12], got [14, 12]"});
+        check_has(u32("deepseek2.attention.kv_lora_rank", 12, model),
+                  {"tensor blk.0.attn_kv_a_mqa.weight", "expected shape [16, 12], got [14, 12]"});
         check_has(u32("deepseek2.rope.dimension_count", 10, model),
                   {"rope.dimension_count: expected less than a head's "});
         check_has(u32("deepseek2.rope.dimension_count", 0xffffffffu, model), {"rope.dimension_count: expected "});

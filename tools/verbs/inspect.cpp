@@ -52,11 +52,11 @@ Json to_json(const ParameterCount& count) {
             {"layer_feed_forward", count.layer_feed_forward},
             {"attention", count.attention},
             {"feed_forward", count.feed_forward},
-            {"idle_experts", count.idle_experts},
             {"embedding", count.embedding},
             {"output", count.output},
             {"biases_and_norms", count.biases_and_norms},
-            {"total", count.total}};
+            {"total", count.total},
+            {"idle_experts", count.idle_experts}};
 }
 
 Json to_json(const PartBytes& bytes) {
