@@ -7,13 +7,23 @@
 namespace fovea {
 namespace {
 
-/// 32 numbers as entries of kNonlinear4, and the scale that multiplies these.
+/// kNonlinear4 for whoever includes this, since an instruction set's file must not have a copy that others could use.
+struct Codes {
+    std::int8_t of[16];
+};
+constexpr Codes kCodes = [] {
+    Codes codes{};
+    for (std::size_t i = 0; i < 16; ++i) codes.of[i] = kNonlinear4[i];
+    return codes;
+}();
+
+/// 32 numbers as entries of kCodes, and the scale that multiplies these.
 struct CodedGroup {
     std::uint8_t indices[kGroup];
     std::uint16_t scale;  // float16
 };
 
-/// from_f16, of which an instruction set's file must not have a copy that others could use.
+/// from_f16, for the same reason.
 inline float widened(std::uint16_t half) {
     const std::uint32_t sign = (half & 0x8000u) << 16, size = half & 0x7fffu;
     if (size >= 0x7c00u) return float_of(sign | 0x7f800000u | (size & 0x3ffu) << 13);
@@ -32,10 +42,10 @@ inline float folded(float (&lanes)[kLanes]) {
 inline float code_group(const float (&x)[kGroup], float inverse, CodedGroup& coded) {
     float quants[kGroup], products[kLanes] = {}, errors[kLanes] = {};
     std::int32_t indices[kGroup] = {}, squares = 0;
-    for (std::uint32_t i = 0; i < kGroup; ++i) quants[i] = kNonlinear4[0];
+    for (std::uint32_t i = 0; i < kGroup; ++i) quants[i] = kCodes.of[0];
     for (std::uint32_t entry = 1; entry < 16; ++entry) {
-        const float step = static_cast<float>(kNonlinear4[entry] - kNonlinear4[entry - 1]);
-        const float middle = 0.5f * static_cast<float>(kNonlinear4[entry] + kNonlinear4[entry - 1]);
+        const float step = static_cast<float>(kCodes.of[entry] - kCodes.of[entry - 1]);
+        const float middle = 0.5f * static_cast<float>(kCodes.of[entry] + kCodes.of[entry - 1]);
         for (std::uint32_t i = 0; i < kGroup; ++i) {
             const bool above = x[i] * inverse > middle;
             quants[i] = quants[i] + (above ? step : 0.0f);
@@ -44,7 +54,7 @@ inline float code_group(const float (&x)[kGroup], float inverse, CodedGroup& cod
     }
     for (std::uint32_t i = 0; i < kGroup; ++i) {
         products[i % kLanes] = products[i % kLanes] + x[i] * quants[i];
-        squares += kNonlinear4[indices[i]] * kNonlinear4[indices[i]];
+        squares += kCodes.of[indices[i]] * kCodes.of[indices[i]];
         coded.indices[i] = static_cast<std::uint8_t>(indices[i]);
     }
     coded.scale = to_f16(folded(products) / static_cast<float>(squares));
@@ -70,8 +80,8 @@ inline CodedGroup code_group(const float (&x)[kGroup]) {
         return none;
     }
     CodedGroup low, high;
-    const float low_error = code_group(x, static_cast<float>(kNonlinear4[0]) / top, low);
-    const float high_error = code_group(x, static_cast<float>(kNonlinear4[15]) / top, high);
+    const float low_error = code_group(x, static_cast<float>(kCodes.of[0]) / top, low);
+    const float high_error = code_group(x, static_cast<float>(kCodes.of[15]) / top, high);
     return high_error < low_error ? high : low;
 }
 

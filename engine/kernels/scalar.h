@@ -330,7 +330,7 @@ void add_value(const Attend& a, std::uint32_t pos, float p, float* o) {
             if constexpr (Storage::kType == Type::q8)
                 quant = static_cast<std::int8_t>(row[i % kGroup]);
             else
-                quant = kNonlinear4[std::uint32_t(row[i % kLanes]) >> (i % kGroup < kLanes ? 0 : 4) & 15u];
+                quant = kCodes.of[std::uint32_t(row[i % kLanes]) >> (i % kGroup < kLanes ? 0 : 4) & 15u];
             o[i] = fma_f32(static_cast<float>(quant), p * from_f16(scale), o[i]);
         }
     } else {

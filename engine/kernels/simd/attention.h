@@ -314,16 +314,6 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
     }
 }
 
-/// kNonlinear4, of this file's own: one that files share would be a symbol that they leave to the linker to choose.
-struct ValueCodes {
-    std::int8_t of[16];
-};
-constexpr ValueCodes kValueCodes = [] {
-    ValueCodes codes{};
-    for (std::size_t i = 0; i < 16; ++i) codes.of[i] = kNonlinear4[i];
-    return codes;
-}();
-
 /// A group of a quantized cache's values as int8: where they are, or for q4 looked up, the first sixteen dims of all
 /// positions, then the others.
 template<class W>
@@ -338,8 +328,8 @@ struct ValueGroup {
         if constexpr (!kHasReferences<W>) return reinterpret_cast<const std::int8_t*>(rows);
         FOVEA_UNROLL for (std::size_t i = 0; i < kLanes * kLanes; i += 64) {
             const Bytes both = bytes(rows + i);
-            store(lookup(low_nibbles(both), kValueCodes.of), found + i);
-            store(lookup(high_nibbles(both), kValueCodes.of), found + kSecond + i);
+            store(lookup(low_nibbles(both), kCodes.of), found + i);
+            store(lookup(high_nibbles(both), kCodes.of), found + kSecond + i);
         }
         return reinterpret_cast<const std::int8_t*>(found);
     }
