@@ -35,7 +35,8 @@ void check_positions(const Block& b, Checks& check) {
         case Position::none:
         case Position::alibi: return;
         case Position::rope:
-            check.expect(b.head_dim % 2 == 0, "head_dim, even for rotary positions", b.head_dim + 1, b.head_dim);
+            if (!has(Part::latent) || !b.latent_query_dim)  // a latent head's dims that turn are rotary_dim alone
+                check.expect(b.head_dim % 2 == 0, "head_dim, even for rotary positions", b.head_dim + 1, b.head_dim);
             check.expect(b.rotary_dim % 2 == 0, "rotary_dim, even", b.rotary_dim + 1, b.rotary_dim);
             return check("rotary_dim", b.rotary_dim, 2, b.head_dim);
         case Position::relative: return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
