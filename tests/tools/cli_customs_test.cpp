@@ -190,8 +190,12 @@ TEST_CASE("customs: a first pass that reads the file says so") {
     CHECK(object["prefill_page_faults"].get<std::int64_t>() >= 0);
     const bool cold = object["prefill_is_cold"];
     CHECK(cold == (object["prefill_page_faults"].get<std::uint64_t>() * (128 << 10) >= object["file_bytes"]));
-    const Ran ran = run_fovea({"run", demo.path, "-p", "lights off", "-n", "2"});
-    if (cold) CHECK(contains(ran.err, " cold: the file was read meanwhile), "));
+    // How much a fault maps is the system's choice each time: where one run was cold, one of some others says that it is.
+    bool said = !cold;
+    for (int run = 0; run < 20 && !said; ++run)
+        said = contains(run_fovea({"run", demo.path, "-p", "lights off", "-n", "2"}).err,
+                        " cold: the file was read meanwhile), ");
+    CHECK(said);
     CHECK(run_fovea({"run", demo.path, "-p", "lights off", "-n", "2", "--quiet"}).err == "");
 }
 
