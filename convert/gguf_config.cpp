@@ -180,7 +180,7 @@ private:
         const std::vector<bool> windowed = windowed_layers();
         const auto n_windowed = std::count(windowed.begin(), windowed.end(), true);
         stack.blocks[0] = n_windowed ? windows : full;
-        if (n_windowed == 0 || n_windowed == std::ptrdiff_t{stack.n_layers}) return;
+        if (n_windowed == 0 || n_windowed == static_cast<std::ptrdiff_t>(stack.n_layers)) return;
         stack.blocks[1] = full;
         stack.n_blocks = 2;
         result_.ropes[1] = result_.ropes[0];
