@@ -1,6 +1,9 @@
 #include "adapters.h"
 
+#include "../kernels/scalar_math.h"
 #include "../run/pass.h"
+
+#include "../kernels/math.h"
 
 namespace fovea {
 namespace {
@@ -42,7 +45,8 @@ void activate(const Pass& pass, const Block& block, const float* raw, std::uint3
             break;
         default: pass.workspace.kernels->floats.unary[static_cast<int>(unary_of(block.activation))](raw, n, out);
     }
-    for (std::uint32_t i = 0; block.gated && i < n; ++i) out[i] = out[i] * raw[kLanes + i];
+    for (std::uint32_t i = 0; block.gated && i < n; ++i)
+        out[i] = out[i] * gated_factor(block.activation, raw[kLanes + i]);
 }
 
 }  // namespace

@@ -165,6 +165,22 @@ TEST_CASE("adapters: without any, or planned and not set, a model's logits are w
     CHECK(same_bits(want, got));
 }
 
+TEST_CASE("adapters: those whose scale is 0 change no bit, whatever the activation") {
+    for (int activation = 0; activation < kActivationCount; ++activation)
+        for (const bool gated : {false, true}) {
+            Config config = llama_config();
+            config.decoder.blocks[0].activation = static_cast<Activation>(activation);
+            config.decoder.blocks[0].gated = gated;
+            CAPTURE(activation);
+            CAPTURE(gated);
+            const SmallModel small(config, Type::q8), adapter(adapter_of(config), Type::f32);
+            const Adapter none[] = {{&adapter.model, 0.0f}};
+            const auto tokens = some_tokens(20, config.decoder.vocab_size);
+            CHECK(same_bits(logits_of(small.model, {}, tokens, tokens.size(), with_adapters({})),
+                            logits_of(small.model, none, tokens, tokens.size(), with_adapters({}))));
+        }
+}
+
 TEST_CASE("adapters: exactly the planned bytes do, a byte less is refused, and plans without adapters have not grown") {
     for (const NamedConfig& named : decoder_configs()) {
         CAPTURE(named.name);
