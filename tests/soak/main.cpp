@@ -77,13 +77,14 @@ struct Talker {
     }
 };
 
-/// Bytes in use, as the allocator counts them, and as the system does.
+/// Bytes in use, as the allocator counts them, and as the system does: without the pages of files, of which the system maps
+/// as many as it likes when code runs for the first time.
 struct Memory {
     std::size_t allocated = mallinfo2().uordblks + mallinfo2().hblkhd;
     std::size_t resident = [] {
-        std::size_t total = 0, pages = 0;
-        std::ifstream("/proc/self/statm") >> total >> pages;
-        return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+        std::size_t total = 0, pages = 0, of_files = 0;
+        std::ifstream("/proc/self/statm") >> total >> pages >> of_files;
+        return (pages - of_files) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     }();
 };
 
@@ -96,7 +97,13 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "fovea_soak: TOKENS and SESSIONS: expected a multiple and up to 10000\n");
         return 2;
     }
-    const std::uint64_t n_turns = n_tokens / n_sessions, n_settled = n_turns / 10 + 1;
+    // Every session has filled its context once before memory is counted: by then each path has run.
+    const std::uint64_t n_turns = n_tokens / n_sessions, n_settled = std::max<std::uint64_t>(n_turns / 10, kContext) + 1;
+    if (n_turns <= n_settled) {
+        std::fprintf(stderr, "fovea_soak: expected more than %u tokens a session, got %llu\n", kContext + 1,
+                     static_cast<unsigned long long>(n_turns));
+        return 2;
+    }
     const OpenedModel opened = open_path_or_demo("");
     const auto start = std::chrono::steady_clock::now();
     std::vector<Talker> talkers;
