@@ -66,7 +66,7 @@ public:
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))
-                kernels.floats.pack_q8(from, shape_.n_cols, n, shape_.n_cols, to);
+                kernels.floats.pack_for(type_)(from, shape_.n_cols, n, shape_.n_cols, to);
             else
                 kernels.floats.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
         }
@@ -155,14 +155,14 @@ void add_matmul_suite() {
                    "x" + std::to_string(shape.n_cols) + "/rows:" + std::to_string(shape.seq_len);
         };
         for (const Shape& shape : kShapes)
-            for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4}) {
+            for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q8_128, Type::q4}) {
                 if (scalar && 2.0 * shape.n_rows * shape.n_cols * shape.seq_len > kMostScalarOperations) continue;
                 add(named("matmul", type, shape),
                     [&kernels, type, shape](benchmark::State& state) { multiply(state, kernels, type, shape); });
             }
         for (Shape shape : kFewShapes)
             for (const std::uint32_t n : kFew)
-                for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
+                for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q8_128, Type::q4}) {
                     if (scalar) continue;
                     shape.seq_len = n;
                     add(named("few", type, shape), [&kernels, type, shape](benchmark::State& state) {

@@ -246,6 +246,26 @@ void quantize_by_codebook_and_factor(const QuantFormat& format, const float* x, 
     }
 }
 
+/// Of 128 columns the scale is amax/127 rounded to f16, the next larger where that is less by more than half a step.
+void quantize_broad(const float* x, std::uint32_t n_groups, QuantizedGroup* out) noexcept {
+    constexpr std::uint32_t kStep = kBroadGroup / kGroup;
+    for (std::uint32_t first = 0; first < n_groups; first += kStep) {
+        const std::uint32_t n = std::min(kStep, n_groups - first) * kGroup;
+        const float* group = x + first * kGroup;
+        float most = 0;
+        for (std::uint32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(group[i]));
+        std::uint16_t stored = to_f16(most / 127.0f);
+        if (std::isfinite(from_f16(stored)) && most > 127.5f * from_f16(stored)) ++stored;
+        for (std::uint32_t i = 0; i < n; i += kGroup) {
+            QuantizedGroup& part = out[first + i / kGroup];
+            part.scale = stored;
+            part.scales = {1, 1};
+            if (std::isfinite(from_f16(stored)))
+                set_quants(group + i, kGroup, {-127, 127}, from_f16(stored), 0, part.quants.data());
+        }
+    }
+}
+
 /// One scale for all groups, the best of sixteen thresholds for what is not zero. A matrix that has three numbers keeps them.
 void quantize_ternary(const float* x, std::uint32_t n_groups, QuantizedGroup* out) noexcept {
     const std::uint32_t n = n_groups * kGroup;
@@ -282,6 +302,7 @@ void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup*
     std::copy_n(x, n, padded);
     for (std::uint32_t i = 0; i < n_groups; ++i) out[i] = {};
     const bool finite = std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+    if (format.broad() && finite) return quantize_broad(padded, n_groups, out);
     if (format.scale == QuantScale::alone && finite) return quantize_ternary(padded, n_groups, out);
     if (format.factors() && format.codebook && finite)
         return quantize_by_codebook_and_factor(format, padded, n_groups, out);
@@ -301,7 +322,7 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
     const QuantFormat& format = format_of(type);
     std::byte* const head = panel + format.head_at(index / 2);
     std::byte* const unit = panel + format.unit_at(index / 2);
-    const std::uint32_t parts = kGroup / format.scale_columns, of_unit = index % 2 * parts;
+    const std::uint32_t parts = format.broad() ? 1 : kGroup / format.scale_columns, of_unit = index % 2 * parts;
     if (format.factors()) {
         std::memcpy(head + lane * 2, &group.scale, 2);
         if (format.minima) std::memcpy(head + (kLanes + lane) * 2, &group.minimum_factor, 2);
@@ -356,7 +377,7 @@ std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t 
     const double scale = scale_of(format, group, i), minimum = minimum_of(format, group, i);
     if (scale == 0 || !std::isfinite((x + minimum) / scale)) return 0;
     if (format.codebook) return nearest(format.codebook, x / scale);
-    if (format.scale == QuantScale::alone) return static_cast<std::int8_t>(clamped(x / scale, -1, 1));
+    if (format.bits == 2 && !format.minima) return static_cast<std::int8_t>(clamped(x / scale, -1, 1));
     const int least = format.bits == 8 ? -127 : -format.zero;
     const int most = format.bits == 8 ? 127 : (1 << format.bits) - 1 - format.zero;
     return static_cast<std::int8_t>(clamped((x + minimum) / scale, least, most));

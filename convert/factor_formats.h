@@ -1,5 +1,5 @@
 // Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, q3_k, q2_k,
-// iq4_nl, iq4_xs, mxfp4, tq2_0; and where a group of any quantized type lies in a panel.
+// iq4_nl, iq4_xs, mxfp4, tq2_0, q8_128; and where a group of any quantized type lies in a panel.
 #pragma once
 #include <cstdint>
 
@@ -15,6 +15,7 @@ namespace fovea {
 ///   iq4_nl, mxfp4 each group's scale alone
 ///   iq4_xs        the same, then as multiples of the factor
 ///   tq2_0         one scale for all: of −1, 0 and 1 times it, never 2
+///   q8_128        amax/127 for every 128 of them
 /// x [n] with n <= 256; out [n / 32 rounded up]. What is missing of a last group counts as 0. An x that is not finite
 /// makes its group's scale, or all their factors, NaN; a factor beyond float16 is infinite.
 void quantize_format(Type type, const float* x, std::uint32_t n, QuantizedGroup* out) noexcept;

@@ -47,7 +47,8 @@ std::vector<Type> candidate_types(const ModelSource& source, const TensorSpec& s
     std::vector<Type> types;
     for (int i = 0; i < kQuantTypeCount; ++i) {
         const Type type = quant_type(i);
-        const bool special = type == Type::mxfp4 || type == Type::tq2_0;
+        // Broad groups are for speed, and beside others cost an operand of their own.
+        const bool special = type == Type::mxfp4 || type == Type::tq2_0 || format_of(type).broad();
         if (!special || (source.type_of && source.type_of(spec) == type)) types.push_back(type);
     }
     return types;

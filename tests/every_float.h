@@ -69,8 +69,9 @@ void write_keys(const Kernels& kernels, const float* x, std::byte* out) {
         kernels.floats.write_key[static_cast<int>(type)](x + lane * kKeyDims, kKeyDims, lane, out);
 }
 
-inline void quantize(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.floats.pack_q8(x, kBlockFloats, 1, kBlockFloats, out);
+template<Type type>
+void quantize(const Kernels& kernels, const float* x, std::byte* out) {
+    kernels.floats.pack_for(type)(x, kBlockFloats, 1, kBlockFloats, out);
 }
 
 /// Groups of 1 and sixteen of the floats: those up to 1 are rounded as 127·x, the others decide the scale.
@@ -111,7 +112,8 @@ inline constexpr FloatOperation kOperations[] = {
     {"write_key_f16", panel_bytes(Type::f16, kKeyDims), write_keys<Type::f16>},
     {"write_key_q8", panel_bytes(Type::q8, kKeyDims), write_keys<Type::q8>},
     {"write_key_q4", key_panel_bytes(Type::q4, kKeyDims), write_keys<Type::q4>},
-    {"pack_q8", kQuantBytes, quantize},
+    {"pack_q8", kQuantBytes, quantize<Type::q8>},
+    {"pack_broad", kQuantBytes, quantize<Type::q8_128>},
     {"pack_q8 beside 1", 2 * kQuantBytes, quantize_beside_one},
 };
 

@@ -207,9 +207,9 @@ private:
         random.fill(rows, c_.fill);
         const std::uint32_t block = row_block(c_.seq_len);
         for (std::uint32_t row = 0; row < c_.seq_len; row += block)
-            kernels_scalar.floats.pack_q8(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
-                                          c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
-                                          operand_.data() + operand_bytes(type_, row, c_.n_cols));
+            kernels_scalar.floats.pack_for(type_)(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
+                                                  c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
+                                                  operand_.data() + operand_bytes(type_, row, c_.n_cols));
     }
 
     MatmulCase c_;

@@ -25,21 +25,25 @@ inline int signed_at(const std::byte* at) { return static_cast<std::int8_t>(*at)
 /// Column `col` of row `lane` of a quantized panel, as docs/format.md has it.
 inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane, std::uint32_t col) {
     struct Layout {
-        std::uint32_t bits, head, scales, minima;  // bytes of 256 columns' factors; of 64 columns' scales and minima
+        std::uint32_t bits, head, scales,
+            minima;  // bytes of 256 (q8_128: 128) columns' factors; of 64 columns' scales and minima
     };
     const std::map<Type, Layout> layouts = {
         {Type::q8, {8, 0, 64, 0}},      {Type::q4, {4, 0, 64, 0}},     {Type::q6_k, {6, 64, 64, 0}},
         {Type::q5_k, {5, 64, 32, 32}},  {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
         {Type::mxfp4, {4, 0, 64, 0}},   {Type::q3_k, {3, 64, 64, 0}},  {Type::q2_k, {2, 64, 64, 0}},
-        {Type::iq4_xs, {4, 64, 32, 0}}, {Type::tq2_0, {2, 64, 0, 0}}};
+        {Type::iq4_xs, {4, 64, 32, 0}}, {Type::tq2_0, {2, 64, 0, 0}},  {Type::q8_128, {8, 64, 0, 0}}};
     const Layout l = layouts.at(type);
     const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64;
-    const std::byte* head = panel + unit / 4 * (l.head + 4 * unit_bytes);
-    const std::byte* block = head + l.head + unit % 4 * unit_bytes;
+    const std::uint32_t n_units = type == Type::q8_128 ? 2 : 4;
+    const std::byte* head = panel + unit / n_units * (l.head + n_units * unit_bytes);
+    const std::byte* block = head + l.head + unit % n_units * unit_bytes;
     const std::uint32_t group = col / 32 % 2, i = col % 32;
     const std::byte* quants = block + l.scales + l.minima + group * 64 * l.bits + lane * 4 + i % 4;
-    if (l.bits == 8)
-        return static_cast<float>(signed_at(quants + i / 4 * 64)) * half_at(block + (group * 16 + lane) * 2);
+    if (l.bits == 8) {
+        const std::byte* scale = type == Type::q8_128 ? head + lane * 2 : block + (group * 16 + lane) * 2;
+        return static_cast<float>(signed_at(quants + i / 4 * 64)) * half_at(scale);
+    }
     int quant = l.bits <= 3 ? std::to_integer<int>(quants[i / 16 * 64]) >> i / 4 % 4 * 2 & 3
                             : std::to_integer<int>(quants[i / 8 * 64]) >> (i % 8 < 4 ? 0 : 4) & 15;
     if (l.bits == 3) quant |= (std::to_integer<int>(quants[128]) >> i / 4 & 1) << 2;

@@ -144,7 +144,7 @@ void Mixture::route() noexcept {
         pass_.multiply("router", output, products, operand, n_rows_);
     };
     const Output output = pass_.all(logits, b_.n_experts);
-    const bool one_operand = is_quantized(t_.router.type) == is_quantized(t_.shared_gate.type);
+    const bool one_operand = operand_kind(t_.router.type) == operand_kind(t_.shared_gate.type);
     multiply_by(std::span(linears).first(b_.shared_gate && one_operand ? 2 : 1), output);
     if (b_.shared_gate && !one_operand) multiply_by(std::span(linears).subspan(1), {});
 
@@ -350,13 +350,13 @@ void Mixture::run_piece(const Piece& piece) noexcept {
         Linear linear;
         const void* operand;
     };
-    // Of one row: the operands of both types, if there are two, lie side by side in the member's scratch.
-    const void* own[2] = {};
+    // Of one row: operands of several kinds lie side by side in the member's scratch.
+    const void* own[kOperandKinds] = {};
+    const auto own_of = [&](Type type) -> const void*& { return own[static_cast<int>(operand_kind(type))]; };
     for (std::uint32_t i = piece.begin; n_rows_ == 1 && i < piece.end; ++i) {
         if (n_slots(i) == 0) continue;
         const Type type = group(i).up.type;
-        if (!own[is_quantized(type)])
-            own[is_quantized(type)] = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
+        if (!own_of(type)) own_of(type) = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
     }
     if (n_rows_ > 1) pack_stream(piece);
     multiply("inner", piece, [&](const Group& g) {
@@ -367,7 +367,7 @@ void Mixture::run_piece(const Piece& piece) noexcept {
                         .n_stored = g.d_ff,
                         .epilogue = b_.gated ? Epilogue::gate : Epilogue::store,
                         .activation = b_.activation};
-        return Product{up, n_rows_ == 1 ? own[is_quantized(g.up.type)] : packed(piece, g, false)};
+        return Product{up, n_rows_ == 1 ? own_of(g.up.type) : packed(piece, g, false)};
     });
     pack_inner(piece);
     multiply("experts", piece, [&](const Group& g) {

@@ -89,7 +89,7 @@ struct Matmul {
     std::uint32_t n_rows;      // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const void* operand;                   // packed rows, by row_block(seq_len): see pack; for q8 and q4 pack_q8
+    const void* operand;  // packed rows, by row_block(seq_len): see pack; of quants pack_q8, pack_broad
     std::uint32_t seq_len;
     const float* bias;                 // [panels·16] or null
     float* out;                        // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
@@ -206,6 +206,14 @@ struct FloatKernels {
     ///   weights are unsigned, with 128 or 8 for zero
     void (*pack_q8)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
                     std::byte* packed) noexcept;
+
+    /// The same with a scale over 128 columns, or the 64 that are left, for weights in broad groups. Each of their groups of
+    /// 32 has that scale; of both starts the first has those of all, the others 0. Null without them.
+    void (*pack_broad)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                       std::byte* packed) noexcept;
+
+    /// The one for products with a quantized type.
+    [[nodiscard]] auto pack_for(Type type) const noexcept { return format_of(type).broad() ? pack_broad : pack_q8; }
 
     /// y[i] = x[i]·(1/sqrt(mean(x²) + epsilon))·weight[i] (Zhang and Sennrich 2019, eq. 4). x, y [n]; weight [n].
     /// mean = sum·(1/n) with the sum across a row of x² by fma; order of products as written. y may be x.

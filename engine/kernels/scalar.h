@@ -11,6 +11,7 @@
 #include "mask.h"
 #include "quant_group.h"
 #include "scalar_math.h"
+#include "scalar_pack.h"
 #include "scalar_rows.h"
 
 #include "math.h"
@@ -102,6 +103,17 @@ void dot_quants(const Columns& c, float (&sum)[kLanes]) {
     }
 }
 
+/// dots[lane] = the same int32 sum over columns [begin, end) of several of the operand's groups. Cells of 8 bits are q8's.
+void dot_broad(const QuantPanel& panel, std::size_t begin, std::size_t end, const Columns& c,
+               std::int32_t (&dots)[kLanes]) {
+    for (std::int32_t& dot : dots) dot = 0;
+    for (std::size_t col = begin; col < end; col += kGroup) {
+        std::int32_t more[kLanes];
+        dot_group<true>(panel, col, group_at(c, col), c.row, more);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) dots[lane] += more[lane];
+    }
+}
+
 /// The same of any quantized type. A group's minimum is taken from the sum of the operand's columns at their end:
 /// sum[lane] = fma(−(x_scale·Σ quants), minimum, sum).
 void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
@@ -110,10 +122,12 @@ void dot_formats(const Columns& c, Type type, float (&sum)[kLanes]) {
     const std::size_t step = panel.format.scale_columns;
     for (std::size_t col = c.begin; col < c.end; col += step) {
         const QuantGroup x = group_at(c, col);
-        std::int32_t dots[kLanes];
-        dot_span(panel, col, step, x, c.row, dots);
-        std::int32_t total = 0;
-        for (std::size_t i = 0; i < step; ++i) total += x.quant(c.row, (col + i) % kGroup);
+        std::int32_t dots[kLanes], total = 0;
+        if (panel.format.broad())
+            dot_broad(panel, col, c.end - col < step ? c.end : col + step, c, dots);
+        else
+            dot_span(panel, col, step, x, c.row, dots);
+        for (std::size_t i = 0; panel.format.minima && i < step; ++i) total += x.quant(c.row, (col + i) % kGroup);
         const float minus_total = static_cast<float>(-total) * x.scale(c.row);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             sum[lane] = fma_f32(static_cast<float>(dots[lane]), panel.scale(col, lane) * x.scale(c.row), sum[lane]);
@@ -181,48 +195,6 @@ void matmul(const Matmul& m, Type type) {
             if (gate) apply_panel(m, type, panel + 1, row, up);
             finish_panel(m, panel / step, row, y, up);
         }
-}
-
-void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols, float* packed) noexcept {
-    for (std::size_t col = 0; col < n_cols; ++col)
-        for (std::uint32_t row = 0; row < n_rows; ++row) packed[col * n_rows + row] = x[row * x_stride + col];
-}
-
-/// One row's group of up to 32 columns; what is missing counts as 0.
-void quantize(const float* x, std::size_t n, std::int8_t (&quants)[kGroup], float& scale) {
-    std::uint32_t top = 0;
-    for (std::size_t i = 0; i < n; ++i) top = bits(magnitude(x[i])) > top ? bits(magnitude(x[i])) : top;
-    const float amax = float_of(top);
-    const bool finite = top < 0x7f800000u;
-    for (std::int8_t& quant : quants) quant = 0;
-    scale = finite ? 0.0f : float_of(kNan);
-    if (!finite || amax < kQuantMin) return;
-    scale = amax / 127.0f;
-    const float inverse = 127.0f / amax;
-    for (std::size_t i = 0; i < n; ++i) quants[i] = static_cast<std::int8_t>(bits(x[i] * inverse + kRound) & 0xffu);
-}
-
-void pack_q8(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
-             std::byte* packed) noexcept {
-    const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
-    for (std::size_t col = 0; col < n_padded; col += kGroup, packed += kQuantGroupBytes * n_rows) {
-        const std::size_t left = col < n_cols ? n_cols - col : 0, n = left < kGroup ? left : kGroup;
-        std::byte* const scales = packed + kGroup * n_rows;
-        std::byte* const starts = scales + 4 * n_rows;
-        for (std::uint32_t row = 0; row < n_rows; ++row) {
-            std::int8_t quants[kGroup];
-            float scale;
-            quantize(x + row * x_stride + (n ? col : 0), n, quants, scale);
-            std::int32_t sum = 0;
-            for (const std::int8_t quant : quants) sum += quant;
-            const std::int32_t start8 = -128 * sum, start4 = -8 * sum;
-            for (std::size_t cell = 0; cell < kGroup / 4; ++cell)
-                __builtin_memcpy(packed + (cell * n_rows + row) * 4, quants + cell * 4, 4);
-            __builtin_memcpy(scales + row * 4, &scale, 4);
-            __builtin_memcpy(starts + row * 4, &start8, 4);
-            __builtin_memcpy(starts + (n_rows + row) * 4, &start4, 4);
-        }
-    }
 }
 
 // ---- the cache -----------------------------------------------------------------------------------------------------
@@ -457,14 +429,15 @@ constexpr FloatKernels make_floats() {
                       {of<matmul, Type::f16>, of<attend, Type::f16>, weights_of<Type::f16>()},
                       {of<matmul, Type::bf16>, nullptr, nullptr}},
             .pack = pack,
-            .pack_q8 = pack_q8,
+            .pack_q8 = pack_quants<kGroup>,
+            .pack_broad = has(Part::gguf_types) ? pack_quants<kBroadGroup> : nullptr,
             .rms_norm = rms_norm,
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_q8>,
+            .write_key = {write_key<F32>, write_key<F16>, nullptr, write_key_q8<pack_quants<kGroup>>,
                           kQ4Caches ? write_key_q4 : nullptr},
-            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_q8>,
+            .write_value = {write_value<F32>, write_value<F16>, nullptr, write_value_q8<pack_quants<kGroup>>,
                             kQ4Caches ? write_value_q4 : nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,

@@ -82,7 +82,7 @@ void project_latent(const Attention& a, const Input& in) noexcept {
     const std::size_t n_parts = a.is_latent() ? 2 : 3;
     for (std::size_t first = 0, end = 1; first < n_parts; first = end++) {
         const Type type = parts[first].matrix.type;
-        while (end < n_parts && is_quantized(parts[end].matrix.type) == is_quantized(type)) ++end;
+        while (end < n_parts && operand_kind(parts[end].matrix.type) == operand_kind(type)) ++end;
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
         pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
     }

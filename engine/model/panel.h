@@ -8,8 +8,9 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kLanes = 16;           // rows of a panel
-inline constexpr std::uint32_t kGroup = 32;           // columns that an operand's quants share a scale for
+inline constexpr std::uint32_t kLanes = 16;  // rows of a panel
+inline constexpr std::uint32_t kGroup = 32;  // columns that an operand's quants share a scale for, where it is not
+inline constexpr std::uint32_t kBroadGroup = 128;     // so many
 inline constexpr std::uint32_t kSuperblock = 64;      // columns of a panel's unit: two groups
 inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share factors, where there are any
 
@@ -35,16 +36,24 @@ enum class QuantScale : std::uint8_t {
 ///     4 bits  [4][16][4]: the low nibble of byte j is column 8·i + j, the high one column 8·i + 4 + j
 ///     2 bits  [2][16][4]: bits 2·k and 2·k + 1 of byte j are column 16·i + 4·k + j
 ///     1 bit   [16][4]: bit k of byte j is column 4·k + j
-/// With factors, four units follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
+/// With factors, four units (broad: two) follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
 struct QuantFormat {
     std::uint32_t bits;           ///< of a stored quant: 8, 6, 5, 4, 3 or 2
-    std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16
+    std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16; broad: 128
     QuantScale scale;
     bool minima;                  ///< a group's minimum is an int8, or four bits, times a factor
     std::int32_t zero;            ///< what is taken from a stored quant; one of 8 bits is signed
     const std::int8_t* codebook;  ///< [16] what stored quants stand for; null: themselves
 
-    [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept { return kSuperblock / scale_columns; }
+    /// Whether the operand's quants are to share a scale over as many columns: see Kernels::pack_broad.
+    [[nodiscard]] constexpr bool broad() const noexcept { return scale_columns == kBroadGroup; }
+    /// Of a unit, each with a scale.
+    [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept {
+        return broad() ? 1 : kSuperblock / scale_columns;
+    }
+    [[nodiscard]] constexpr std::uint32_t factor_columns() const noexcept {
+        return broad() ? kBroadGroup : kFactorColumns;
+    }
     [[nodiscard]] constexpr bool factors() const noexcept { return scale >= QuantScale::factor; }
     /// Bytes of a group's scale.
     [[nodiscard]] constexpr std::uint32_t scale_bytes() const noexcept {
@@ -62,12 +71,12 @@ struct QuantFormat {
     [[nodiscard]] constexpr std::uint32_t unit_bytes() const noexcept { return quants_at() + 2 * group_bytes(); }
     /// Where a panel's unit starts, and the factors over it.
     [[nodiscard]] constexpr std::uint64_t unit_at(std::uint64_t unit) const noexcept {
-        return (unit / kUnitsOfFactors + 1) * head_bytes() + unit * unit_bytes();
+        return (unit / units_of_factors() + 1) * head_bytes() + unit * unit_bytes();
     }
     [[nodiscard]] constexpr std::uint64_t head_at(std::uint64_t unit) const noexcept {
-        return unit / kUnitsOfFactors * (head_bytes() + kUnitsOfFactors * unit_bytes());
+        return unit / units_of_factors() * (head_bytes() + units_of_factors() * unit_bytes());
     }
-    static constexpr std::uint32_t kUnitsOfFactors = kFactorColumns / kSuperblock;
+    [[nodiscard]] constexpr std::uint32_t units_of_factors() const noexcept { return factor_columns() / kSuperblock; }
 };
 
 /// ggml's codebooks of IQ4_NL and, doubled, of MXFP4 (OCP Microscaling Formats 1.0, 2023: E2M1).
@@ -88,6 +97,7 @@ inline constexpr QuantFormat kQuantFormats[] = {
     {2, 16, QuantScale::nibble, true, 0, nullptr},       // q2_k
     {4, 32, QuantScale::factor, false, 0, kNonlinear4},  // iq4_xs
     {2, 32, QuantScale::alone, false, 1, nullptr},       // tq2_0
+    {8, 128, QuantScale::alone, false, 0, nullptr},      // q8_128
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
@@ -99,13 +109,21 @@ static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);
     return kQuantFormats[static_cast<int>(type) - static_cast<int>(Type::q8)];
 }
 
+/// How products with a type want what they multiply: as floats, or as quants that share a scale over so many columns.
+enum class OperandKind : std::uint8_t { floats, groups, broad_groups };
+inline constexpr int kOperandKinds = 3;
+[[nodiscard]] constexpr OperandKind operand_kind(Type type) noexcept {
+    if (!is_quantized(type)) return OperandKind::floats;
+    return format_of(type).broad() ? OperandKind::broad_groups : OperandKind::groups;
+}
+
 /// Bytes of one panel of `n_cols` columns. n_cols below 2^32, so nothing overflows. Plain types are [col][16]; of
 /// quantized ones see QuantFormat: a last unit is whole, what it has beyond n_cols is zero.
 [[nodiscard]] constexpr std::uint64_t panel_bytes(Type type, std::uint64_t n_cols) noexcept {
     if (!is_quantized(type)) return n_cols * kLanes * (type == Type::f32 ? 4 : 2);
     const QuantFormat& f = format_of(type);
     const std::uint64_t n_units = (n_cols + kSuperblock - 1) / kSuperblock;
-    return n_units * f.unit_bytes() + (n_cols + kFactorColumns - 1) / kFactorColumns * f.head_bytes();
+    return n_units * f.unit_bytes() + (n_cols + f.factor_columns() - 1) / f.factor_columns() * f.head_bytes();
 }
 
 }  // namespace fovea

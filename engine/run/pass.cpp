@@ -59,7 +59,7 @@ void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n
                 void* packed) const noexcept {
     const auto x_stride = static_cast<std::size_t>(stride);
     if (is_quantized(type))
-        workspace.kernels->floats.pack_q8(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
+        workspace.kernels->floats.pack_for(type)(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
     else
         workspace.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
 }
@@ -71,7 +71,10 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
         if (normed) norm(weights, rows[0], width, scratch());
         const float* row = normed ? scratch() : rows[0];
         if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
-        float* packed = scratch() + workspace.map.hidden_stride;
+        // Broad ones have a place of their own, for experts may want both.
+        const std::uint64_t at =
+            operand_kind(type) == OperandKind::broad_groups && width <= workspace.map.hidden_stride;
+        float* packed = scratch() + (1 + at) * workspace.map.hidden_stride;
         pack(type, row, 0, 1, width, packed);
         return packed;
     }

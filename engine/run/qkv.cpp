@@ -144,7 +144,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         const Input& in = inputs[first];
         if (has(Part::vectors) && in.n_rows == 0) continue;
         const Type type = parts[first].matrix.type;
-        while (end < 3 && same_operand(inputs[end], in) && is_quantized(parts[end].matrix.type) == is_quantized(type))
+        while (end < 3 && same_operand(inputs[end], in) && operand_kind(parts[end].matrix.type) == operand_kind(type))
             ++end;
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
         if (first == 0 && end == 3 && one_matrix) {

@@ -22,12 +22,13 @@ enum class Type : std::uint8_t {
     q3_k = 10,
     q2_k = 11,
     iq4_xs = 12,
-    tq2_0 = 13,  ///< −1, 0 or 1 times a scale
+    tq2_0 = 13,   ///< −1, 0 or 1 times a scale
+    q8_128 = 14,  ///< q8 in broad groups: 128 columns of weights, and of what they multiply, share a scale
 };
-inline constexpr int kTypeCount = 14;
+inline constexpr int kTypeCount = 15;
 inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,     Type::q4,
                                             Type::q6_k, Type::q5_k, Type::q4_k,   Type::iq4_nl, Type::mxfp4,
-                                            Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0};
+                                            Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0,  Type::q8_128};
 
 enum class Activation : std::uint8_t {
     none = 0,

@@ -33,18 +33,20 @@ def fma(a, b, c):
     return to_f32(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
 
 
-def quantize(x):
-    """Quants [N_GROUPS, 32] and scales of one row; padding is 0."""
+def quantize(x, n_shared=1):
+    """Quants [N_GROUPS, 32] and scales of one row, n_shared groups of which share one; padding is 0."""
     padded = numpy.zeros(N_GROUPS * GROUP, f32)
     padded[:N_COLS] = x
+    groups = padded.reshape(N_GROUPS, GROUP)
     quants, scales = numpy.zeros((N_GROUPS, GROUP), numpy.int64), numpy.zeros(N_GROUPS, f32)
-    for i, group in enumerate(padded.reshape(N_GROUPS, GROUP)):
-        amax = numpy.abs(group).max()
+    for i in range(0, N_GROUPS, n_shared):
+        own = slice(i, i + n_shared)
+        amax = numpy.abs(groups[own]).max()
         if not numpy.isfinite(amax):
-            scales[i] = numpy.nan
+            scales[own] = numpy.nan
         elif amax >= f32(2.0**-100):
-            scales[i] = amax / f32(127)
-            quants[i] = numpy.rint(group * (f32(127) / amax)).astype(numpy.int64)
+            scales[own] = amax / f32(127)
+            quants[own] = numpy.rint(groups[own] * (f32(127) / amax)).astype(numpy.int64)
     return quants, scales
 
 
@@ -175,6 +177,40 @@ def make_format(name, random, rows):
     numpy.save(FOLDER / f"{name}_out.npy", out)
 
 
+def make_broad(random, rows):
+    """q8_128: panels of random quants with a scale for every 128 columns, and the exact product in the order promised."""
+    n_shared = 128 // GROUP
+    n_scales = -(-N_GROUPS // n_shared)
+    weights = random.integers(-127, 128, (N_ROWS, N_GROUPS, GROUP))
+    weights.reshape(N_ROWS, -1)[:, N_COLS:] = 0
+    scales = (random.standard_normal((N_ROWS, n_scales)) * 0.01).astype(numpy.float16)
+    scales[7, 3] = numpy.float16(6e-8)  # subnormal
+    result = []
+    for panel in range(N_ROWS // LANES):
+        lanes, data = slice(panel * LANES, (panel + 1) * LANES), b""
+        for g in range(N_GROUPS):
+            if g % n_shared == 0:
+                data += scales[lanes, g // n_shared].tobytes() + bytes(2 * LANES)
+            data += weights[lanes, g].reshape(LANES, GROUP // 4, 4).transpose(1, 0, 2).astype(numpy.int8).tobytes()
+        result.append(numpy.frombuffer(data, numpy.uint8))
+    out = numpy.zeros((len(rows), N_ROWS), f32)
+    for row, x in enumerate(rows):
+        quants, x_scales = quantize(x, n_shared)
+        for n in range(N_ROWS):
+            total = None
+            for begin in range(0, N_GROUPS, BLOCK // GROUP):
+                partial = f32(0)
+                for g in range(begin, min(begin + BLOCK // GROUP, N_GROUPS), n_shared):
+                    dot = int((weights[n, g:g + n_shared] * quants[g:g + n_shared]).sum())
+                    with numpy.errstate(all="ignore"):
+                        scale = f32(scales[n, g // n_shared]) * x_scales[g]
+                    partial = fma(f32(dot), scale, partial)
+                total = partial if total is None else total + partial
+            out[row, n] = total
+    numpy.save(FOLDER / "q8_128.npy", numpy.stack(result))
+    numpy.save(FOLDER / "q8_128_out.npy", out)
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     random = numpy.random.default_rng(20260101)
@@ -195,6 +231,7 @@ def main():
         numpy.save(FOLDER / f"q{bits}_out.npy", product(weights, scales, rows))
     for name in FORMATS:
         make_format(name, random, rows)
+    make_broad(random, rows)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ private:
             const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
             std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
             if (is_quantized(matrix.type))
-                kernels_.floats.pack_q8(x + first * n_cols, n_cols, rows, n_cols, packed);
+                kernels_.floats.pack_for(matrix.type)(x + first * n_cols, n_cols, rows, n_cols, packed);
             else
                 kernels_.floats.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
         }

@@ -121,7 +121,7 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
     using Unit = QuantUnit<kType>;
     /// A cell that takes several steps to unpack is unpacked once, for four rows or less it waits for memory anyway.
     static constexpr std::uint32_t kGemvRows =
-        kType == Type::q8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
+        format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
     static constexpr std::size_t weight_at(std::size_t unit) {
         return static_cast<std::size_t>(Unit::kFormat.head_at(unit));
@@ -144,6 +144,16 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
     }
 };
 static_assert(kColumnBlock % kFactorColumns == 0);
+
+/// Panels of quants; those whose sums go over several of the operand's groups; and the others.
+template<class W>
+concept QuantPanels = requires {
+    typename ColumnGroup<W>::Unit;
+};
+template<class W>
+concept BroadGroups = QuantPanels<W> && ColumnGroup<W>::Unit::kFormat.broad();
+template<class W>
+concept QuantGroups = QuantPanels<W> && !BroadGroups<W>;
 
 /// sum[row][p] = fma((−Σ x quants)·x_scale, minimum, sum[row][p]) of the group i that has that minimum.
 template<std::uint32_t kRows, class At, class Q, std::uint32_t kPanels, class Totals>
@@ -247,8 +257,7 @@ FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
 
 /// Registers are for the integer sums: the more there are, the less the adders wait. A float sum is touched once for
 /// eight integer products and stays in memory.
-template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
-requires requires { typename ColumnGroup<W>::Unit; }
+template<std::uint32_t kRows, Fetch kFetch, QuantGroups W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
     using Unit = typename ColumnGroup<W>::Unit;
     alignas(64) float sums[kRows * kPanels * kLanes];
@@ -281,8 +290,7 @@ void microkernel(const Block<W, kPanels>& b) {
 }
 
 /// As that of product.h, with a group for a step.
-template<std::uint32_t kRows, class W, std::uint32_t kPanels>
-requires requires { typename ColumnGroup<W>::Unit; }
+template<std::uint32_t kRows, QuantGroups W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     using Unit = typename ColumnGroup<W>::Unit;
     alignas(64) float sums[kFewRows * kPanels * kLanes];

@@ -1,4 +1,4 @@
-// Rows of activations become int8 in groups of 32, packed for a matmul with quantized weights.
+// Rows of activations become int8 in groups of 32 or 128, packed for a matmul with quantized weights.
 #pragma once
 #include "math.h"
 #include "quants.h"
@@ -6,43 +6,73 @@
 namespace fovea {
 namespace {
 
-/// Quantizes row `row` of a packed group from its first and second sixteen columns. Without branches, so that groups
+/// Quantizes row `row` of packed groups from columns that share a scale, sixteen at a time. Without branches, so that groups
 /// overlap: where all is tiny, columns are multiplied by 0; what is not finite makes the sum of quants NaN.
-FOVEA_LANES void quantize(F32x16 x0, F32x16 x1, std::size_t row, std::size_t n_rows, std::byte* group) {
-    const float amax = fold_max(max(magnitude(x0), magnitude(x1)));  // may lose a NaN
+template<std::size_t kVectors>
+FOVEA_LANES void quantize(const F32x16 (&x)[kVectors], std::size_t row, std::size_t n_rows, std::byte* group) {
+    F32x16 most = magnitude(x[0]);
+    FOVEA_UNROLL for (std::size_t i = 1; i < kVectors; ++i) most = max(most, magnitude(x[i]));
+    const float amax = fold_max(most);  // may lose a NaN
     const bool tiny = amax < kQuantMin;
     const F32x16 inverse = splat(tiny ? 0.0f : 127.0f / amax), round = splat(kRound);
-    const F32x16 t0 = x0 * inverse + round, t1 = x1 * inverse + round;
-    const float total = fold_sum((t0 - round) + (t1 - round));  // of small integers: exact
+    F32x16 t[kVectors], sums = splat(0.0f);
+    FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i) {
+        t[i] = x[i] * inverse + round;
+        sums = sums + (t[i] - round);
+    }
+    const float total = fold_sum(sums);  // of small integers: exact
     const bool finite = total == total;
     const float scale = !finite ? __builtin_bit_cast(float, 0x7fc00000u) : tiny ? 0.0f : amax / 127.0f;
     const U32x16 kept = splat_bits(finite ? 255 : 0);
     const std::int32_t sum = finite ? static_cast<std::int32_t>(total) : 0;
-    const std::int32_t start8 = -128 * sum, start4 = -8 * sum;
-    alignas(16) std::byte quants[kGroup];
-    store_bytes(bits(t0) & kept, quants);
-    store_bytes(bits(t1) & kept, quants + kLanes);
-    FOVEA_UNROLL for (std::size_t cell = 0; cell < kGroup / 4; ++cell) {
-        __builtin_memcpy(group + (cell * n_rows + row) * 4, quants + cell * 4, 4);
+    std::int32_t start8 = -128 * sum, start4 = -8 * sum;
+    alignas(16) std::byte quants[kVectors * kLanes];
+    FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i) store_bytes(bits(t[i]) & kept, quants + i * kLanes);
+    FOVEA_UNROLL for (std::size_t i = 0; i < kVectors * kLanes; i += kGroup, group += kQuantGroupBytes * n_rows) {
+        FOVEA_UNROLL for (std::size_t cell = 0; cell < kGroup / 4; ++cell) {
+            __builtin_memcpy(group + (cell * n_rows + row) * 4, quants + i + cell * 4, 4);
+        }
+        std::byte* const at = group + kGroup * n_rows + row * 4;
+        __builtin_memcpy(at, &scale, 4);
+        __builtin_memcpy(at + 4 * n_rows, &start8, 4);
+        __builtin_memcpy(at + 8 * n_rows, &start4, 4);
+        start8 = start4 = 0;
     }
-    std::byte* const at = group + kGroup * n_rows + row * 4;
-    __builtin_memcpy(at, &scale, 4);
-    __builtin_memcpy(at + 4 * n_rows, &start8, 4);
-    __builtin_memcpy(at + 8 * n_rows, &start4, 4);
 }
 
-void pack_q8(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
-             std::byte* packed) noexcept {
-    const std::size_t n_whole = n_cols / kGroup, left = n_cols % kGroup, group_bytes = kQuantGroupBytes * n_rows;
+/// The same from memory, where n of those columns are; what is missing counts as 0.
+template<std::size_t kVectors>
+FOVEA_LANES void quantize(const float* from, std::size_t n, std::size_t row, std::size_t n_rows, std::byte* group) {
+    F32x16 x[kVectors];
+    FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i) {
+        const std::size_t begin = i * kLanes;
+        x[i] = n >= begin + kLanes ? load(from + begin)
+                                   : load_part(from + (begin < n ? begin : n), begin < n ? n - begin : 0);
+    }
+    quantize(x, row, n_rows, group);
+}
+
+/// pack_q8 and pack_broad: kWidth columns share a scale, or the 64 that are left.
+template<std::uint32_t kWidth>
+void pack_quants(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+                 std::byte* packed) noexcept {
+    constexpr std::size_t kGroups = kWidth / kGroup, kVectors = kWidth / kLanes;
+    const std::size_t n_groups = static_cast<std::size_t>(quant_groups(n_cols)),
+                      group_bytes = kQuantGroupBytes * n_rows;
     for (std::size_t row = 0; row < n_rows; ++row) {
         const float* from = x + row * x_stride;
+        std::size_t left = n_cols, i = 0;
         std::byte* group = packed;
-        for (std::size_t i = 0; i < n_whole; ++i, from += kGroup, group += group_bytes)
-            quantize(load(from), load(from + kLanes), row, n_rows, group);
-        const std::byte* const end = packed + static_cast<std::size_t>(quant_groups(n_cols)) * group_bytes;
-        for (std::size_t n = left; group < end; n = 0, group += group_bytes) {
-            const std::size_t first = n < kLanes ? n : kLanes;
-            quantize(load_part(from, first), load_part(from + first, n - first), row, n_rows, group);
+        for (; left >= kWidth; i += kGroups, left -= kWidth, from += kWidth, group += kGroups * group_bytes) {
+            F32x16 whole[kVectors];
+            FOVEA_UNROLL for (std::size_t v = 0; v < kVectors; ++v) whole[v] = load(from + v * kLanes);
+            quantize(whole, row, n_rows, group);
+        }
+        for (; i < n_groups; i += kGroups, from += left, left = 0, group += kGroups * group_bytes) {
+            if (kGroups > 2 && n_groups - i < kGroups)
+                quantize<kSuperblock / kLanes>(from, left, row, n_rows, group);
+            else
+                quantize<kVectors>(from, left, row, n_rows, group);
         }
     }
 }

@@ -18,6 +18,7 @@
 //   add_columns(dot, weight, group, pair, x, n_packed, each_row)  products of two cells of each panel, eight columns, with
 //                          those columns of kRows rows, which are at x and at x + 4·n_packed; each_row(r) after row r's
 //   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
+//   keep(dot)              in registers, for all that the compiler knows
 // With kPairs, for many rows, which go by twos (without, make_pairs does nothing):
 //   make_pairs(cell)       two cells, ready for add_pairs
 //   add_pairs<kRows>(dot, weight, group, pair, x, n_packed)  as add_columns; two Dots hold two rows' sums

@@ -188,6 +188,9 @@ FOVEA_LANES Dot whole(Dot sum) {
 }
 #endif
 
+FOVEA_LANES void keep(Dot& sums) {
+    for (auto& part : sums.q) asm("" : "+w"(part));
+}
 template<Type kType, std::uint32_t kRows>
 using Starts = typename StartsOf<kType, kRows>::Found;
 template<Type>

@@ -61,6 +61,7 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
 }
 FOVEA_LANES Bytes four_of(int n) { return _mm512_set1_epi8(static_cast<char>(n)); }
 FOVEA_LANES Bytes negative(Bytes sum) { return _mm512_sub_epi32(_mm512_setzero_si512(), sum); }
+FOVEA_LANES void keep(Bytes& sums) { asm("" : "+v"(sums)); }
 #if defined(__AVX512VNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32(sum, u, x); }
 #endif
@@ -148,6 +149,7 @@ FOVEA_LANES Bytes negative(Bytes sum) {
     const __m256i zero = _mm256_setzero_si256();
     return {_mm256_sub_epi32(zero, sum.low), _mm256_sub_epi32(zero, sum.high)};
 }
+FOVEA_LANES void keep(Bytes& sums) { asm("" : "+x"(sums.low), "+x"(sums.high)); }
 #if defined(__AVXVNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
     return {_mm256_dpbusd_avx_epi32(sum.low, u.low, x.low), _mm256_dpbusd_avx_epi32(sum.high, u.high, x.high)};

@@ -4,7 +4,7 @@
 #include "../cache_q8.h"
 #include "attention.h"
 #include "matmul.h"
-#include "matmul_q.h"
+#include "matmul_broad.h"
 #include "quantize.h"
 #include "rows.h"
 
@@ -27,14 +27,15 @@ constexpr FloatKernels make_floats() {
                       {matmul<Half>, attend<Half>, attend_weights<Half>},
                       {matmul<Bfloat>, nullptr, nullptr}},
             .pack = pack,
-            .pack_q8 = pack_q8,
+            .pack_q8 = pack_quants<kGroup>,
+            .pack_broad = pack_quants<kBroadGroup>,
             .rms_norm = rms_norm,
             .layer_norm = layer_norm,
             .rope_table = rope_table,
             .rotate = rotate,
-            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_q8>,
+            .write_key = {write_key<float>, write_key<Half>, nullptr, write_key_q8<pack_quants<kGroup>>,
                           kQ4Caches ? write_key_q4 : nullptr},
-            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_q8>,
+            .write_value = {write_value<float>, write_value<Half>, nullptr, write_value_q8<pack_quants<kGroup>>,
                             kQ4Caches ? write_value_q4 : nullptr},
             .attend_merge = attend_merge,
             .attend_finish = attend_finish,

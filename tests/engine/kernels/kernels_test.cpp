@@ -141,9 +141,11 @@ void check_pack(const Kernels& k) {
 }
 
 /// Rows of ordinary numbers, of odd ones, and groups that are all tiny, all zero, or hold one infinity or NaN.
-void check_pack_q8(const Kernels& k) {
+void check_pack_quants(const Kernels& k, Type type) {
+    const std::uint32_t broad[] = {1u, 17u, 63u, 64u, 65u, 100u, 127u, 128u, 129u, 143u, 192u, 193u, 256u, 515u};
+    const std::uint32_t others[] = {1u, 3u, 15u, 16u, 17u, 31u, 32u, 33u, 48u, 63u, 64u, 65u, 100u, 515u};
     for (std::uint32_t n_rows = 1; n_rows <= kRowBlock; ++n_rows)
-        for (const std::uint32_t n_cols : {1u, 3u, 15u, 16u, 17u, 31u, 32u, 33u, 48u, 63u, 64u, 65u, 100u, 515u})
+        for (const std::uint32_t n_cols : type == Type::q8_128 ? broad : others)
             for (const Fill fill : kFills)
                 for (const Flush flush : kFlushes) {
                     CAPTURE(n_rows);
@@ -157,10 +159,10 @@ void check_pack_q8(const Kernels& k) {
                         if (n_rows > 4) x[4 * stride + i] = static_cast<float>(i) + 0.5f;  // ties
                     }
                     if (n_rows > 2) x[2 * stride + n_cols / 2] = n_rows % 2 ? kInfinity : kNanFloat;
-                    const auto n_bytes = static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols));
+                    const auto n_bytes = static_cast<std::size_t>(operand_bytes(type, n_rows, n_cols));
                     Guarded<std::byte> want(n_bytes, flush, 4), got(n_bytes, flush, 4);
-                    kernels_scalar.floats.pack_q8(x.data(), stride, n_rows, n_cols, want.data());
-                    k.floats.pack_q8(x.data(), stride, n_rows, n_cols, got.data());
+                    kernels_scalar.floats.pack_for(type)(x.data(), stride, n_rows, n_cols, want.data());
+                    k.floats.pack_for(type)(x.data(), stride, n_rows, n_cols, got.data());
                     CHECK(same_bits(want, got));
                 }
 }
@@ -429,19 +431,20 @@ void check_unary_sizes(const Kernels& k) {
 /// A kernel that is added to the struct does not compile here until it has a line of its own.
 void check_table(const Kernels& k) {
     const auto& [isa, needs, floats, quants] = k;
-    const auto& [types, pack, pack_q8, rms_norm, layer_norm, rope_table, rotate, write_key, write_value, attend_merge,
-                 attend_finish, unary, softcap] = floats;
+    const auto& [types, pack, pack_q8, pack_broad, rms_norm, layer_norm, rope_table, rotate, write_key, write_value,
+                 attend_merge, attend_finish, unary, softcap] = floats;
     const auto& [matmul, attend, attend_weights] = types[0];
     const std::string name = isa;
     CAPTURE(name);
     CHECK(covers(detect_features(), needs));
     REQUIRE((matmul && attend && attend_weights));
     for (const TypeKernels& of : quants) REQUIRE(bool(of.matmul != nullptr));
-    REQUIRE((pack && pack_q8 && rms_norm && layer_norm && rope_table && rotate));
+    REQUIRE((pack && pack_q8 && pack_broad && rms_norm && layer_norm && rope_table && rotate));
     REQUIRE((write_key[0] && write_value[0] && attend_merge && attend_finish && unary[0] && softcap));
     check_matmul(k);
     check_pack(k);
-    check_pack_q8(k);
+    check_pack_quants(k, Type::q8);
+    check_pack_quants(k, Type::q8_128);
     check_norms(k);
     check_rope_table(k);
     check_rotate(k);

@@ -33,7 +33,7 @@ TEST_CASE(
     const std::pair<Type, std::string> kNames[] = {
         {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},   {Type::q5_k, "q5_k"},
         {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"},
-        {Type::q2_k, "q2_k"}, {Type::iq4_xs, "iq4_xs"}, {Type::tq2_0, "tq2_0"}};
+        {Type::q2_k, "q2_k"}, {Type::iq4_xs, "iq4_xs"}, {Type::tq2_0, "tq2_0"}, {Type::q8_128, "q8_128"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
     for (const auto& entry : kNames) {
         const Type type = entry.first;
@@ -48,8 +48,8 @@ TEST_CASE(
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
             for (std::uint32_t row = 0, block = row_block(seq_len); row < seq_len; row += block)
-                k.floats.pack_q8(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(block, seq_len - row),
-                                 n_cols, operand.data() + operand_bytes(type, row, n_cols));
+                k.floats.pack_for(type)(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(block, seq_len - row),
+                                        n_cols, operand.data() + operand_bytes(type, row, n_cols));
             Guarded<float> got(want.size());
             k.of(type).matmul(Matmul{.panels = panels.data(),
                                      .panel_stride = weights.shape[1],
