@@ -14,7 +14,8 @@ moment at which all come at once. Percentiles are of one run; figures are median
         -m {model} --port {port} -t {threads} -np {clients} -c {positions}"
 
 With `-o FILE` each run is a line of JSON at the end of FILE, and the table is of all runs in it: a busy machine can be
-measured a pair at a time.
+measured a pair at a time. A pair in which this program itself stood still for more than a second says nothing: it is
+said and taken again.
 """
 import argparse
 import asyncio
@@ -24,6 +25,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import socket
 import statistics
 import subprocess
@@ -33,6 +35,7 @@ import time
 import urllib.request
 
 FIRST_TEXT = re.compile(rb'"text": ?"[^"]')
+STANDSTILL = 1.0  # seconds; what stops this program has most likely stopped the server
 FIELDS = ("tokens_per_second", "first_token_p50", "first_token_p99", "peak_resident_mb")
 
 
@@ -149,14 +152,29 @@ class Load:
         firsts = await asyncio.gather(*(self.client(port, client, numbers) for client in range(self.n_clients)))
         return [first for some in firsts for first in some]
 
+    async def watch(self):
+        """The longest time for which nothing here ran."""
+        longest, last = 0.0, time.perf_counter()
+        try:
+            while True:
+                await asyncio.sleep(0.05)
+                now = time.perf_counter()
+                longest, last = max(longest, now - last), now
+        except asyncio.CancelledError:
+            return longest
+
     async def run(self, port):
+        watching = asyncio.create_task(self.watch())
+        await asyncio.sleep(0)
         if self.options.warm:
             await self.clients(port, range(self.options.warm))
         each = self.options.requests or max(2, 8 // self.n_clients)
         started = time.perf_counter()
         firsts = await self.clients(port, range(self.options.warm, self.options.warm + each))
         took = time.perf_counter() - started
-        return {"tokens_per_second": len(firsts) * self.options.tokens / took, "n_requests": len(firsts),
+        watching.cancel()
+        return {"stood_still": await watching,
+                "tokens_per_second": len(firsts) * self.options.tokens / took, "n_requests": len(firsts),
                 "first_token_p50": percentile(firsts, 0.5), "first_token_p99": percentile(firsts, 0.99)}
 
 
@@ -186,6 +204,16 @@ def table(runs, peer_name):
         print(f"| {n_clients} | {len(pairs)} | " + " | ".join(cells) + " |")
 
 
+def undisturbed_pair(order, options, n_clients):
+    for _ in range(5):
+        pair = {who: measure(command, options, file, n_clients) for who, command, file in order}
+        still = max(run["stood_still"] for run in pair.values())
+        if still <= STANDSTILL:
+            return pair
+        print(f"{n_clients} clients: stood still for {still:.1f} s, taken again", file=sys.stderr, flush=True)
+    refuse(f"{n_clients} clients: expected a pair without a standstill in 5, got none")
+
+
 def saved_runs(options):
     if not options.output or not os.path.exists(options.output):
         return []
@@ -202,10 +230,8 @@ def compare(options, model):
     for n_clients in options.clients:
         n_before = sum(run["clients"] == n_clients for run in saved_runs(options))
         for pair in range(n_before, n_before + options.pairs):
-            run = {"clients": n_clients}
-            for who, command, file in sides if pair % 2 == 0 else reversed(sides):
-                run[who] = measure(command, options, file, n_clients)
-            yield run
+            order = sides if pair % 2 == 0 else sides[::-1]
+            yield {"clients": n_clients, **undisturbed_pair(order, options, n_clients)}
 
 
 def arguments():
@@ -241,6 +267,7 @@ def arguments():
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: refuse("ended by a signal"))  # servers end with their blocks
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model.fovea")
         done = subprocess.run([options.fovea, "convert", options.model, "-o", model], capture_output=True, text=True)
