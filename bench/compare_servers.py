@@ -231,7 +231,7 @@ def compare(options, model):
         n_before = sum(run["clients"] == n_clients for run in saved_runs(options))
         for pair in range(n_before, n_before + options.pairs):
             order = sides if pair % 2 == 0 else sides[::-1]
-            yield {"clients": n_clients, **undisturbed_pair(order, options, n_clients)}
+            yield {"clients": n_clients, "tokens": options.tokens, **undisturbed_pair(order, options, n_clients)}
 
 
 def arguments():
