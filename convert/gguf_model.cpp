@@ -178,6 +178,10 @@ private:
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
+        if (spec.role == Role::head_map) {
+            const std::string name = "dense_" + std::to_string(spec.layer + 2) + ".weight";
+            return weights_.add(spec.role, spec.layer, view(name, false, spec.n_cols, 0, spec.n_rows), {}, spec.stack);
+        }
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.query_rank;
         const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);

@@ -1,5 +1,6 @@
 // Gemma (Gemma Team 2024): norms' weights are stored less one, embeddings are scaled. Gemma 2 has norms on both sides of
-// each part, caps and windows; Gemma 3 norms queries and keys and has a rotary base for its windows.
+// each part, caps and windows; Gemma 3 norms queries and keys and has a rotary base for its windows. EmbeddingGemma (Schechter
+// Vera et al. 2025) is Gemma 3 as an encoder: its queries see what follows them too.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -17,10 +18,14 @@ constexpr auto kGemma2Names = with_llama_names({
     {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
 });
 
-Block read_block(const Fields& fields, const char* activation, Stack& stack) {
-    refuse_true(fields, "use_bidirectional_attention");
+Block read_block(const Fields& fields, const char* activation, HfConfig& result) {
+    Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
-    read_output_head(fields, true, stack);
+    block.causal = result.stack_index() == StackIndex::decoder;
+    if (block.causal) {
+        refuse_true(fields, "use_bidirectional_attention");
+        read_output_head(fields, true, stack);
+    }
     stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
     block.activation = read_activation(fields, activation, "gelu_pytorch_tanh");
     block.gated = true;
@@ -31,7 +36,7 @@ Block read_block(const Fields& fields, const char* activation, Stack& stack) {
 void read_gemma(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     // Older files have the exact GELU in `hidden_act`, which the library computes as the other one.
-    Block block = read_block(fields, "hidden_activation", stack);
+    Block block = read_block(fields, "hidden_activation", result);
     if (!fields.has("hidden_activation") && fields.text_or("hidden_act", "gelu") != "gelu")
         block.activation = read_activation(fields, "hidden_act", "gelu_pytorch_tanh");
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
@@ -49,7 +54,7 @@ std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint
 void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     const bool is_third = type == "gemma3_text";
-    Block block = read_block(fields, "hidden_activation", stack);
+    Block block = read_block(fields, "hidden_activation", result);
     block.norm_place = NormPlace::both;
     block.query_key_norm = is_third ? Norm::rms : Norm::none;
     const double scalar = fields.number_or("query_pre_attn_scalar", 1e-6, 1e9, 256.0);
@@ -74,9 +79,16 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
             layer.block.rope_scale = 1.0f;
         }
         if (has_window) layer.block.window = fields.count("sliding_window");
+        // Half of the field's positions lie on each side.
+        if (has_window && !block.causal) layer.block.window = layer.block.window / 2 + 1;
         layers.push_back(layer);
     }
     set_layers(fields, layers, result);
+}
+
+const Family* gemma3_or_encoder(const Fields& fields) {
+    if (fields.text("model_type") != "gemma3_text") return nullptr;
+    return fields.flag_or("use_bidirectional_attention", false) ? &families::gemma_embedding : nullptr;
 }
 
 }  // namespace
@@ -92,6 +104,15 @@ const Family families::gemma2 = {.types = kGemma2,
                                  .outer = "model.",
                                  .layers = "layers.",
                                  .read = read_gemma2,
-                                 .norms_less_one = true};
+                                 .norms_less_one = true,
+                                 .variant = gemma3_or_encoder};
+/// Of type "gemma3_text" too: gemma2's `variant`.
+const Family families::gemma_embedding = {.types = {},
+                                          .names = kGemma2Names,
+                                          .outer = "model.",
+                                          .layers = "layers.",
+                                          .read = read_gemma2,
+                                          .stack = StackIndex::encoder,
+                                          .norms_less_one = true};
 
 }  // namespace fovea

@@ -20,6 +20,17 @@ void settle_gemma(const Gguf&, const std::string&, GgufConfig& config) {
     config.stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.stack.d_model)));
 }
 
+/// From Gemma 3 on, windows have a rotary base of their own, and no scaling.
+void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
+        Block& b = config.stack.blocks[i];
+        if (!b.window) continue;
+        config.ropes[i] = {};
+        config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+        b.rope_scale = 1.0f;
+    }
+}
+
 /// The largest of Gemma 2 and 3 scale scores by another width than a head's.
 void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_gemma(file, prefix, config);
@@ -29,14 +40,24 @@ void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& conf
     const float cap = is_third ? 0.0f : number(file, prefix + "attn_logit_softcapping", 50.0);
     stack.logit_softcap = is_third ? number(file, prefix + "final_logit_softcapping", 0.0)
                                    : number(file, prefix + "final_logit_softcapping", 30.0);
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
-        Block& b = stack.blocks[i];
+    for_blocks(config, [&](Block& b) {
         b.score_softcap = cap;
         if (is_largest) b.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.n_heads));
-        if (!is_third || !b.window) continue;
-        config.ropes[i] = {};
-        config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
-        b.rope_scale = 1.0f;
+    });
+    if (is_third) settle_window_rope(file, prefix, config);
+}
+
+/// Half of a window lies on each side; matrices behind the pooling have no keys that their tensors do not say.
+void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_gemma(file, prefix, config);
+    settle_window_rope(file, prefix, config);
+    for_blocks(config, [](Block& b) { b.window = b.window ? b.window / 2 + 1 : 0; });
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        const auto found = file.tensors().find("dense_" + std::to_string(i + 2) + ".weight");
+        if (found == file.tensors().end()) return;
+        constexpr std::uint64_t kMost = 1u << 30;  // check() refuses far fewer
+        if (found->second.shape.size() != 2) file.refuse("tensor " + found->first, "a matrix");
+        config.stack.head[i].width = static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));
     }
 }
 
@@ -323,6 +344,14 @@ constexpr GgufFamily kFamilies[] = {
      .period = 6,
      .keys = kCaps,
      .settle = settle_gemma2},
+    {.architecture = "gemma-embedding",
+     .norm_place = NormPlace::both,
+     .activation = Activation::gelu_tanh,
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 6,
+     .encoder = true,
+     .settle = settle_gemma_embedding},
     {.architecture = "phi2",
      .norm = Norm::layer,
      .activation = Activation::gelu_tanh,

@@ -103,7 +103,7 @@ TEST_CASE("a GGUF file of an encoder gives the vectors of the folder that it was
         CHECK(std::memcmp(vectors[0].data(), vectors[1].data(), vectors[0].size() * sizeof(float)) == 0);
         ++n_models;
     }
-    CHECK(n_models == 3);
+    CHECK(n_models == 4);
 }
 
 TEST_CASE("layers that share weights have their bytes in the file once, and still do when it is converted again") {
@@ -172,6 +172,10 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         {"jina_v3_sequenceclassification", "hidden_act", "silu_clamped", "hidden_act"},
         {"modernbert_sequenceclassification", "layer_types", {"full_attention"}, "layer_types"},
         {"electra_maskedlm", "embedding_size", 13, "expected shape"},
+        {"gemma_embedding_model", "use_bidirectional_attention", 1, "use_bidirectional_attention"},
+        {"gemma_embedding_model", "use_bidirectional_attention", false, "expected only beside an encoder"},
+        {"gemma_embedding_model", "sliding_window", 0, "sliding_window: expected a whole number of at least 1"},
+        {"gemma_embedding_model", "hidden_size", 14, "expected shape [31, 14], got [31, 12]"},
     };
     for (const Wrong& wrong : wrongs) {
         CAPTURE(wrong.field);

@@ -16,8 +16,8 @@ namespace {
 /// A golden file to spoil, and what converting it then says.
 class Spoiled {
 public:
-    explicit Spoiled(const char* name = "llama_q8_0.gguf")
-        : bytes_(read_text(fs::path(FOVEA_GOLDEN_DIR) / "gguf" / name)) {}
+    explicit Spoiled(const char* name = "llama_q8_0.gguf", const char* folder = "gguf")
+        : bytes_(read_text(fs::path(FOVEA_GOLDEN_DIR) / folder / name)) {}
 
     template<class T>
     Spoiled& put(std::size_t at, T value) {
@@ -80,6 +80,21 @@ TEST_CASE("gguf refusals: the header") {
     }
     Spoiled two;
     CHECK(two.put<std::uint32_t>(4, 2).line() == "");  // version 2 differs in nothing that is used here
+}
+
+TEST_CASE("gguf refusals: matrices behind an encoder's pooling") {
+    const auto embedding = [] { return Spoiled("gemma_embedding/model.gguf", "encoders_gguf"); };
+    const std::size_t rows = embedding().after("dense_2.weight") + 12;  // behind the count of sizes and the columns
+    CHECK(embedding().line() == "");
+    check_has(embedding().put<std::uint64_t>(rows, 39).line(),
+              {"tensor dense_3.weight: expected shape [31, 39], got [31, 40]"});
+    check_has(embedding().put<std::uint64_t>(rows - 8, 11).line(),
+              {"tensor dense_2.weight: expected shape [40, 12], got [40, 11]"});
+    check_has(embedding().put<std::uint32_t>(rows - 12, 3).line(), {"dense_2.weight"});
+    check_has(embedding().rename("dense_2.weight", "dense_4.weight").line(),
+              {"tensor dense_3.weight: expected only tensors that the metadata calls for"});
+    check_has(embedding().rename("dense_3.weight", "dense_4.weight").line(),
+              {"tensor dense_4.weight: expected only tensors that the metadata calls for"});
 }
 
 TEST_CASE("gguf refusals: metadata") {

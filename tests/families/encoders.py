@@ -3,7 +3,7 @@
 
     encoders.py --sweep FOVEA [--shapes N] [--only NAME]   random shapes, to be computed by that command line
     encoders.py --sweep FOVEA --folder MODEL               a folder of sentence-transformers over 1,000 texts
-    encoders.py --golden FOLDER                            tests/golden/encoders/FAMILY_HEAD, with what is expected;
+    encoders.py --golden FOLDER [--only NAME]              tests/golden/encoders/FAMILY_HEAD, with what is expected;
                                                            beside it encoders_gguf/FAMILY with a GGUF file of the same
 
 Needs torch, transformers 5 and, for pooling, sentence-transformers. A model's vocabulary is letters, so that a text's
@@ -218,6 +218,19 @@ def jina_v3(rng):
                 layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new"]))
 
 
+def gemma_embedding(rng):
+    n_heads = rng.choice([1, 2, 3, 6])
+    n_layers = rng.choice([1, 2, 7])
+    return dict(hidden_size=n_heads * rng.choice([5, 7, 12]), num_hidden_layers=n_layers, num_attention_heads=n_heads,
+                num_key_value_heads=rng.choice([1, n_heads]), head_dim=rng.choice([4, 8, 10]),
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, query_pre_attn_scalar=rng.choice([5, 8]),
+                sliding_window=rng.choice([2, 7, 16, 200]), attention_bias=rng.choice([True, False]),
+                use_bidirectional_attention=True,
+                rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": rng.choice([50.0, 10000.0])},
+                                 "full_attention": {"rope_type": "default", "rope_theta": 1e6}},
+                bos_token_id=2, eos_token_id=3)
+
+
 USUAL = ["Model", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MaskedLM"]
 FAMILIES = {
     "bert": Family(T.BertConfig, "Bert", USUAL, bert),
@@ -234,6 +247,7 @@ FAMILIES = {
     "t5": Family(T.T5Config, "T5Encoder", ["Model"], t5, types=0),
     "jina_bert": JinaFamily(None, "", ["Model"], bert),
     "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
+    "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),
 }
 
 
@@ -268,8 +282,8 @@ def ids_of(text, n_types):
 def expected(model, texts):
     """Each text's result, as fovea encode --head gives it."""
     config = model.config
-    n_types = 0 if isinstance(config, (T.DistilBertConfig, T.MPNetConfig, T.ModernBertConfig, T.T5Config)) else \
-        config.type_vocab_size
+    n_types = 0 if isinstance(config, (T.DistilBertConfig, T.MPNetConfig, T.ModernBertConfig, T.T5Config,
+                                        T.Gemma3TextConfig)) else config.type_vocab_size
     results = []
     for text in texts:
         ids, types = ids_of(text, n_types)
@@ -336,11 +350,12 @@ def sweep_families(fovea, n_shapes, only):
 
 
 def plain_encoder(name, seed, **more):
-    """A model as its GGUF files can say: ModernBERT's have no biases, T5's no distance."""
+    """A model as its GGUF files can say: ModernBERT's have no biases, T5's no distance, Gemma's no scale of scores."""
     family = FAMILIES[name]
     draw = family.draw
     own = {"modernbert": dict(norm_bias=False, attention_bias=False, mlp_bias=False),
-           "t5": dict(relative_attention_max_distance=128)}.get(name, {})
+           "t5": dict(relative_attention_max_distance=128),
+           "gemma_embedding": dict(query_pre_attn_scalar=8, head_dim=8)}.get(name, {})
     family.draw = lambda rng: draw(rng) | more | own
     model = family.model("Model", seed)
     family.draw = draw
@@ -386,7 +401,7 @@ def sweep_pooling(fovea, n_shapes):
         for seed in range(n_shapes):
             with tempfile.TemporaryDirectory() as scratch:
                 scratch = pathlib.Path(scratch)
-                name = ["bert", "mpnet", "distilbert"][seed % 3]
+                name = ["bert", "mpnet", "distilbert", "gemma_embedding"][(i + seed) % 4]
                 model = FAMILIES[name].model("Model", seed + 10 * i)
                 save(model, scratch / "encoder")
                 T.BertTokenizer(vocab={token: k for k, token in enumerate(VOCABULARY)}).save_pretrained(scratch / "encoder")
@@ -442,23 +457,60 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("electra", "MaskedLM", 1), ("albert", "TokenClassification", 0), ("mpnet", "MaskedLM", 2),
           ("modernbert", "SequenceClassification", 2), ("nomic_bert", "Model", 0), ("t5", "Model", 1),
           ("xlm_roberta", "QuestionAnswering", 0), ("bert", "SequenceClassification", 1), ("jina_bert", "Model", 0),
-          ("jina_v3", "SequenceClassification", 0)]
+          ("jina_v3", "SequenceClassification", 0), ("gemma_embedding", "Model", 0)]
 
 
-def make_gguf(folder):
+def add_sentence_modules(folder, widths, seed):
+    """Makes the folder's encoder EmbeddingGemma, as sentence-transformers has it: a mean, matrices, length 1. Returns those."""
+    names = ["", "1_Pooling", *(f"{i}_Dense" for i in range(2, len(widths) + 1)), f"{len(widths) + 1}_Normalize"]
+    kinds = ["Transformer", "Pooling", *["Dense"] * (len(widths) - 1), "Normalize"]
+    (folder / "modules.json").write_text(json.dumps(
+        [{"idx": i, "name": str(i), "path": name, "type": f"sentence_transformers.models.{kind}"}
+         for i, (name, kind) in enumerate(zip(names, kinds))], indent=1) + "\n")
+    for name in names[1:-1]:
+        (folder / name).mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(
+        {"word_embedding_dimension": widths[0], "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True,
+         "include_prompt": True}) + "\n")
+    generator = torch.Generator().manual_seed(seed)
+    matrices = []
+    for name, n_cols, n_rows in zip(names[2:], widths, widths[1:]):
+        (folder / name / "config.json").write_text(json.dumps(
+            {"in_features": n_cols, "out_features": n_rows, "bias": False,
+             "activation_function": "torch.nn.modules.linear.Identity"}) + "\n")
+        matrices.append(torch.randn((n_rows, n_cols), generator=generator) / n_cols**0.5)
+        save_file({"linear.weight": matrices[-1]}, folder / name / "model.safetensors")
+        (folder / name / "model.safetensors").chmod(0o644)
+    return [matrix.double().numpy() for matrix in matrices]
+
+
+def sentence_vector(rows, matrices):
+    vector = rows.mean(0)
+    for matrix in matrices:
+        vector = matrix @ vector
+    return vector / numpy.linalg.norm(vector)
+
+
+def make_gguf(folder, only):
     import gguf_models
     for name in gguf_models.ENCODERS:
+        if only and name != only:
+            continue
         shutil.rmtree(folder / name, ignore_errors=True)
         fields = {key: value for key, value in smaller(name).items() if key != "relative_attention_max_distance"}
         plain_encoder(name, 1, **fields).save_pretrained(folder / name)
         (folder / name / "generation_config.json").unlink(missing_ok=True)
         (folder / name / "model.safetensors").chmod(0o644)
+        if name == "gemma_embedding":
+            add_sentence_modules(folder / name, [12, 40, 31], 1)
         gguf_models.write_encoder(folder / name, folder / name / "model.gguf")
 
 
-def make_golden(folder):
-    make_gguf(folder.parent / "encoders_gguf")
+def make_golden(folder, only):
+    make_gguf(folder.parent / "encoders_gguf", only)
     for name, head, seed in GOLDEN:
+        if only and name != only:
+            continue
         family = FAMILIES[name]
         draw, family.draw = family.draw, lambda rng: draw(rng) | smaller(name)
         model = family.model(head, seed)
@@ -468,7 +520,10 @@ def make_golden(folder):
         save(model, target)
         texts = texts_of(random.Random(seed), 3, 30)
         (target / "texts.jsonl").write_text("".join(json.dumps(t) + "\n" for t in texts))
+        matrices = add_sentence_modules(target, [12, 20, 13], 1) if name == "gemma_embedding" else None
         for i, rows in enumerate(expected(model.double(), texts)):
+            if matrices:
+                rows = sentence_vector(rows, matrices)
             numpy.save(target / f"expected_{i}.npy", rows.astype(numpy.float32))
 
 
@@ -478,6 +533,10 @@ def smaller(name):
                     relative_attention_num_buckets=8, relative_attention_max_distance=12)
     if name == "distilbert":
         return dict(dim=12, n_heads=2, hidden_dim=20, n_layers=2, max_position_embeddings=40)
+    if name == "gemma_embedding":
+        return dict(hidden_size=12, num_attention_heads=2, num_key_value_heads=1, head_dim=8, intermediate_size=20,
+                    num_hidden_layers=7, max_position_embeddings=40, sliding_window=6, attention_bias=False,
+                    query_pre_attn_scalar=5)
     fields = dict(hidden_size=12, num_attention_heads=2 if name != "modernbert" else 3, intermediate_size=20,
                   num_hidden_layers=2, max_position_embeddings=40)
     if name == "albert":
@@ -497,7 +556,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.golden:
-        make_golden(options.golden)
+        make_golden(options.golden, options.only)
     if options.sweep and options.folder:
         return compare_folder(options.sweep, options.folder)
     if options.sweep:

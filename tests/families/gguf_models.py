@@ -290,13 +290,25 @@ def write_gguf(folder, path, narrow=False, alone=False):
     writer.close()
 
 
-ENCODERS = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert", "t5": "t5encoder"}
+ENCODERS = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert", "t5": "t5encoder", "gemma_embedding": "gemma-embedding"}
+KINDS = {"gemma3_text": "gemma_embedding"}  # of encoders whose model_type is another family's too
+
+
+def add_sentence_modules(writer, folder):
+    """sentence-transformers' mean and matrices, where the folder has them."""
+    if not (folder / "modules.json").exists():
+        return
+    writer.add_pooling_type(gguf.PoolingType.MEAN)
+    for number in (2, 3):
+        weight = load_file(folder / f"{number}_Dense" / "model.safetensors")["linear.weight"].numpy()
+        writer.add_dense_features_dims(f"dense_{number}", weight.shape[1], weight.shape[0])
+        writer.add_tensor(f"dense_{number}.weight", weight)
 
 
 def write_encoder(folder, path):
     """The folder of a bare encoder as a GGUF file of float32."""
     config = json.loads((folder / "config.json").read_text())
-    kind, rotary = config["model_type"], config.get("rope_parameters") or {}
+    kind, rotary = KINDS.get(config["model_type"], config["model_type"]), config.get("rope_parameters") or {}
 
     def first(*keys):
         return next(config[key] for key in keys if config.get(key) is not None)
@@ -308,7 +320,7 @@ def write_encoder(folder, path):
     writer.add_context_length(first("max_position_embeddings", "n_positions"))
     writer.add_head_count(first("num_attention_heads", "num_heads"))
     writer.add_feed_forward_length(first("intermediate_size", "d_ff"))
-    epsilon = first("layer_norm_eps", "norm_eps", "layer_norm_epsilon")
+    epsilon = first("layer_norm_eps", "norm_eps", "layer_norm_epsilon", "rms_norm_eps")
     writer.add_layer_norm_eps(epsilon)
     if kind == "t5":
         writer.add_layer_norm_rms_eps(epsilon)
@@ -318,6 +330,14 @@ def write_encoder(folder, path):
     else:
         writer.add_causal_attention(False)
         writer.add_rope_freq_base(rotary.get("full_attention", rotary)["rope_theta"])
+    if kind == "gemma_embedding":
+        writer.add_layer_norm_rms_eps(epsilon)
+        writer.add_head_count_kv(config["num_key_value_heads"])
+        writer.add_key_length(config["head_dim"])
+        writer.add_value_length(config["head_dim"])
+        writer.add_rope_freq_base_swa(rotary["sliding_attention"]["rope_theta"])
+        writer.add_sliding_window(config["sliding_window"])
+        add_sentence_modules(writer, folder)
     if kind == "modernbert":
         writer.add_rope_freq_base_swa(rotary["sliding_attention"]["rope_theta"])
         writer.add_sliding_window(config["local_attention"])
@@ -325,6 +345,9 @@ def write_encoder(folder, path):
     names = gguf.get_tensor_name_map(architecture, n_layers)
     for name, tensor in load_file(folder / "model.safetensors").items():
         weight = numpy.ascontiguousarray(tensor.float().numpy())
+        if kind == "gemma_embedding":
+            name = "model." + name
+            weight = weight + numpy.float32(1) if "norm" in name else weight
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), weight)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -206,6 +206,8 @@ def make_hugging_face():
     scaled = dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=4, mscale=1.0, mscale_all_dim=0.5)
     models["deepseek_v2"] = (dict(latent, model_type="deepseek_v2", topk_method="group_limited_greedy"), None)
     models["deepseek_v3"] = (dict(latent, model_type="deepseek_v3", rope_scaling=scaled), None)
+    gemma = json.loads((GOLDEN / "families/gemma3_text/config.json").read_text())
+    models["gemma_embedding"] = (dict(gemma, use_bidirectional_attention=True), None)
     for name, (config, tensors) in models.items():
         write("config_json", name, compact(config))
         if tensors:
@@ -334,7 +336,7 @@ def gguf_tensors(shapes, type_, d_model):
 def gguf_settings(architecture, d_model):
     settings = {"block_count": 1, "context_length": MAX_POSITIONS, "embedding_length": d_model,
                 "feed_forward_length": d_model, "attention.head_count": N_HEADS}
-    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss", "deepseek2"):
+    if architecture in ("llama", "qwen2", "qwen3", "gpt-oss", "deepseek2", "gemma-embedding"):
         settings |= {"attention.head_count_kv": N_KV_HEADS, "attention.layer_norm_rms_epsilon": 1e-5,
                      "attention.key_length": d_model // 2, "attention.value_length": d_model // 2,
                      "rope.dimension_count": d_model // 2, "rope.freq_base": 1e4}
@@ -409,6 +411,9 @@ def make_gguf():
     t5 |= {f"enc.blk.0.{part}": [w] for part in ("attn_norm", "ffn_norm")}
     t5 |= {f"enc.blk.0.{part}": [w, w] for part in ("attn_q", "attn_k", "attn_v", "attn_o", "ffn_gate", "ffn_up", "ffn_down")}
     of_t5 = {"t5encoder.attention.relative_buckets_count": 8, "t5encoder.attention.layer_norm_rms_epsilon": 1e-6}
+    gemma = llama | normed | {f"blk.0.post_{part}_norm": [w] for part in ("attention", "ffw")}
+    gemma |= {"dense_2": [w + 4, w], "dense_3": [w, w + 4]}
+    of_gemma = {"gemma-embedding.pooling_type": 1, "gemma-embedding.attention.sliding_window": 4}
     oss = {name.replace("ffn_norm", "post_attention_norm"): shape for name, shape in routed.items()} | biased
     oss |= {"blk.0.attn_sinks": [N_HEADS], "blk.0.attn_output.bias": [w], "blk.0.ffn_gate_inp.bias": [4]}
     oss |= {f"blk.0.ffn_{x}_exps.bias": [4, w] for x in ("gate", "up", "down")}
@@ -434,6 +439,7 @@ def make_gguf():
              "qwen2": (llama | biased, 1, w, "qwen2", {}), "qwen3": (llama | normed, 1, w, None, {}),
              "gpt-oss": (oss, 1, w, None, of_oss), "llama_alone": (alone, 1, w, None, experts),
              "modern-bert": (modern, 1, w, None, of_modern), "t5encoder": (t5, 0, w, None, of_t5),
+             "gemma-embedding": (gemma, 1, w, None, of_gemma),
              "deepseek2": (deepseek, 1, w, None, of_deepseek), "deepseek2_split": (split, 1, w, None, of_split),
              "gpt2": (gpt2, 1, w, "gpt2", {}), "bert": (bert, 1, w, "bert", {})}
     for name, (shapes, type_, d_model, tokens, more) in files.items():
