@@ -25,6 +25,11 @@ struct HfConfig {
     std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
     /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
+    /// Matrices between tables of tokens of another width, table_width, and the model's: names by the table's role. What they
+    /// make of the table becomes the file's tensor.
+    std::map<Role, std::string> table_maps;
+    std::uint32_t table_width = 0;
+    bool output_from_embedding = false;       ///< the output head is that map of the embedding table
     std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
     /// Of a head's maps that lie in files of their own, as sentence-transformers' Dense does: each map's.
     std::vector<Safetensors> map_files;

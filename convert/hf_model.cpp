@@ -9,6 +9,7 @@
 #include "convert/families/family.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
+#include "convert/mapped_table.h"
 #include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
 #include "convert/packed/module.h"
@@ -227,6 +228,7 @@ private:
             return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
         if (!config_.map_files.empty() && is_head(spec.role)) return add_map(spec);
+        if (config_.table_maps.count(spec.role)) return add_mapped_table(spec);
         const std::string known = spelled(spec);
         // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
         if (known.empty())
@@ -296,6 +298,18 @@ private:
         const char* name = spec.role == Role::head_map ? "linear.weight" : "linear.bias";
         weights_.add(spec.role, spec.layer, whole(name, spec), {}, spec.stack);
         from_ = &files_;
+    }
+
+    /// A table times the matrix that the source has behind it or, of an output head, before it.
+    void add_mapped_table(const TensorSpec& spec) {
+        const bool is_output = spec.role == Role::output;
+        const TensorName* name =
+            name_of(is_output && config_.output_from_embedding ? Role::token_embedding : spec.role);
+        const std::uint32_t inner = config_.table_width;
+        const TensorView table = view(full_name(name->name, 0), false, {.n_all = spec.n_rows}, inner);
+        const TensorView matrix = view(full_name(config_.table_maps.at(spec.role), 0), false,
+                                       {.n_all = is_output ? inner : spec.n_cols}, is_output ? spec.n_cols : inner);
+        weights_.add(spec.role, spec.layer, mapped_table(table, matrix, inner, spec.n_cols, is_output), {}, spec.stack);
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
@@ -425,12 +439,13 @@ private:
     /// A tensor that nothing reads means a model of another shape than its configuration says.
     void check_all_used(const Stack& stack) const {
         const std::string head = spelled({Role::output, family_.stack, 0, Layout::panels, 0, 0});
+        const bool tied = stack.tied_output || config_.output_from_embedding;
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
             if (!used_.count(name) && !tensor.added.empty())
                 throw Refusal(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
                               name + ", which it leaves out");
-            if (used_.count(name) || (stack.tied_output && !head.empty() && name == full_name(head, 0))) continue;
+            if (used_.count(name) || (tied && !head.empty() && name == full_name(head, 0))) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             if (is_empty_bias(name, tensor)) continue;
             if (is_skipped_layers(n)) continue;

@@ -1,4 +1,5 @@
-// OPT (Zhang et al. 2022): learned positions whose table starts with two that no position has.
+// OPT (Zhang et al. 2022): learned positions whose table starts with two that no position has. Its model of 350M has norms behind
+// each part, and tables of tokens that are narrower than the model.
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
 
@@ -42,12 +43,23 @@ void leave_out_norm_weights(HfConfig& result, Block& block) {
         result.names[{Role::attention_norm, i}] = result.names[{Role::feed_forward_norm, i}] = "";
 }
 
+/// Positions, as wide as the model, are added behind the map of the embeddings, which no stack says: the tables become as wide.
+void widen_tables(std::uint32_t width, HfConfig& result) {
+    Stack& stack = result.stack();
+    result.table_width = width;
+    result.table_maps = {{Role::token_embedding, "project_in.weight"}, {Role::output, "project_out.weight"}};
+    result.output_from_embedding = stack.tied_output;
+    stack.tied_output = false;
+}
+
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
-    if (fields.count_or("word_embed_proj_dim", stack.d_model) != stack.d_model)
-        fields.refuse("word_embed_proj_dim", "hidden_size, " + std::to_string(stack.d_model));
     read_output_head(fields, true, stack);
+    constexpr std::uint32_t kMostWidth = 1u << 20;
+    const std::uint32_t table_width =
+        fields.has("word_embed_proj_dim") ? fields.count("word_embed_proj_dim", 1, kMostWidth) : stack.d_model;
+    if (table_width != stack.d_model) widen_tables(table_width, result);
     stack.position = Position::learned;
     result.n_skipped_positions = 2;
     block.activation = read_activation(fields, "activation_function", "relu");

@@ -66,7 +66,7 @@ TEST_CASE("families: every one has transformers' logits") {
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
         ++n_models;
     }
-    CHECK(n_models >= 35);
+    CHECK(n_models >= 36);
 }
 
 TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
@@ -99,7 +99,13 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {
-    check_refused("opt", "word_embed_proj_dim", 5, "hidden_size, 10");
+    CHECK(contains(line_of("opt", [](Json& json) { json["word_embed_proj_dim"] = 5; }),
+                   "embed_tokens.weight: expected shape [23, 5], got [23, 10]"));
+    check_refused("opt_narrow", "word_embed_proj_dim", 0, "got 0");
+    CHECK(contains(line_of("opt_narrow", [](Json& json) { json["word_embed_proj_dim"] = 12; }),
+                   "embed_tokens.weight: expected shape [23, 12], got [23, 5]"));
+    CHECK(contains(line_of("opt_narrow", [](Json& json) { json["tie_word_embeddings"] = false; }),
+                   "tensor lm_head.weight: expected [23, 5], got none"));
     CHECK(contains(line_of("opt", [](Json& json) { json["layer_norm_elementwise_affine"] = false; }),
                    "layer_norm.bias: expected only tensors that the configuration calls for"));
     check_refused("mpt", "no_bias", false, "true");
@@ -169,6 +175,40 @@ TEST_CASE("families: DeepSeek's fields that they cannot have are refused by name
                    "q_b_proj.weight: expected shape [16, 11], got [18, 11]"));
     CHECK(contains(line_of("deepseek_v3", [](Json& json) { json["first_k_dense_replace"] = 0; }),
                    "model.layers.0.mlp.gate.weight: expected [4, 12], got none"));
+}
+
+TEST_CASE("families: OPT's narrow tables become products with their maps, whose names and shapes are checked") {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / "opt_narrow", folder / "model");
+    const fs::path weights = folder / "model/model.safetensors";
+    const auto whole = SafetensorsText::read(weights);
+    ConvertOptions options;
+    options.source = folder / "model";
+    options.output = folder / "out.fovea";
+    const auto line = [&](const std::function<void(Json&)>& edit) {
+        auto file = whole;
+        edit(file.header);
+        write_text(weights, file.text());
+        return refusal_of([&] { convert(options); });
+    };
+    const std::string in = "model.decoder.project_in.weight", out = "model.decoder.project_out.weight";
+    CHECK(contains(line([&](Json& json) {
+                       json[in]["shape"] = {5, 12};
+                   }),
+                   in + ": expected shape [12, 5], got [5, 12]"));
+    CHECK(contains(line([&](Json& json) { json.erase(out); }), out + ": expected [5, 12], got none"));
+    auto twice = whole;  // a checkpoint may hold the tied table again
+    Json& again = twice.header["lm_head.weight"] = twice.header["model.decoder.embed_tokens.weight"];
+    const std::size_t begin = again["data_offsets"][0], end = again["data_offsets"][1];
+    again["data_offsets"] = {twice.data.size(), twice.data.size() + end - begin};
+    twice.data += twice.data.substr(begin, end - begin);
+    write_text(weights, twice.text());
+    convert(options);
+    const Converted converted(options.output);
+    const Stack& stack = converted.model.config().decoder;
+    CHECK(!stack.tied_output);
+    CHECK(stack.embedding_width == 0);
+    CHECK(find_info(converted.model, "source_type") == "bf16");
 }
 
 TEST_CASE("families: layers that predict further tokens are left out") {

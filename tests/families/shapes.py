@@ -124,6 +124,14 @@ SHAPES = {
              max_position_embeddings=64, num_attention_heads=5, enable_bias=False, activation_function="gelu",
              tie_word_embeddings=False),
     ],
+    "opt_narrow": [  # tables of another width than the model
+        dict(vocab_size=23, hidden_size=12, word_embed_proj_dim=5, num_hidden_layers=2, ffn_dim=14,
+             max_position_embeddings=64, num_attention_heads=2, do_layer_norm_before=False),
+        dict(vocab_size=37, hidden_size=24, word_embed_proj_dim=10, num_hidden_layers=3, ffn_dim=41,
+             max_position_embeddings=64, num_attention_heads=3, enable_bias=False),
+        dict(vocab_size=37, hidden_size=21, word_embed_proj_dim=35, num_hidden_layers=2, ffn_dim=33,
+             max_position_embeddings=64, num_attention_heads=3, tie_word_embeddings=False),
+    ],
     "bloom": [
         dict(vocab_size=23, hidden_size=12, n_layer=2, n_head=3),
         dict(vocab_size=37, hidden_size=36, n_layer=3, n_head=4),
@@ -366,7 +374,7 @@ def quantize_experts(model, folder):
 
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
     """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
-    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4"), **fields)
+    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4").removesuffix("_narrow"), **fields)
     # Falcon's plain attention adds the slopes twice: its mask has them already.
     attention = "sdpa" if model_type == "falcon" else "eager"
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
