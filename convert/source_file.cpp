@@ -82,7 +82,11 @@ void Fields::refuse(const std::string& name, const std::string& wanted) const {
     const auto field = json_.find(name);
     std::string had = "nothing";
     if (field != json_.end()) had = field->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (had.size() > 80) had = had.substr(0, 80) + "...";
+    if (had.size() > 80) {
+        std::size_t end = 80;
+        while ((static_cast<unsigned char>(had[end]) & 0xc0) == 0x80) --end;  // within a character
+        had = had.substr(0, end) + "...";
+    }
     throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " + had);
 }
 

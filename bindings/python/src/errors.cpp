@@ -1,5 +1,7 @@
 #include "errors.h"
 
+#include <cstring>
+
 #include "convert/refusal.h"
 
 namespace fovea::python {
@@ -10,6 +12,14 @@ std::string words_of(const Status& status, const std::string& subject) {
     return subject.empty() ? words : subject + ": " + words;
 }
 
+/// A message as a str: it may have bytes of a file or a path in it that are no text.
+nb::object text_of(const char* message) {
+    PyObject* text = PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace");
+    if (!text) throw nb::python_error();
+    return nb::steal(text);
+}
+void set(PyObject* type, const std::exception& error) { PyErr_SetObject(type, text_of(error.what()).ptr()); }
+
 PyObject* full_error = nullptr;
 PyObject* cancelled = nullptr;
 
@@ -17,18 +27,18 @@ void raise_status(const StatusError& error) {
     switch (error.status.code) {
         case Code::io_error: {
             const nb::object value =
-                error.status.had
-                    ? nb::object(nb::make_tuple(static_cast<int>(error.status.had), error.what(), error.path))
-                    : nb::object(nb::str(error.what()));
+                error.status.had ? nb::object(nb::make_tuple(static_cast<int>(error.status.had), text_of(error.what()),
+                                                             text_of(error.path.c_str())))
+                                 : text_of(error.what());
             PyErr_SetObject(PyExc_OSError, value.ptr());
             return;
         }
-        case Code::arena_too_small: PyErr_SetString(PyExc_MemoryError, error.what()); return;
-        case Code::threads_unavailable: PyErr_SetString(PyExc_OSError, error.what()); return;
+        case Code::arena_too_small: set(PyExc_MemoryError, error); return;
+        case Code::threads_unavailable: set(PyExc_OSError, error); return;
         case Code::context_full:
-        case Code::pool_full: PyErr_SetString(full_error, error.what()); return;
-        case Code::cancelled: PyErr_SetString(cancelled, error.what()); return;
-        default: PyErr_SetString(PyExc_ValueError, error.what());
+        case Code::pool_full: set(full_error, error); return;
+        case Code::cancelled: set(cancelled, error); return;
+        default: set(PyExc_ValueError, error);
     }
 }
 
@@ -38,11 +48,11 @@ void translate(const std::exception_ptr& thrown, void*) {
     } catch (const StatusError& error) {
         raise_status(error);
     } catch (const TypeRefused& error) {
-        PyErr_SetString(PyExc_TypeError, error.what());
+        set(PyExc_TypeError, error);
     } catch (const ValueRefused& error) {
-        PyErr_SetString(PyExc_ValueError, error.what());
+        set(PyExc_ValueError, error);
     } catch (const Refusal& error) {
-        PyErr_SetString(PyExc_ValueError, error.what());
+        set(PyExc_ValueError, error);
     }
 }
 

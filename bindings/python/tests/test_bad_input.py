@@ -13,8 +13,8 @@ import fovea
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-# Five minutes, shared by eight searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
-SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 8
+# Five minutes, shared by ten searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
+SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 10
 settings = hypothesis.settings(
     max_examples=int(SECONDS * 300) or 150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
@@ -90,6 +90,9 @@ CASES = [
     (lambda m: fovea.convert({"x": np.ones(2)}, config={"model_type": "attention"}), TypeError),
     (lambda m: fovea.convert({"x": f32(2)}, config={"model_type": "attention", "d_model": 0, "n_heads": 1}),
     ValueError), (lambda m: fovea.attend(f32(2, 2), f32(2, 2), np.ones((2, 2))), TypeError),
+    (lambda m: fovea.convert({"x": f32(2)}, config={"model_type": ["é" * 60]}), ValueError),  # cut within a character
+    (lambda m: fovea.convert({"x": f32(2)}, config={"model_type": ["a" + "é" * 60]}), ValueError),
+    (lambda m: fovea.convert({"é" * 400: f32(2)}, config={"model_type": "llama", "é": 1}), ValueError),
     (lambda m: fovea.attend(f32(2, 2), f32(2, 3), f32(2, 2)), ValueError),
     (lambda m: fovea.attend(f32(2, 2), f32(3, 2), f32(2, 2)), ValueError),
     (lambda m: fovea.attend(f32(0, 2), f32(3, 2), f32(3, 2)), ValueError),
@@ -118,6 +121,13 @@ def test_bad_input_is_refused_with_a_sentence(demo, number):
     text = str(refused.value)
     assert 5 < len(text) < 700
     assert "\n" not in text
+
+
+def test_a_message_is_cut_between_characters():
+    for start in ("", "a"):
+        with pytest.raises(ValueError, match="expected a text, got") as refused:
+            fovea.convert({"x": f32(2)}, config={"model_type": [start + "é" * 60]})
+        assert str(refused.value).endswith("é...")
 
 
 def test_misaligned_arrays(demo):
@@ -340,3 +350,55 @@ def test_any_bytes_are_no_session_or_one_that_is_whole(demo, tail, at, value):
             assert str(refused)
         assert session.forward_all([4]).shape == (1, demo.vocab_size)
         session.rewind(3)
+
+
+names = st.sampled_from(
+    ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias", "bias_k", "q_proj_weight", "x"]
+)
+keys = ["model_type", "embed_dim", "num_heads", "kdim", "vdim", "bias", "add_bias_kv", "add_zero_attn"]
+whole_arrays = {"in_proj_weight": f32(12, 4), "in_proj_bias": f32(12), "out_proj.weight": f32(4, 4)}
+whole_config = {"model_type": "torch.nn.MultiheadAttention", "embed_dim": 4, "num_heads": 2}
+
+
+@settings
+@hypothesis.given(
+    st.dictionaries(names, arrays(), max_size=3),
+    st.dictionaries(st.sampled_from(keys), st.one_of(anything, st.integers(0, 9)), max_size=2),
+    st.sampled_from([None, "f32", "q8", "q4", "f64", ""]),
+)
+def test_convert_takes_any_arrays_and_config(changed, settings_changed, type_name):
+    if over("convert"):
+        return
+    given = {**whole_arrays, "out_proj.bias": f32(4), **changed}
+    try:
+        model = fovea.convert(given, config={**whole_config, **settings_changed}, type=type_name)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert model.d_model > 0
+
+
+@settings
+@hypothesis.given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.one_of(arrays(), st.lists(st.integers(-1, 600), max_size=6)), arrays()),
+        max_size=3,
+    ),
+    st.booleans(),
+)
+def test_a_pass_takes_any_steps(demo, steps, with_memory):
+    if over("steps"):
+        return
+    pool = fovea.CachePool(demo, max_sequences=3, max_kv_len=8)
+    workspace = fovea.Workspace(demo, max_batch=8, max_sequences=3, max_kv_len=8, n_threads=1)
+    caches = [pool.cache() for _ in range(3)]
+    before = [cache.kv_len for cache in caches]
+    try:
+        workspace.forward(
+            [fovea.Step(caches[i], ids, out, caches[i] if with_memory else None) for i, ids, out in steps]
+        )
+    except EXPECTED as refused:
+        assert str(refused)
+        assert [cache.kv_len for cache in caches] == before
+    else:
+        assert all(cache.kv_len <= 8 for cache in caches)
