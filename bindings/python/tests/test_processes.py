@@ -1,7 +1,6 @@
-"""Threads, processes, signals, leaks, and what a call costs."""
+"""Threads, processes, signals, and what a call costs."""
 
 import concurrent.futures
-import gc
 import multiprocessing
 import os
 import signal
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -160,32 +158,6 @@ def test_ctrl_c_ends_a_pass():
 def test_a_handler_that_returns_lets_the_pass_go_on():
     status, out, _ = interrupt(HANDLED)
     assert (status, out) == (0, "interrupted\n")
-
-
-def resident_bytes():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def test_ten_thousand_models_leave_nothing_behind():
-    def work(n):
-        for _ in range(n):
-            model = fovea.Model(DEMO)
-            session = model.session(max_kv_len=8, n_threads=1)
-            session.forward([1])
-            pool = fovea.CachePool(model, max_kv_len=8)
-            pool.cache().fork() if pool.n_free_sequences > 1 else pool.cache()
-
-    work(500)
-    gc.collect()
-    tracemalloc.start()
-    before = resident_bytes(), tracemalloc.get_traced_memory()[0]
-    work(10_000)
-    gc.collect()
-    after = resident_bytes(), tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert after[0] - before[0] < 4 << 20  # 420 bytes a model would show
-    assert after[1] - before[1] < 64 << 10
 
 
 def overhead_of_a_call(n_tries=400, repeat=500):
