@@ -48,7 +48,7 @@ ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
         if (error) break;
         bytes.remove_prefix(n);
     }
-    if (!error && !parser.is_done()) parser.put_eof(error);
+    if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
     if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
     return {0, request_of(parser.release())};
 }
