@@ -52,6 +52,8 @@ const char* word(Activation activation) {
         case Activation::silu: return "SiLU";
         case Activation::tanh: return "tanh";
         case Activation::silu_clamped: return "SiLU (clamped)";
+        case Activation::relu2: return "squared ReLU";
+        case Activation::quick_gelu: return "GELU (sigmoid)";
     }
     return "unknown activation";
 }

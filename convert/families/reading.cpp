@@ -121,9 +121,12 @@ Activation read_activation(const Fields& fields, const char* name, const char* o
     if (spelled == "relu") return Activation::relu;
     if (spelled == "gelu" || spelled == "gelu_python") return Activation::gelu;
     if (spelled == "tanh") return Activation::tanh;
+    if (spelled == "relu2") return Activation::relu2;
+    if (spelled == "quick_gelu") return Activation::quick_gelu;
     for (const char* by_tanh : {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"})
         if (spelled == by_tanh) return Activation::gelu_tanh;
-    fields.refuse(name, "silu, relu, tanh, gelu, gelu_new, gelu_fast, gelu_accurate or gelu_pytorch_tanh");
+    fields.refuse(name,
+                  "silu, relu, relu2, tanh, gelu, quick_gelu, gelu_new, gelu_fast, gelu_accurate or gelu_pytorch_tanh");
 }
 
 std::vector<bool> read_sliding_layers(const Fields& fields, std::uint32_t n_layers) {

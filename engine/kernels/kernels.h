@@ -160,7 +160,10 @@ struct AttendMerge {
 /// Functions of one value; the activations from GELU on follow.
 enum class Unary : std::uint8_t { exp, tanh, erf, sin, cos };
 inline constexpr int kFirstActivation = 5 - static_cast<int>(Activation::gelu);
-inline constexpr int kUnaryCount = kFirstActivation + kActivationCount;
+/// Of a build without variants of blocks the activations from relu2 on are left out.
+inline constexpr int kActivationsBuilt =
+    has(Part::block_variants) ? kActivationCount : static_cast<int>(Activation::relu2);
+inline constexpr int kUnaryCount = kFirstActivation + kActivationsBuilt;
 [[nodiscard]] constexpr Unary unary_of(Activation activation) noexcept {
     return static_cast<Unary>(kFirstActivation + static_cast<int>(activation));
 }

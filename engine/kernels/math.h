@@ -82,6 +82,13 @@ FOVEA_LANES V relu(V x) {
     return select(constant(x, 0.0f) > x, constant(x, 0.0f), x);
 }
 
+/// So et al. 2021, section 3.1.
+template<class V>
+FOVEA_LANES V relu2(V x) {
+    const V y = relu(x);
+    return y * y;
+}
+
 /// Hendrycks and Gimpel 2016; the second is the same paper's approximation.
 template<class V>
 FOVEA_LANES V gelu(V x) {
@@ -99,11 +106,17 @@ FOVEA_LANES V silu(V x) {
     return x / (constant(x, 1.0f) + exp(-x));
 }
 
+/// Hendrycks and Gimpel 2016, section 2: nearly GELU.
+template<class V>
+FOVEA_LANES V quick_gelu(V x) {
+    return x / (constant(x, 1.0f) + exp(x * constant(x, -kSiluSlope)));
+}
+
 /// What gpt-oss gates with (OpenAI 2025): x·sigmoid(1.702·x) of x up to 7; its other factor is within ±7, and 1 more.
 template<class V>
 FOVEA_LANES V silu_clamped(V x) {
-    const V most = constant(x, kSiluMost), c = select(x > most, most, x);
-    return c / (constant(x, 1.0f) + exp(c * constant(x, -kSiluSlope)));
+    const V most = constant(x, kSiluMost);
+    return quick_gelu(select(x > most, most, x));
 }
 template<class V>
 FOVEA_LANES V clamped_factor(V x) {
@@ -127,6 +140,12 @@ FOVEA_LANES V activate(Activation activation, V x) {
         case Activation::tanh: return tanh(x);
         case Activation::silu_clamped:
             if constexpr (has(Part::experts)) return silu_clamped(x);
+            break;
+        case Activation::relu2:
+            if constexpr (has(Part::block_variants)) return relu2(x);
+            break;
+        case Activation::quick_gelu:
+            if constexpr (has(Part::block_variants)) return quick_gelu(x);
     }
     return x;
 }

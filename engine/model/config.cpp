@@ -195,7 +195,7 @@ struct Absent {
 [[nodiscard]] bool is_variant(const Block& b) noexcept {
     return b.norm_place > NormPlace::post || b.head_norm != HeadNorm::shared || b.position == Position::alibi ||
            b.residual_scale != 0.0f || b.projection_clip != 0.0f || b.score_softcap != 0.0f || b.parallel ||
-           b.attention_sinks;
+           b.attention_sinks || b.activation >= Activation::relu2;
 }
 
 /// What a valid configuration asks for and this build leaves out.
@@ -211,7 +211,10 @@ struct Absent {
             routes |= b.n_experts || b.activation == Activation::silu_clamped;
             is_latent |= b.query_rank || b.latent_query_dim;
         }
-        for (const HeadMap& map : s->head) routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
+        for (const HeadMap& map : s->head) {
+            routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
+            varies |= has(Part::vectors) && map.activation >= Activation::relu2;
+        }
         if (has(Part::experts) && !has(Part::latent) && is_latent)
             return {Code::unsupported, "latent attention: left out of this build", 0, 0};
         // One refusal for both where both are left out, for flash.

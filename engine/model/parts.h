@@ -15,7 +15,7 @@ enum class Part : unsigned {
     teams = 64,             // several members, the engine's own threads or a host's
     unigram = 128,          // tokenizers of that model
     patterns = 256,         // tokenizers with steps that have tables of states, or maps of characters
-    block_variants = 512,   // blocks beside norm, attention, norm, feed-forward; caps and scales of scores and logits
+    block_variants = 512,   // blocks beside norm, attention, norm, feed-forward; caps, scales, relu2 and later ones
     bf16 = 1024,            // weights of that type
     role_names = 2048,      // what tensors are called in messages
     experts = 4096,         // feed-forward parts of several, of which a row uses some; what they gate with

@@ -38,7 +38,9 @@ enum class Activation : std::uint8_t {
     silu = 4,
     tanh = 5,
     silu_clamped = 6,  ///< gated, its other factor is within bounds too and 1 more (OpenAI 2025)
+    relu2 = 7,
+    quick_gelu = 8,
 };
-inline constexpr int kActivationCount = 7;
+inline constexpr int kActivationCount = 9;
 
 }  // namespace FOVEA_API

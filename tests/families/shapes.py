@@ -49,6 +49,11 @@ SHAPES = {
                                         long_factor=[2.0, 3.0, 4.0], original_max_position_embeddings=64)),
         llama_like(rope_parameters=rope(100.0, "proportional", partial_rotary_factor=0.4)),
     ],
+    "llama_relu2": [
+        llama_like(**TINY, hidden_act="relu2"),
+        llama_like(hidden=36, heads=6, kv_heads=1, d_ff=50, hidden_act="relu2", mlp_bias=True),
+        llama_like(hidden=30, heads=5, kv_heads=1, d_ff=41, layers=3, hidden_act="relu2"),
+    ],
     "mistral": [
         llama_like(**TINY, sliding_window=5, head_dim=6),
         llama_like(hidden=30, heads=6, kv_heads=3, d_ff=41, layers=3, sliding_window=None, head_dim=8),
@@ -81,6 +86,11 @@ SHAPES = {
                    rope_parameters=rope(partial_rotary_factor=0.5)),
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, hidden_act="gelu",
                    rope_parameters=rope(partial_rotary_factor=1.0)),
+    ],
+    "phi_quick_gelu": [
+        llama_like(**TINY, hidden_act="quick_gelu", rope_parameters=rope(partial_rotary_factor=0.67)),
+        llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, layers=3, hidden_act="quick_gelu"),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, hidden_act="quick_gelu"),
     ],
     "phi3": [
         llama_like(**TINY, pad_token_id=0, bos_token_id=1, eos_token_id=2, sliding_window=7),
@@ -374,7 +384,8 @@ def quantize_experts(model, folder):
 
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
     """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
-    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4").removesuffix("_narrow"), **fields)
+    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4").removesuffix("_narrow").removesuffix("_relu2").removesuffix(
+        "_quick_gelu"), **fields)
     # Falcon's plain attention adds the slopes twice: its mask has them already.
     attention = "sdpa" if model_type == "falcon" else "eager"
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()

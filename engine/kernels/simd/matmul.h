@@ -90,7 +90,7 @@ void finish_as(const Matmul& m, const Totals& t) {
 
 template<int kNumber = 0>
 inline void finish(const Matmul& m, const Totals& t) {
-    if constexpr (kNumber + 1 < kActivationCount)
+    if constexpr (kNumber + 1 < kActivationsBuilt)
         if (m.activation != static_cast<Activation>(kNumber)) return finish<kNumber + 1>(m, t);
     finish_as<static_cast<Activation>(kNumber)>(m, t);
 }

@@ -13,9 +13,9 @@ namespace {
 
 constexpr Flush kFlushes[] = {Flush::begin, Flush::end};
 constexpr Fill kFills[] = {Fill::plain, Fill::wide, Fill::hostile};
-constexpr Activation kActivations[] = {Activation::none,        Activation::relu, Activation::gelu,
-                                       Activation::gelu_tanh,   Activation::silu, Activation::tanh,
-                                       Activation::silu_clamped};
+constexpr Activation kActivations[] = {Activation::none,         Activation::relu,  Activation::gelu,
+                                       Activation::gelu_tanh,    Activation::silu,  Activation::tanh,
+                                       Activation::silu_clamped, Activation::relu2, Activation::quick_gelu};
 
 /// Whether this one of the many products and attentions is computed: all of them, but one of seven in an emulator.
 [[nodiscard]] bool is_taken([[maybe_unused]] std::uint32_t seed) {

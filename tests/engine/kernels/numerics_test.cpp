@@ -125,6 +125,15 @@ void hash_tanh(Hash& h) {
     h.add(y);
 }
 
+void hash_squared(Hash& h) {
+    const Guarded<float> x = random_floats(20000, 8);
+    Guarded<float> y(x.size());
+    for (const Activation f : {Activation::relu2, Activation::quick_gelu}) {
+        kernels_scalar.floats.unary[static_cast<int>(unary_of(f))](x.data(), x.size(), y.data());
+        h.add(y);
+    }
+}
+
 struct Golden {
     const char* what;
     void (*hash)(Hash&);
@@ -142,6 +151,7 @@ constexpr Golden kGolden[] = {
     {"matmul_q", hash_matmul_q, 11998844870652915138u},
     {"pack_q8", hash_pack_q8, 9072107090720295866u},
     {"tanh", hash_tanh, 8639937238622630229u},
+    {"squared", hash_squared, 10065445735983357656u},
 };
 
 }  // namespace

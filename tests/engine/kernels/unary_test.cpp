@@ -34,6 +34,8 @@ double exact(Unary f, double x) {
         case Activation::silu: return x / (1 + std::exp(-x));
         case Activation::tanh: return std::tanh(x);
         case Activation::silu_clamped: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
+        case Activation::relu2: return std::max(x, 0.0) * std::max(x, 0.0);
+        case Activation::quick_gelu: return x / (1 + std::exp(-1.702 * x));
         case Activation::none:
         case Activation::relu: break;
     }
@@ -51,6 +53,7 @@ double allowed(Unary f, double x, double y) {
         case Unary::cos: return size <= 0x1p20 ? 1.85 * ulp(y) : size <= 0x1p22 ? 3.4e-7 : HUGE_VAL;
     }
     if (f == unary_of(Activation::tanh)) return 1.4 * ulp(y);
+    if (f == unary_of(Activation::relu2)) return 0.5 * ulp(y);
     return 0x1p-23 * size + 0x1p-149;  // another activation
 }
 
@@ -121,9 +124,9 @@ TEST_CASE("unary: what is exact is exact") {
         CHECK(bits(at(Unary::exp, zero)) == bits(1.0f));
         CHECK(bits(at(Unary::cos, zero)) == bits(1.0f));
         CHECK(at(Unary::sin, zero) == 0.0f);
-        for (const Unary odd :
-             {Unary::tanh, Unary::erf, unary_of(Activation::gelu), unary_of(Activation::gelu_tanh),
-              unary_of(Activation::silu), unary_of(Activation::tanh), unary_of(Activation::silu_clamped)})
+        for (const Unary odd : {Unary::tanh, Unary::erf, unary_of(Activation::gelu), unary_of(Activation::gelu_tanh),
+                                unary_of(Activation::silu), unary_of(Activation::tanh),
+                                unary_of(Activation::silu_clamped), unary_of(Activation::quick_gelu)})
             CHECK(bits(at(odd, zero)) == bits(zero));
     }
     CHECK(bits(at(Unary::exp, std::nextafter(-80.0f, -81.0f))) == bits(0.0f));
@@ -137,12 +140,18 @@ TEST_CASE("unary: what is exact is exact") {
             CHECK(at(Unary::tanh, sign * large) == sign);
             CHECK(at(Unary::erf, sign * large) == sign);
         }
-    for (const Unary f : {unary_of(Activation::gelu), unary_of(Activation::gelu_tanh), unary_of(Activation::silu)}) {
+    for (const Unary f : {unary_of(Activation::gelu), unary_of(Activation::gelu_tanh), unary_of(Activation::silu),
+                          unary_of(Activation::quick_gelu)}) {
         CHECK(at(f, 100.0f) == 100.0f);
         CHECK(at(f, kInfinity) == kInfinity);
         CHECK(bits(at(f, -1000.0f)) == bits(-0.0f));
         CHECK(bits(at(f, -kInfinity)) == kNan);  // −∞·0, as elsewhere
     }
+    const Unary squared = unary_of(Activation::relu2);
+    for (const float below : {-0.0f, -0x1p-149f, -3.0f, -kInfinity}) CHECK(bits(at(squared, below)) == bits(0.0f));
+    CHECK(at(squared, 3.0f) == 9.0f);
+    CHECK(at(squared, 1e20f) == kInfinity);
+    CHECK(at(squared, kInfinity) == kInfinity);
     const Unary clamped = unary_of(Activation::silu_clamped);
     CHECK(at(clamped, 100.0f) == at(clamped, 7.0f));
     CHECK(at(clamped, kInfinity) == at(clamped, 7.0f));
