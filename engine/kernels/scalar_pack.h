@@ -36,7 +36,8 @@ void pack_quants(const float* x, std::size_t x_stride, std::uint32_t n_rows, std
     const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
     for (std::size_t begin = 0; begin < n_padded; begin += kWidth) {
         const std::size_t left = begin < n_cols ? n_cols - begin : 0, n = left < kWidth ? left : kWidth;
-        const std::size_t n_groups = (n_padded - begin < kWidth ? n_padded - begin : kWidth) / kGroup;
+        const std::size_t n_groups =
+            kWidth == kGroup || n_padded - begin >= kWidth ? kWidth / kGroup : kSuperblock / kGroup;
         for (std::uint32_t row = 0; row < n_rows; ++row) {
             std::int8_t quants[kWidth];
             float scale;

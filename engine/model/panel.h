@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "fovea/type.h"
+#include "parts.h"
 
 namespace fovea {
 
@@ -38,15 +39,17 @@ enum class QuantScale : std::uint8_t {
 ///     1 bit   [16][4]: bit k of byte j is column 4·k + j
 /// With factors, four units (broad: two) follow 64 bytes: float16 factors [16] of the scales and [16] of the minima.
 struct QuantFormat {
-    std::uint32_t bits;           ///< of a stored quant: 8, 6, 5, 4, 3 or 2
-    std::uint32_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16; broad: 128
+    std::uint8_t bits;           ///< of a stored quant: 8, 6, 5, 4, 3 or 2
+    std::uint8_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16; broad: 128
     QuantScale scale;
     bool minima;                  ///< a group's minimum is an int8, or four bits, times a factor
     std::int32_t zero;            ///< what is taken from a stored quant; one of 8 bits is signed
     const std::int8_t* codebook;  ///< [16] what stored quants stand for; null: themselves
 
     /// Whether the operand's quants are to share a scale over as many columns: see Kernels::pack_broad.
-    [[nodiscard]] constexpr bool broad() const noexcept { return scale_columns == kBroadGroup; }
+    [[nodiscard]] constexpr bool broad() const noexcept {
+        return has(Part::gguf_types) && scale_columns == kBroadGroup;
+    }
     /// Of a unit, each with a scale.
     [[nodiscard]] constexpr std::uint32_t n_groups() const noexcept {
         return broad() ? 1 : kSuperblock / scale_columns;
