@@ -97,7 +97,7 @@ TEST_CASE("refusals: config.json") {
               {"layer_types: expected full_attention"});
     check_has(with("add_cross_attention", true, "gpt2_tied"), {"add_cross_attention: expected false"});
     check_has(with("n_head", 5, "gpt2_tied"), {"n_embd: expected a multiple of n_head, 5"});
-    check_has(with("activation_function", "quick_gelu", "gpt2_tied"), {"activation_function", "quick_gelu"});
+    check_has(with("activation_function", "quick_silu", "gpt2_tied"), {"activation_function", "quick_silu"});
     const auto deep = [](Json& json) {
         json["n_layer"] = 9;
         json["scale_attn_by_inverse_layer_idx"] = true;
