@@ -9,9 +9,9 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kLanes = 16;  // rows of a panel
-inline constexpr std::uint32_t kGroup = 32;  // columns that an operand's quants share a scale for, where it is not
-inline constexpr std::uint32_t kBroadGroup = 128;     // so many
+inline constexpr std::uint32_t kLanes = 16;           // rows of a panel
+inline constexpr std::uint32_t kGroup = 32;           // columns of an operand whose quants share a scale
+inline constexpr std::uint32_t kBroadGroup = 128;     // the same, of operands in broad groups
 inline constexpr std::uint32_t kSuperblock = 64;      // columns of a panel's unit: two groups
 inline constexpr std::uint32_t kFactorColumns = 256;  // columns that share factors, where there are any
 
