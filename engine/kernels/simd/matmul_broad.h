@@ -69,11 +69,7 @@ void microkernel(const Block<W, kPanels>& b) {
     const std::size_t step = kBroadUnits * 2 * kQuantGroupBytes * b.operand_stride;
     for (std::uint32_t i = 0; i < b.n_cols; i += kBroadUnits, x += step)
         add_units<kRows>(sums, b, i, smaller(b.n_cols, i + kBroadUnits), x, b.operand_stride, fetch);
-    F32x16 block[kRows][kPanels];
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) block[r][p] = load(sums + (r * kPanels + p) * kLanes);
-    }
-    store_totals(block, b);
+    store_totals<kRows>(sums, b);
 }
 
 /// As that of product.h, with a broad group for a step.

@@ -282,11 +282,7 @@ void microkernel(const Block<W, kPanels>& b) {
             add_group<kRows>(sum, weight, group, x, b.operand_stride, fetch);
         }
     }
-    F32x16 block[kRows][kPanels];
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) block[r][p] = load(sum + (r * kPanels + p) * kLanes);
-    }
-    store_totals(block, b);
+    store_totals<kRows>(sum, b);
 }
 
 /// As that of product.h, with a group for a step.

@@ -105,6 +105,16 @@ FOVEA_LANES void store_totals(const F32x16 (&sum)[kRows][kPanels], const Block<W
     }
 }
 
+/// The same for sums in memory, [kRows][kPanels·16].
+template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+FOVEA_LANES void store_totals(const float* sum, const Block<W, kPanels>& b) {
+    F32x16 block[kRows][kPanels];
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) block[r][p] = load(sum + (r * kPanels + p) * kLanes);
+    }
+    store_totals(block, b);
+}
+
 /// The same for tiles' sums in memory, [tile][kRows][kPanels·16].
 template<std::uint32_t kRows, class W, std::uint32_t kPanels>
 FOVEA_LANES void store_totals(const float* sum, const RowTile* tiles, std::uint32_t n_tiles,
