@@ -58,7 +58,7 @@ public:
         std::array<std::uint32_t, kRowBlock> begins{}, ends{};
         for (std::uint32_t i = 0; i < n_rows; ++i) ends[i] = last + (successive ? i : 0);
         if (is_quantized(type_))
-            kernels.floats.pack_q8(query_.data(), kHeadDim, n_rows, kHeadDim, packed_.data());
+            kernels.floats.pack_q8(query_.data(), kHeadDim, nullptr, n_rows, kHeadDim, packed_.data());
         else
             kernels.floats.pack(query_.data(), kHeadDim, n_rows, kHeadDim, reinterpret_cast<float*>(packed_.data()));
         const std::uint32_t n_chunks = (ends[n_rows - 1] + kChunk - 1) / kChunk;

@@ -66,7 +66,7 @@ public:
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))
-                kernels.floats.pack_for(type_)(from, shape_.n_cols, n, shape_.n_cols, to);
+                kernels.floats.pack_for(type_)(from, shape_.n_cols, nullptr, n, shape_.n_cols, to);
             else
                 kernels.floats.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
         }

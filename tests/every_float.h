@@ -71,7 +71,7 @@ void write_keys(const Kernels& kernels, const float* x, std::byte* out) {
 
 template<Type type>
 void quantize(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.floats.pack_for(type)(x, kBlockFloats, 1, kBlockFloats, out);
+    kernels.floats.pack_for(type)(x, kBlockFloats, nullptr, 1, kBlockFloats, out);
 }
 
 /// Groups of 1 and sixteen of the floats: those up to 1 are rounded as 127·x, the others decide the scale.
@@ -81,7 +81,7 @@ inline void quantize_beside_one(const Kernels& kernels, const float* x, std::byt
         groups[2 * i] = 1.0f;
         std::memcpy(groups + 2 * i + 1, x + i, kLanes * sizeof(float));
     }
-    kernels.floats.pack_q8(groups, 2 * kBlockFloats, 1, 2 * kBlockFloats, out);
+    kernels.floats.pack_q8(groups, 2 * kBlockFloats, nullptr, 1, 2 * kBlockFloats, out);
 }
 
 inline constexpr std::size_t kFloatBytes = kBlockFloats * sizeof(float);

@@ -207,7 +207,7 @@ private:
         random.fill(rows, c_.fill);
         const std::uint32_t block = row_block(c_.seq_len);
         for (std::uint32_t row = 0; row < c_.seq_len; row += block)
-            kernels_scalar.floats.pack_for(type_)(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols,
+            kernels_scalar.floats.pack_for(type_)(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols, nullptr,
                                                   c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
                                                   operand_.data() + operand_bytes(type_, row, c_.n_cols));
     }
@@ -263,7 +263,7 @@ public:
         Guarded<float> rows(std::size_t{n_rows_} * c.head_dim);
         random.fill(rows, c.fill == Fill::hostile ? Fill::wide : c.fill);
         if (is_quantized(type))
-            kernels_scalar.floats.pack_q8(rows.data(), c.head_dim, n_rows_, c.head_dim,
+            kernels_scalar.floats.pack_q8(rows.data(), c.head_dim, nullptr, n_rows_, c.head_dim,
                                           reinterpret_cast<std::byte*>(query_.data()));
         else
             kernels_scalar.floats.pack(rows.data(), c.head_dim, n_rows_, c.head_dim, query_.data());

@@ -98,6 +98,7 @@ void describe_block(std::ostream& out, const Block& b) {
     if (b.d_ff)
         out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
             << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
+    if (b.column_scales) out << "    inputs        columns scaled before they are quantized\n";
     out << "    norm          " << word(b.norm);
     if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
     if (b.parallel) out << ", parts in parallel" << (b.shared_norm ? " with one norm" : "");

@@ -89,10 +89,11 @@ void finish_results(Pass& pass, std::uint32_t n, bool taken) noexcept {
 }
 
 /// One product of the head, n rows of `from`, and the norm that may follow.
-void map_rows(Pass& pass, const Linear& linear, const Rows& from, std::uint32_t n, const NormWeights& norm) noexcept {
+void map_rows(Pass& pass, const Linear& linear, const Rows& from, std::uint32_t n, const NormWeights& norm,
+              VectorOffset columns = 0) noexcept {
     const Output output{linear.out, n, linear.n_stored};
     const bool normed = norm.kind != Norm::none;
-    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols);
+    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols, NormWeights{}.with(columns));
     pass.multiply("head", normed ? Output{} : output, {&linear, 1}, operand, n);
     if (!normed) return;
     pass.phase("head", output, in_parts(n), [&](Pass::Share mine) {
@@ -132,7 +133,7 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
               .out = pass.out,
               .n_stored = stack.vocab_size,
               .canonical = true},
-             from, n, {});
+             from, n, {}, pass.columns(&ColumnTensors::output));
 }
 
 }  // namespace
@@ -150,7 +151,8 @@ void make_logits(Pass& pass) noexcept {
     const Output logits{pass.logits, n_rows, stack.vocab_size, pass.pos + first};
     const bool softcap = has(Part::block_variants) && stack.logit_softcap != 0.0f;
     const bool scaled = has(Part::block_variants) && stack.logit_scale != 1.0f, changed = softcap || scaled;
-    const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model, final_norm(pass));
+    const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model,
+                                       final_norm(pass).with(pass.columns(&ColumnTensors::output)));
     pass.multiply("logits", changed ? Output{} : logits, {&linear, 1}, operand, n_rows,
                   changed ? Then::meet : Then::go_on);
     if (!changed) return;

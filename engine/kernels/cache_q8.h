@@ -11,7 +11,7 @@ template<auto pack, class Put>
 void for_groups(const float* x, std::uint32_t n, Put put) {
     for (std::uint32_t i = 0; i < n; i += kGroup) {
         alignas(4) std::byte packed[2 * kQuantGroupBytes];  // rows are packed by whole superblocks
-        pack(x + i, 0, 1, n - i < kGroup ? n - i : kGroup, packed);
+        pack(x + i, 0, nullptr, 1, n - i < kGroup ? n - i : kGroup, packed);
         float scale;
         __builtin_memcpy(&scale, packed + kGroup, sizeof scale);
         put(i / kGroup, packed, to_f16(scale));

@@ -200,20 +200,21 @@ struct FloatKernels {
     void (*pack)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
                  float* packed) noexcept;
 
-    /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns: amax = largest magnitude; infinite
+    /// Quantizes and packs n_rows <= kRowBlock rows, by row and group of 32 columns. `columns` [n_cols], where it is not
+    /// null, first multiplies each row: x = x·column, rounded to float32. Then amax = largest magnitude; infinite
     /// or NaN: quants 0, scale NaN; below 2^-100: quants and scale 0; else scale = amax/127, quant = x·(127/amax)
     /// rounded to nearest even. Columns from n_cols on are 0. packed is 4-byte aligned, a group after another:
     ///   int8 quants [8][n_rows][4]   four columns of a row together
     ///   float scales [n_rows]
     ///   int32 [n_rows] −128·(sum of quants), int32 [n_rows] −8·(sum of quants): where a dot product starts whose
     ///   weights are unsigned, with 128 or 8 for zero
-    void (*pack_q8)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
-                    std::byte* packed) noexcept;
+    void (*pack_q8)(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
+                    std::uint32_t n_cols, std::byte* packed) noexcept;
 
     /// The same with a scale over 128 columns, or the 64 that are left, for weights in broad groups. Each of their groups of
     /// 32 has that scale; of both starts the first has those of all, the others 0. Null without them.
-    void (*pack_broad)(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
-                       std::byte* packed) noexcept;
+    void (*pack_broad)(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
+                       std::uint32_t n_cols, std::byte* packed) noexcept;
 
     /// The one for products with a quantized type.
     [[nodiscard]] auto pack_for(Type type) const noexcept { return format_of(type).broad() ? pack_broad : pack_q8; }

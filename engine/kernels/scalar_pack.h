@@ -4,6 +4,8 @@
 #include "kernels.h"
 #include "scalar_math.h"
 
+#include "../model/parts.h"
+
 #include "math.h"
 
 namespace fovea {
@@ -31,7 +33,7 @@ void quantize(const float* x, std::size_t n, std::int8_t (&quants)[kWidth], floa
 
 /// pack_q8 and pack_broad: groups of 32 columns, of which kWidth columns share a scale and the first has their start.
 template<std::size_t kWidth>
-void pack_quants(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
+void pack_quants(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows, std::uint32_t n_cols,
                  std::byte* packed) noexcept {
     const std::size_t n_padded = static_cast<std::size_t>(quant_groups(n_cols)) * kGroup;
     for (std::size_t begin = 0; begin < n_padded; begin += kWidth) {
@@ -41,7 +43,13 @@ void pack_quants(const float* x, std::size_t x_stride, std::uint32_t n_rows, std
         for (std::uint32_t row = 0; row < n_rows; ++row) {
             std::int8_t quants[kWidth];
             float scale;
-            quantize(x + row * x_stride + (n ? begin : 0), n, quants, scale);
+            const float* from = x + row * x_stride + (n ? begin : 0);
+            float scaled[kWidth];
+            if (has(Part::columns) && columns) {
+                for (std::size_t i = 0; i < n; ++i) scaled[i] = from[i] * columns[begin + i];
+                from = scaled;
+            }
+            quantize(from, n, quants, scale);
             std::int32_t sum = 0;
             for (const std::int8_t quant : quants) sum += quant;
             std::byte* group = packed;

@@ -63,6 +63,15 @@ void check_latent(const Block& b, Checks& check) {
     check.expect(plain, "latent attention with what it cannot have", 0, 1);
 }
 
+/// Queries, keys and values have one vector between them; a tied output head's matrix is looked up too.
+void check_columns(const Block& b, const Stack& s, Checks& check) {
+    if (!b.column_scales) return;
+    const std::uint32_t width = or_else(b.query_width, s.d_model);
+    check.expect(or_else(b.key_width, s.d_model) == width, "key_width with column scales", width, b.key_width);
+    check.expect(or_else(b.value_width, s.d_model) == width, "value_width with column scales", width, b.value_width);
+    check.expect(!b.query_rank && !b.latent_query_dim, "column scales of latent attention", 0, 1);
+}
+
 /// Attention inside a stack reads and adds to the stack's vectors; a lone attention may have widths of its own.
 void check_widths(const Stack& s, const Block& b, Checks& check) {
     if (s.n_layers == 1 && b.d_ff == 0) return;
@@ -101,6 +110,7 @@ void check_experts(const Block& b, Checks& check) {
 void check_block(const Stack& s, const Block& b, Checks& check) {
     for_each_block_field(b, check);
     if (has(Part::experts)) check_experts(b, check);
+    if (has(Part::columns)) check_columns(b, s, check);
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.query_key_norm == Norm::layer);
     check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && b.query_key_norm != Norm::rms);
     check.needs("gate_bias", b.gate_bias, b.gated);
@@ -165,6 +175,7 @@ void check_stack(const Stack& s, Checks& check) {
     check.needs("final_norm_bias", s.final_norm_bias, s.final_norm == Norm::layer);
     check.needs("has_output_head", s.has_output_head, s.vocab_size != 0);
     check.needs("tied_output", s.tied_output, s.has_output_head);
+    if (has(Part::columns)) check.needs("output_columns", s.output_columns, s.has_output_head && !s.tied_output);
     check.needs("output_bias of the head", s.output_bias, s.has_output_head);
     check.needs("normalize_pooled", s.normalize_pooled, s.pooling != Pooling::none);
     check.expect(s.n_blocks <= s.n_layers, "n_blocks", s.n_layers, s.n_blocks);
@@ -204,12 +215,13 @@ struct Absent {
         if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
-             is_latent = false;
+             is_latent = false, scales_columns = s->output_columns;
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
             const Block& b = s->blocks[i];
             varies |= is_variant(b);
             routes |= b.n_experts || b.activation == Activation::silu_clamped;
             is_latent |= b.query_rank || b.latent_query_dim;
+            scales_columns |= b.column_scales;
         }
         for (const HeadMap& map : s->head) {
             routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
@@ -217,6 +229,8 @@ struct Absent {
         }
         if (has(Part::experts) && !has(Part::latent) && is_latent)
             return {Code::unsupported, "latent attention: left out of this build", 0, 0};
+        if (kLongBlockRecords && !has(Part::columns) && scales_columns)
+            return {Code::unsupported, "column scales: left out of this build", 0, 0};
         // One refusal for both where both are left out, for flash.
         if (!has(Part::experts) && (routes || (!has(Part::latent) && is_latent)))
             return {Code::unsupported,

@@ -77,8 +77,10 @@ inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
+/// Whether this build reads the fields of blocks that came last, or refuses them.
+inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns);
 inline constexpr std::size_t kStackRecordBytes = 56,
-                             kBlockRecordBytes = has(Part::experts) || has(Part::latent) ? 144 : 104,
+                             kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16;
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
@@ -97,7 +99,7 @@ void for_each_stack_field(S& s, Field& field) {
     field("pooling", s.pooling, Pooling::none, Pooling::mean_sqrt_len);
     field.flags(s.embedding_norm_bias, s.final_norm_bias, s.tied_output, s.has_output_head, s.output_bias,
                 s.normalize_pooled, s.embedding_bias);
-    field.skip(1);
+    kLongBlockRecords ? field.flags(s.output_columns) : field.skip(1);
     field("embedding_width", s.embedding_width, 0, kMaxWidth),
     field("embedding_scale", s.embedding_scale, -kMaxFloat, kMaxFloat),
     field("final_norm_epsilon", s.final_norm_epsilon, 0, kMaxFloat),
@@ -129,7 +131,7 @@ void for_each_block_field(B& b, Field& field) {
     field("projection_clip", b.projection_clip, 0, kMaxFloat),
     field("head_norm", b.head_norm, HeadNorm::shared, HeadNorm::together);
     field.flags(b.parallel, b.shared_norm, b.attention_sinks);
-    if (!has(Part::experts) && !has(Part::latent)) return field.skip(4);
+    if (!kLongBlockRecords) return field.skip(4);
     field.flags(b.normalize_experts, b.shared_gate, b.router_bias, b.choice_bias);
     field("n_experts", b.n_experts, 0, kMaxExperts), field("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
     field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.routed_scale, -kMaxFloat, kMaxFloat);
@@ -137,7 +139,7 @@ void for_each_block_field(B& b, Field& field) {
     field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
     field("latent_value_dim", b.latent_value_dim, 0, kMaxWidth);
     field("router_score", b.router_score, RouterScore::softmax, RouterScore::sigmoid);
-    field.skip(7);
+    field.flags(b.column_scales), field.skip(6);
 }
 
 /// The same for a map's record.
@@ -215,9 +217,15 @@ struct TensorSpec {
     std::uint32_t n_rows, n_cols;
 };
 
+/// Whether they are column scales, which come with the types of a file's matrices.
+[[nodiscard]] constexpr bool is_columns(Role role) noexcept {
+    return role >= Role::projections_columns && role <= Role::output_columns;
+}
+
 /// Whether it is one of those that Stack::adapter_base is of: vectors are f32 in every file of a model.
 [[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
-    return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes;
+    return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes &&
+           !is_columns(t.role);
 }
 
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
@@ -278,7 +286,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
     const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
-    const bool adapts_attention = adapter && projects;
+    const bool adapts_attention = adapter && projects, columns = has(Part::columns) && b.column_scales;
+    const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});
     };

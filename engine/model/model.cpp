@@ -182,6 +182,40 @@ template<class Stack, class Role>
 }
 [[nodiscard]] std::uint64_t order_of(const TensorRecord& t) noexcept { return order(t.stack, t.layer, t.role); }
 
+/// What reads the input that column scales multiply.
+struct ColumnUse {
+    Role columns, matrices[3];
+};
+constexpr ColumnUse kColumnUses[] = {{Role::projections_columns, {Role::query, Role::key, Role::value}},
+                                     {Role::attention_output_columns, {Role::attention_output}},
+                                     {Role::cross_query_columns, {Role::cross_query}},
+                                     {Role::memory_columns, {Role::cross_key, Role::cross_value}},
+                                     {Role::cross_output_columns, {Role::cross_output}},
+                                     {Role::up_columns, {Role::up}},
+                                     {Role::down_columns, {Role::down}},
+                                     {Role::output_columns, {Role::output}}};
+
+/// Column scales are powers of two, and of matrices that are quantized. All tensors of lesser roles are there.
+[[nodiscard]] Status check_columns(const Model& model, const TensorRecord& t) noexcept {
+    for (const ColumnUse& use : kColumnUses) {
+        if (t.role != static_cast<std::uint16_t>(use.columns)) continue;
+        for (const Role role : use.matrices) {
+            const TensorRecord* matrix = ModelAccess::find(model, static_cast<StackIndex>(t.stack), t.layer, role);
+            if (matrix && !is_quantized(static_cast<Type>(matrix->type)))
+                return {Code::unsupported, "type of a matrix with column scales at least",
+                        static_cast<std::uint64_t>(Type::q8), matrix->type};
+        }
+    }
+    const std::byte* scales = model.bytes().data() + ModelAccess::offset(model, t);
+    for (std::uint32_t i = 0; i < t.n_cols; ++i) {
+        std::uint32_t bits;
+        std::memcpy(&bits, scales + std::size_t{i} * 4, sizeof bits);
+        if ((bits & 0x807fffff) != 0 || bits == 0 || bits == 0x7f800000)
+            return {Code::tensor_invalid, "column scales that are powers of two", t.n_cols, i};
+    }
+    return {};
+}
+
 /// Whether a section, which lies in the file, has the checksum that the directory states.
 [[nodiscard]] Status check_crc(Bytes file, const SectionRecord& s) noexcept {
     const std::uint32_t crc =
@@ -237,6 +271,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
                       t->n_rows != want.n_rows ? t->n_rows : t->n_cols};
         else
             ++at;
+        if (has(Part::columns) && status.ok() && is_columns(want.role)) status = check_columns(model, *t);
     };
     for_each_tensor(model.config_.encoder, StackIndex::encoder, visit);
     for_each_tensor(model.config_.decoder, StackIndex::decoder, visit);

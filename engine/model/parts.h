@@ -22,6 +22,7 @@ enum class Part : unsigned {
     penalties = 8192,       // the sampler's penalties by count, and biases of tokens
     adapters = 16384,       // set_adapters
     latent = 32768,         // latent attention, queries by way of a narrower row
+    columns = 65536,        // column scales of quantized matrices' inputs
 };
 
 #ifndef FOVEA_WITHOUT

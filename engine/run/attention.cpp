@@ -359,7 +359,8 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const bool latent = has(Part::latent) && !cross && b.latent_query_dim;
     const std::uint32_t merged = b.n_heads * merged_head_dim(b);
     const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
-    const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged);
+    const VectorOffset columns = pass.columns(cross ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
+    const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
     pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, part_norms(b, t));
 }
 

@@ -17,7 +17,8 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
     if (has(Part::adapters) && is_adapted(pass, Adapted::up)) return compute_adapted_inner(pass, t, block, norm);
     const Epilogue epilogue = block.gated ? Epilogue::gate : Epilogue::store;
     const Linear up{t.up, t.up_bias, pass.inner(), block.d_ff, epilogue, block.activation};
-    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model, norm);
+    const void* normed = pass.operand(t.up.type, pass.hidden(), pass.seq_len, pass.stack().d_model,
+                                      norm.with(pass.columns(&ColumnTensors::up)));
     pass.multiply("inner", pass.all(pass.inner(), block.d_ff), {&up, 1}, normed, pass.seq_len);
 }
 
@@ -29,7 +30,8 @@ void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noex
                       .n_stored = pass.stack().d_model,
                       .epilogue = Epilogue::add,
                       .adapted = Adapted::down};
-    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff);
+    const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff,
+                                     NormWeights{}.with(pass.columns(&ColumnTensors::down)));
     pass.add_to_stream("block", down, inner, block, part_norms(block, t));
 }
 

@@ -117,6 +117,16 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
     }
 }
 
+void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept {
+    const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
+    for (std::uint32_t i = 0; has(Part::columns) && i < stack.n_layers; ++i) {
+        ColumnTensors& t = *new (layers + i) ColumnTensors;
+        const Finder find{model, index, i};
+#define FOVEA_COLUMN_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+    }
+}
+
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
     for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {

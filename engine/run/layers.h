@@ -57,6 +57,12 @@ struct LatentTensors {
 #include "../model/roles.inc"
 };
 
+/// What the inputs of one layer's matrices are multiplied by, and in layer 0 that of its stack's output head.
+struct ColumnTensors {
+#define FOVEA_COLUMN_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -81,8 +87,20 @@ struct Layer {
     return false;
 }
 
+/// Whether any layer has what ColumnTensors are for.
+[[nodiscard]] constexpr bool has_columns(const Config& config) noexcept {
+    if (!has(Part::columns)) return false;
+    for (const Stack* s : {&config.encoder, &config.decoder}) {
+        if (s->output_columns) return true;
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
+            if (s->blocks[i].column_scales) return true;
+    }
+    return false;
+}
+
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 384 && sizeof(LatentTensors) == 112);
+              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 384 && sizeof(LatentTensors) == 112 &&
+              sizeof(ColumnTensors) == 64);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -102,6 +120,9 @@ void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, S
 
 /// The same for what latent attention has, or queries by way of a narrower row.
 void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& t) noexcept;
+
+/// The same for column scales, which multiply no weights.
+void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept;
 
 /// Finds one layer's of an adapter.
 [[nodiscard]] AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept;

@@ -59,9 +59,15 @@ void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n
                 void* packed) const noexcept {
     const auto x_stride = static_cast<std::size_t>(stride);
     if (is_quantized(type))
-        workspace.kernels->floats.pack_for(type)(x, x_stride, n_rows, n_cols, static_cast<std::byte*>(packed));
+        workspace.kernels->floats.pack_for(type)(x, x_stride, nullptr, n_rows, n_cols, static_cast<std::byte*>(packed));
     else
         workspace.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+}
+
+void Pass::pack_scaled(Type type, VectorOffset columns, const float* x, std::uint64_t stride, std::uint32_t n_rows,
+                       std::uint32_t n_cols, void* packed) const noexcept {
+    workspace.kernels->floats.pack_for(type)(x, static_cast<std::size_t>(stride), workspace.vector(columns), n_rows,
+                                             n_cols, static_cast<std::byte*>(packed));
 }
 
 const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
@@ -75,7 +81,10 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
         const std::uint64_t at =
             operand_kind(type) == OperandKind::broad_groups && width <= workspace.map.hidden_stride;
         float* packed = scratch() + (1 + at) * workspace.map.hidden_stride;
-        pack(type, row, 0, 1, width, packed);
+        if (has(Part::columns) && weights.columns)
+            pack_scaled(type, weights.columns, row, 0, 1, width, packed);
+        else
+            pack(type, row, 0, 1, width, packed);
         return packed;
     }
     std::byte* operand = workspace.arena + workspace.map.operand;
@@ -92,7 +101,11 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
                 source = scratch();
                 stride = workspace.map.hidden_stride;
             }
-            pack(type, source, stride, n, width, operand + operand_bytes(type, first, width));
+            std::byte* packed = operand + operand_bytes(type, first, width);
+            if (has(Part::columns) && weights.columns)
+                pack_scaled(type, weights.columns, source, stride, n, width, packed);
+            else
+                pack(type, source, stride, n, width, packed);
         }
     });
     return operand;

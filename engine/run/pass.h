@@ -31,7 +31,7 @@ struct ConstRows {
     }
 };
 
-/// A field that is there, and takes room, in builds with adapters alone.
+/// A field that is there, and takes room, in builds with a part alone.
 template<class T>
 struct LeftOut {
     constexpr LeftOut(T = {}) noexcept {}
@@ -39,6 +39,8 @@ struct LeftOut {
 };
 template<class T>
 using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;
+template<class T>
+using OfColumns = std::conditional_t<has(Part::columns), T, LeftOut<T>>;
 
 /// W and what to do with its product, for multiply().
 struct Linear {
@@ -81,10 +83,20 @@ struct Units {
 /// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
 enum class Then : std::uint8_t { meet, go_on };
 
+/// A norm; where it makes an operand, what the operand's columns are multiplied by.
 struct NormWeights {
     Norm kind = Norm::none;
     VectorOffset weight = 0, bias = 0;
     float epsilon = 0;
+    [[no_unique_address]] OfColumns<VectorOffset> columns{};
+
+    template<bool kept = has(Part::columns)>
+    [[nodiscard]] std::conditional_t<kept, NormWeights, const NormWeights&> with(VectorOffset its) const noexcept {
+        if constexpr (kept)
+            return {kind, weight, bias, epsilon, its};
+        else
+            return *this;
+    }
 };
 
 /// The norms of one part of a block: of what it reads, of the stream it was added to, of what it adds.
@@ -172,6 +184,12 @@ struct Pass : PassInput {
 
     [[nodiscard]] const Stack& stack() const noexcept { return stack_of(workspace.model.config(), index); }
     [[nodiscard]] const StackTensors& tensors() const noexcept { return workspace.stacks[static_cast<int>(index)]; }
+    /// Of one input of the layer, by the field of ColumnTensors; of the output head's that of layer 0. 0: it has none.
+    [[nodiscard]] VectorOffset columns(VectorOffset ColumnTensors::*input) const noexcept {
+        const bool is_output = input == &ColumnTensors::output;
+        if (!has(Part::columns) || !(is_output ? stack().output_columns : stack().block(layer).column_scales)) return 0;
+        return workspace.columns()[tensors().first_layer + (is_output ? 0 : layer)].*input;
+    }
     [[nodiscard]] Rows rows(ArenaOffset at, std::uint64_t stride) const noexcept {
         return {workspace.floats(at), stride};
     }
@@ -197,6 +215,9 @@ struct Pass : PassInput {
     /// Up to kRowBlock rows as the operand of products with what is stored as `type`: see Kernels::pack and pack_q8.
     void pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n_rows, std::uint32_t n_cols,
               void* packed) const noexcept;
+    /// The same for quantized types, with column scales.
+    void pack_scaled(Type type, VectorOffset columns, const float* x, std::uint64_t stride, std::uint32_t n_rows,
+                     std::uint32_t n_cols, void* packed) const noexcept;
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
     /// each member makes its own, so nothing waits; for more it is a phase. Valid until the next call.

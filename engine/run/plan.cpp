@@ -310,7 +310,9 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const bool has_pool = decodes && what == Planned::session;
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
-    take("layers", map.layers, n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0)));
+    take("layers", map.layers,
+         n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0) +
+                     (has_columns(config) ? sizeof(ColumnTensors) : 0)));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more

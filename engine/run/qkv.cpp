@@ -146,7 +146,10 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         const Type type = parts[first].matrix.type;
         while (end < 3 && same_operand(inputs[end], in) && operand_kind(parts[end].matrix.type) == operand_kind(type))
             ++end;
-        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
+        const auto input = a.reads == Reads::self ? &ColumnTensors::projections
+                           : first == 0           ? &ColumnTensors::cross_query
+                                                  : &ColumnTensors::memory;
+        const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm.with(pass.columns(input)));
         if (first == 0 && end == 3 && one_matrix) {
             Matrix all = t.query;
             all.n_rows += t.key.n_rows + t.value.n_rows;

@@ -74,6 +74,10 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
         find_latent(kept, StackIndex::encoder, state->latent(), state->stacks[0]);
         find_latent(kept, StackIndex::decoder, state->latent() + n_encoder, state->stacks[1]);
     }
+    if (has_columns(kept.config())) {
+        find_columns(kept, StackIndex::encoder, state->columns());
+        find_columns(kept, StackIndex::decoder, state->columns() + n_encoder);
+    }
     if (has(Part::vectors))
         find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);

@@ -24,7 +24,8 @@ void lone_attention(Pass& pass, const Layer& layer, const Block& b) noexcept {
                         .n_stored = a.tensors.output.n_rows,
                         .canonical = true};
     const std::uint32_t merged = b.n_heads * b.value_head_dim;
-    const void* operand = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged);
+    const void* operand = pass.operand(output.matrix.type, pass.attended(), pass.seq_len, merged,
+                                       NormWeights{}.with(pass.columns(&ColumnTensors::attention_output)));
     pass.multiply("output", {}, {&output, 1}, operand, pass.seq_len, Then::go_on);
 }
 

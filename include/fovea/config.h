@@ -100,6 +100,9 @@ struct Block {
     /// each query head a map of its own makes those dims out of so many. 0: attention is not latent.
     std::uint32_t latent_query_dim = 0;
     std::uint32_t latent_value_dim = 0;  ///< latent: what each head's own map makes of its output
+    /// Where this block's matrices are quantized, each column of their inputs is multiplied by a power of two of its own before it
+    /// is quantized, and the matrices are divided by those (Xiao et al. 2023). Not those of experts.
+    bool column_scales = false;
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 
@@ -122,7 +125,15 @@ struct HeadMap {
 inline constexpr int kMaxHeadMaps = 4;
 
 /// Which of a layer's matrices an adapter has products for: a bit each.
-enum class Adapted : std::uint32_t { none = 0, query = 1, key = 2, value = 4, attention_output = 8, up = 16, down = 32 };
+enum class Adapted : std::uint32_t {
+    none = 0,
+    query = 1,
+    key = 2,
+    value = 4,
+    attention_output = 8,
+    up = 16,
+    down = 32
+};
 inline constexpr std::uint32_t kAllAdapted = 63;
 
 struct Stack {
@@ -147,7 +158,8 @@ struct Stack {
         false;  ///< the vector of a sequence, its head behind it, is divided by its Euclidean length
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
-    float logit_softcap = 0.0f;  ///< 0: unused
+    float logit_softcap = 0.0f;   ///< 0: unused
+    bool output_columns = false;  ///< the output head's input has column scales, see Block::column_scales
     float logit_scale = 1.0f;
     std::array<Block, kMaxBlocks> blocks{};
     /// [n_layers] which of `blocks` each layer is; empty: all are blocks[0]. Points into the file.

@@ -103,6 +103,15 @@ inline std::vector<Tiny> tinier_models() {
         config.encoder.pooling = place == NormPlace::pre ? Pooling::mean : Pooling::none;
         add(config, nullptr);
     }
+    for (Config config : {llama_config(), bert_config()}) {  // with column scales, which quantized matrices alone have
+        for (Stack* stack : {&config.encoder, &config.decoder}) {
+            stack->tied_output = false;
+            stack->output_columns = stack->has_output_head;
+            stack->blocks[0].column_scales = stack->n_layers != 0;
+        }
+        add(config, nullptr);
+        all.back().type = all.size() % 2 ? Type::q8 : Type::q4;
+    }
     Config attention = both_config(NormPlace::pre);  // a lone one
     attention.decoder = {};
     attention.encoder.final_norm = attention.encoder.blocks[0].norm = Norm::none;

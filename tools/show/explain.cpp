@@ -23,6 +23,7 @@ struct Panels {
     std::uint64_t stride = 0;
     Type type = Type::f32;
     std::uint32_t n_rows = 0, n_cols = 0;
+    const float* columns = nullptr;  ///< what is multiplied has column scales; may be null
 };
 
 class Explainer {
@@ -69,7 +70,7 @@ private:
             const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
             std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
             if (is_quantized(matrix.type))
-                kernels_.floats.pack_for(matrix.type)(x + first * n_cols, n_cols, rows, n_cols, packed);
+                kernels_.floats.pack_for(matrix.type)(x + first * n_cols, n_cols, matrix.columns, rows, n_cols, packed);
             else
                 kernels_.floats.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
         }
@@ -104,7 +105,13 @@ private:
                                             bool canonical = false) const {
         const TensorInfo t = tensor(role);
         const std::uint64_t n_panels = round_up(t.n_rows, kLanes) / kLanes;
-        const Panels matrix{model_.bytes().data() + t.offset, t.bytes / n_panels, t.type, t.n_rows, t.n_cols};
+        const bool is_output = role == "attention_output";
+        const Panels matrix{model_.bytes().data() + t.offset,
+                            t.bytes / n_panels,
+                            t.type,
+                            t.n_rows,
+                            t.n_cols,
+                            vector(is_output ? "attention_output_columns" : "projections_columns")};
         return multiply(matrix, x, n, vector(role + "_bias"), canonical);
     }
 
@@ -254,7 +261,7 @@ private:
     [[nodiscard]] float times_reference(const float* query, const std::byte* panel) const {
         const std::byte* reference = panel + panel_bytes(kKeyTypeOfQ4, b_.head_dim);
         AlignedBytes packed(operand_bytes(Type::q8, 1, b_.head_dim));
-        kernels_.floats.pack_q8(query, 0, 1, b_.head_dim, packed.data());
+        kernels_.floats.pack_q8(query, 0, nullptr, 1, b_.head_dim, packed.data());
         float lanes[kLanes] = {};
         for (std::uint32_t i = 0; i < round_up(b_.head_dim, kGroup); ++i) {
             const std::byte* group = packed.data() + i / kGroup * kQuantGroupBytes;

@@ -87,7 +87,8 @@ Json stack_to_json(const Stack& s) {
                                     {"window", b.window},
                                     {"rotary_dim", b.rotary_dim},
                                     {"causal", b.causal},
-                                    {"gated", b.gated}});
+                                    {"gated", b.gated},
+                                    {"column_scales", b.column_scales}});
     }
     return object;
 }

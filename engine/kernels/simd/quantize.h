@@ -42,39 +42,54 @@ FOVEA_LANES void quantize(const F32x16 (&x)[kVectors], std::size_t row, std::siz
 
 /// The same from memory, where n of those columns are; what is missing counts as 0.
 template<std::size_t kVectors>
-FOVEA_LANES void quantize(const float* from, std::size_t n, std::size_t row, std::size_t n_rows, std::byte* group) {
+FOVEA_LANES void quantize(const float* from, const float* columns, std::size_t n, std::size_t row, std::size_t n_rows,
+                          std::byte* group) {
     F32x16 x[kVectors];
     FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i) {
-        const std::size_t begin = i * kLanes;
-        x[i] = n >= begin + kLanes ? load(from + begin)
-                                   : load_part(from + (begin < n ? begin : n), begin < n ? n - begin : 0);
+        const std::size_t begin = i * kLanes, at = begin < n ? begin : n, some = n - at < kLanes ? n - at : kLanes;
+        x[i] = some == kLanes ? load(from + at) : load_part(from + at, some);
+        if (columns) x[i] = x[i] * (some == kLanes ? load(columns + at) : load_part(columns + at, some));
     }
     quantize(x, row, n_rows, group);
 }
 
-/// pack_q8 and pack_broad: kWidth columns share a scale, or the 64 that are left.
+/// pack_q8 and pack_broad: kWidth columns share a scale, or the 64 that are left. `columns` may be null.
 template<std::uint32_t kWidth>
-void pack_quants(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
-                 std::byte* packed) noexcept {
+FOVEA_LANES void pack_rows(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
+                           std::uint32_t n_cols, std::byte* packed) {
     constexpr std::size_t kGroups = kWidth / kGroup, kVectors = kWidth / kLanes;
     const std::size_t n_groups = static_cast<std::size_t>(quant_groups(n_cols)),
                       group_bytes = kQuantGroupBytes * n_rows;
     for (std::size_t row = 0; row < n_rows; ++row) {
-        const float* from = x + row * x_stride;
+        const float *from = x + row * x_stride, *by = columns;
         std::size_t left = n_cols, i = 0;
         std::byte* group = packed;
         for (; left >= kWidth; i += kGroups, left -= kWidth, from += kWidth, group += kGroups * group_bytes) {
             F32x16 whole[kVectors];
             FOVEA_UNROLL for (std::size_t v = 0; v < kVectors; ++v) whole[v] = load(from + v * kLanes);
+            if (columns) {
+                FOVEA_UNROLL for (std::size_t v = 0; v < kVectors; ++v) whole[v] = whole[v] * load(by + v * kLanes);
+                by += kWidth;
+            }
             quantize(whole, row, n_rows, group);
         }
-        for (; i < n_groups; i += kGroups, from += left, left = 0, group += kGroups * group_bytes) {
+        for (; i < n_groups; i += kGroups, left = 0, group += kGroups * group_bytes) {
             if (kGroups > 2 && n_groups - i < kGroups)
-                quantize<kSuperblock / kLanes>(from, left, row, n_rows, group);
+                quantize<kSuperblock / kLanes>(from, by, left, row, n_rows, group);
             else
-                quantize<kVectors>(from, left, row, n_rows, group);
+                quantize<kVectors>(from, by, left, row, n_rows, group);
+            from += left, by += columns ? left : 0;
         }
     }
+}
+
+template<std::uint32_t kWidth>
+void pack_quants(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows, std::uint32_t n_cols,
+                 std::byte* packed) noexcept {
+    if (has(Part::columns) && columns)
+        pack_rows<kWidth>(x, x_stride, columns, n_rows, n_cols, packed);
+    else
+        pack_rows<kWidth>(x, x_stride, nullptr, n_rows, n_cols, packed);
 }
 
 }  // namespace

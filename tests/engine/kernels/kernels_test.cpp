@@ -159,10 +159,22 @@ void check_pack_quants(const Kernels& k, Type type) {
                         if (n_rows > 4) x[4 * stride + i] = static_cast<float>(i) + 0.5f;  // ties
                     }
                     if (n_rows > 2) x[2 * stride + n_cols / 2] = n_rows % 2 ? kInfinity : kNanFloat;
+                    // Of two thirds of the shapes; products overflow, and sink below the smallest that is normal.
+                    Guarded<float> scales(n_cols, flush);
+                    for (std::size_t i = 0; i < n_cols; ++i)
+                        scales[i] = std::ldexp(1.0f, i % 11 == 10   ? 127
+                                                     : i % 13 == 12 ? -126
+                                                                    : static_cast<int>(i % 7) - 3);
+                    const float* columns = (n_rows + n_cols) % 3 == 0 ? nullptr : scales.data();
                     const auto n_bytes = static_cast<std::size_t>(operand_bytes(type, n_rows, n_cols));
                     Guarded<std::byte> want(n_bytes, flush, 4), got(n_bytes, flush, 4);
-                    kernels_scalar.floats.pack_for(type)(x.data(), stride, n_rows, n_cols, want.data());
-                    k.floats.pack_for(type)(x.data(), stride, n_rows, n_cols, got.data());
+                    kernels_scalar.floats.pack_for(type)(x.data(), stride, columns, n_rows, n_cols, want.data());
+                    k.floats.pack_for(type)(x.data(), stride, columns, n_rows, n_cols, got.data());
+                    CHECK(same_bits(want, got));
+                    if (!columns) continue;
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        x[i] = i % stride < n_cols ? x[i] * scales[i % stride] : x[i];
+                    kernels_scalar.floats.pack_for(type)(x.data(), stride, nullptr, n_rows, n_cols, want.data());
                     CHECK(same_bits(want, got));
                 }
 }

@@ -60,7 +60,8 @@ void hash_pack_q8(Hash& h) {
         const std::uint32_t n_rows = 1 + n_cols % kRowBlock;
         const Guarded<float> x = random_floats(std::size_t{n_rows} * n_cols, n_cols);
         Guarded<float> packed(static_cast<std::size_t>(operand_bytes(Type::q8, n_rows, n_cols)) / sizeof(float));
-        kernels_scalar.floats.pack_q8(x.data(), n_cols, n_rows, n_cols, reinterpret_cast<std::byte*>(packed.data()));
+        kernels_scalar.floats.pack_q8(x.data(), n_cols, nullptr, n_rows, n_cols,
+                                      reinterpret_cast<std::byte*>(packed.data()));
         h.add(packed);
     }
 }

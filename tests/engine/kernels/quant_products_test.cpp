@@ -48,8 +48,9 @@ TEST_CASE(
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
             for (std::uint32_t row = 0, block = row_block(seq_len); row < seq_len; row += block)
-                k.floats.pack_for(type)(rows.data() + std::size_t{row} * n_cols, n_cols, std::min(block, seq_len - row),
-                                        n_cols, operand.data() + operand_bytes(type, row, n_cols));
+                k.floats.pack_for(type)(rows.data() + std::size_t{row} * n_cols, n_cols, nullptr,
+                                        std::min(block, seq_len - row), n_cols,
+                                        operand.data() + operand_bytes(type, row, n_cols));
             Guarded<float> got(want.size());
             k.of(type).matmul(Matmul{.panels = panels.data(),
                                      .panel_stride = weights.shape[1],

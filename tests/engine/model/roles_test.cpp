@@ -44,9 +44,12 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {109, "expert_down_bias"},
                                                                 {110, "choice_bias"},
                                                                 {112, "shared_gate"},
-                                                                {115, "shared_down"}};
+                                                                {115, "shared_down"},
+                                                                {144, "projections_columns"},
+                                                                {149, "up_columns"},
+                                                                {151, "output_columns"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 31, 51, 57, 63, 76, 95, 111, 116, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 31, 51, 57, 63, 76, 95, 111, 116, 140, 143, 152, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -113,6 +116,34 @@ TEST_CASE("roles: latent attention has no values of its own, and maps of each he
                                                         "0 attention_output 20 21", "0 query_down 9 20",
                                                         "0 query_down_norm 1 9", "0 latent_norm 1 18",
                                                         "0 latent_query 96 5", "0 latent_value 48 18"});
+}
+
+TEST_CASE("roles: column scales are of the inputs that there are, and not those of experts") {
+    Stack stack;
+    stack.n_layers = 2, stack.n_blocks = 1, stack.d_model = 8, stack.vocab_size = 20, stack.max_positions = 5;
+    stack.has_output_head = stack.output_columns = true;
+    stack.head[0] = {.width = 6};
+    Block& b = stack.blocks[0];
+    b.n_heads = 3, b.n_kv_heads = 1, b.head_dim = 4, b.value_head_dim = 6, b.d_ff = 24;
+    b.has_output_map = b.column_scales = true;
+    const auto columns_of = [&] {
+        std::vector<std::string> list;
+        for (const std::string& name : called_for(stack))
+            if (name.find("columns") != std::string::npos) list.push_back(name);
+        return list;
+    };
+    CHECK(columns_of() == std::vector<std::string>{"0 projections_columns 1 8", "0 attention_output_columns 1 18",
+                                                   "0 up_columns 1 8", "0 down_columns 1 24", "0 output_columns 1 6",
+                                                   "1 projections_columns 1 8", "1 attention_output_columns 1 18",
+                                                   "1 up_columns 1 8", "1 down_columns 1 24"});
+    stack.n_layers = 1, stack.output_columns = false;
+    b.cross_attention = true;
+    b.n_experts = 2, b.n_experts_used = 1, b.shared_d_ff = 5;
+    CHECK(columns_of() == std::vector<std::string>{"0 projections_columns 1 8", "0 attention_output_columns 1 18",
+                                                   "0 cross_query_columns 1 8", "0 memory_columns 1 8",
+                                                   "0 cross_output_columns 1 18"});
+    b.column_scales = false;
+    CHECK(columns_of().empty());
 }
 
 TEST_CASE("roles: every part that a block may have, in the directory's order") {

@@ -44,6 +44,7 @@ public:
         for (Stack* stack : {&config.encoder, &config.decoder})
             if (stack->n_layers && below(2)) repeat(*stack);
         for (std::uint32_t n = below(6); n > 0; --n) change(below(2) ? config.encoder : config.decoder);
+        scale_columns();
     }
 
     Config config;
@@ -51,6 +52,22 @@ public:
 
 private:
     [[nodiscard]] std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+
+    /// Some of what is quantized has column scales, though a random field seldom gives them; floats have none.
+    void scale_columns() {
+        for (Stack* stack : {&config.encoder, &config.decoder}) {
+            if (!is_quantized(type))
+                stack->output_columns = false;
+            else if (stack->has_output_head && !stack->tied_output && below(3) == 0)
+                stack->output_columns = true;
+            for (Block& block : stack->blocks) {
+                if (!is_quantized(type))
+                    block.column_scales = false;
+                else if (stack->n_layers && below(3) == 0)
+                    block.column_scales = true;
+            }
+        }
+    }
 
     /// Up to three layers, of as many shapes at most.
     void repeat(Stack& stack) {
