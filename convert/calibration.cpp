@@ -5,15 +5,18 @@
 #include <cstring>
 #include <string>
 
+#include "convert/column_scales.h"
 #include "convert/moments.h"
 #include "convert/ordered_work.h"
 #include "convert/refusal.h"
 #include "convert/text_reader.h"
+#include "fovea/encode.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kBatch = TextReader::kBatch;  // rows whose inputs are kept until they are added up
+constexpr std::uint32_t kBatch = TextReader::kBatch;     // rows whose inputs are kept until they are added up
+constexpr std::uint32_t kBatchSample = 8, kSample = 64;  // rows that are kept to quantize them: of a batch, and of all
 
 /// A norm's weights, to make a matrix's input of the residual stream again.
 struct NormOf {
@@ -42,6 +45,14 @@ struct NormOf {
     return values;
 }
 
+/// The decoder, of models without one the encoder.
+[[nodiscard]] StackIndex calibrated_stack(const ModelSource& source) {
+    return source.config.decoder.n_layers ? StackIndex::decoder : StackIndex::encoder;
+}
+[[nodiscard]] const Stack& stack_of(const ModelSource& source, StackIndex index) {
+    return index == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+}
+
 /// Whether a block's norms come before its parts.
 [[nodiscard]] bool normed_before(const Block& b) {
     return b.norm_place == NormPlace::pre || b.norm_place == NormPlace::both;
@@ -49,7 +60,8 @@ struct NormOf {
 
 /// The norms before attention and before the feed-forward part, [n_layers][2].
 [[nodiscard]] std::vector<NormOf> read_norms(const ModelSource& source) {
-    const Stack& stack = source.config.decoder;
+    const StackIndex index = calibrated_stack(source);
+    const Stack& stack = stack_of(source, index);
     std::vector<NormOf> norms(std::size_t{stack.n_layers} * 2);
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
@@ -59,7 +71,7 @@ struct NormOf {
             norms[layer * 2 + part].epsilon = b.norm_epsilon;
         }
     }
-    for_each_tensor(stack, StackIndex::decoder, [&](const TensorSpec& spec) {
+    for_each_tensor(stack, index, [&](const TensorSpec& spec) {
         if (spec.layer >= stack.n_layers || !normed_before(stack.block(spec.layer))) return;
         NormOf* norm = &norms[std::size_t{spec.layer} * 2];
         switch (spec.role) {
@@ -79,9 +91,10 @@ struct NormOf {
 class Inputs {
 public:
     Inputs(const ModelSource& source, Calibration& result)
-        : stack_(source.config.decoder), norms_(read_norms(source)), result_(result) {
+        : stack_(stack_of(source, result.stack)), norms_(read_norms(source)), result_(result) {
         result.moments.resize(std::size_t{stack_.n_layers} * kInputCount);
         rows_.resize(result.moments.size());
+        seen.resize(result.moments.size());
         for (std::uint32_t layer = 0; layer < stack_.n_layers; ++layer) {
             const Block& b = stack_.block(layer);
             const std::uint32_t widths[kInputCount] = {b.n_heads ? stack_.d_model : 0, b.n_heads * b.value_head_dim,
@@ -91,9 +104,12 @@ public:
                 m.n = widths[of];
                 m.lower.assign(std::size_t{m.n} * (m.n + 1) / 2, 0.0f);
                 rows_[layer * kInputCount + of].resize(std::size_t{kBatch} * m.n);
+                seen[layer * kInputCount + of].largest.assign(m.n, 0.0f);
             }
         }
     }
+
+    std::vector<SeenInput> seen;  ///< [n_layers·kInputCount] so far
 
     void begin(std::uint32_t pos) { first_ = pos; }
 
@@ -109,6 +125,15 @@ public:
         work.make = [&](std::uint64_t i, std::size_t, std::size_t) {
             InputMoments& m = result_.moments[i];
             moment_functions().front().add_moments(rows_[i].data(), n_rows, m.n, m.lower.data());
+            for (std::size_t at = 0; at < std::size_t{n_rows} * m.n; ++at) {
+                float& most = seen[i].largest[at % m.n];
+                most = std::max(most, std::fabs(rows_[i][at]));
+            }
+            std::vector<float>& sample = seen[i].sample;
+            for (std::uint32_t k = 0; k < kBatchSample && sample.size() < std::size_t{kSample} * m.n; ++k) {
+                const float* row = rows_[i].data() + std::size_t{k} * n_rows / kBatchSample * m.n;
+                sample.insert(sample.end(), row, row + m.n);
+            }
         };
         work.take = [](std::uint64_t, std::size_t) {};
         work_in_order(work, n_threads);
@@ -150,51 +175,82 @@ private:
 
 /// What the tap shows stands for a block's inputs where attention comes first and the feed-forward part reads its sum.
 void check_blocks(const ModelSource& source) {
-    const Stack& stack = source.config.decoder;
-    if (source.config.encoder.n_layers || !stack.n_layers || !stack.has_output_head)
-        throw Refusal("--calibrate: expected a decoder that gives logits, got another kind of model");
+    const StackIndex index = calibrated_stack(source);
+    const Stack& stack = stack_of(source, index);
+    const bool both = source.config.encoder.n_layers && source.config.decoder.n_layers;
+    if (both || !stack.vocab_size || (index == StackIndex::decoder && !stack.has_output_head))
+        throw Refusal(
+            "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
         if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff || stack.blocks[i].n_experts ||
-            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim)
+            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
+            stack.blocks[i].norm_place == NormPlace::output)
             throw Refusal("--calibrate: expected blocks of usual attention and one feed-forward part for all rows");
 }
 
-void factor_all(Calibration& result, std::uint32_t n_threads) {
+/// Factors all moments, with the column scales that are best for each input if they are asked for.
+void finish(const ModelSource& source, const CalibrationOptions& options, const Inputs& inputs, Calibration& result) {
+    std::vector<std::vector<TensorSpec>> matrices(result.moments.size());
+    for_each_tensor(stack_of(source, result.stack), result.stack, [&](const TensorSpec& spec) {
+        const InputMoments* its = spec.layout == Layout::panels ? result.of(spec) : nullptr;
+        if (its) matrices[static_cast<std::size_t>(its - result.moments.data())].push_back(spec);
+    });
+    std::vector<std::vector<float>> columns(result.moments.size());
     OrderedWork work;
     work.n_pieces = result.moments.size();
     work.make = [&](std::uint64_t i, std::size_t, std::size_t) {
         InputMoments& m = result.moments[i];
-        moment_functions().front().factor(m.n, m.lower.data());
+        if (options.columns_for)
+            columns[i] = choose_columns(source, matrices[i], inputs.seen[i], *options.columns_for, result.n_tokens, m);
+        else
+            moment_functions().front().factor(m.n, m.lower.data());
     };
     work.take = [](std::uint64_t, std::size_t) {};
-    work_in_order(work, n_threads);
+    work_in_order(work, options.n_threads);
+    const bool any = std::any_of(columns.begin(), columns.end(), [](const std::vector<float>& input) {
+        return std::any_of(input.begin(), input.end(), [](float scale) { return scale != 1.0f; });
+    });
+    if (any) result.columns = std::move(columns);
 }
 
 }  // namespace
 
-const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
-    const auto input = [&](InputOf of) -> const InputMoments* {
+std::size_t Calibration::number_of(const TensorSpec& spec) const noexcept {
+    const auto input = [&](InputOf of) {
         const std::size_t i = std::size_t{spec.layer} * kInputCount + static_cast<std::uint32_t>(of);
-        if (spec.stack != StackIndex::decoder || i >= moments.size() || moments[i].n != spec.n_cols) return nullptr;
-        return &moments[i];
+        return spec.stack != stack || i >= moments.size() || moments[i].n != spec.n_cols ? moments.size() : i;
     };
     switch (spec.role) {
         case Role::query:
         case Role::key:
-        case Role::value: return input(InputOf::projections);
-        case Role::attention_output: return input(InputOf::attention_output);
-        case Role::up: return input(InputOf::up);
-        case Role::down: return input(InputOf::down);
-        default: return nullptr;
+        case Role::value:
+        case Role::projections_columns: return input(InputOf::projections);
+        case Role::attention_output:
+        case Role::attention_output_columns: return input(InputOf::attention_output);
+        case Role::up:
+        case Role::up_columns: return input(InputOf::up);
+        case Role::down:
+        case Role::down_columns: return input(InputOf::down);
+        default: return moments.size();
     }
 }
 
-Calibration calibrate(const ModelSource& source, std::string_view text, const CalibrationOptions& options) {
-    check_blocks(source);
+const InputMoments* Calibration::of(const TensorSpec& spec) const noexcept {
+    const std::size_t i = number_of(spec);
+    return i < moments.size() ? &moments[i] : nullptr;
+}
+
+const float* Calibration::columns_of(const TensorSpec& spec) const noexcept {
+    const std::size_t i = number_of(spec);
+    return i < columns.size() && !columns[i].empty() ? columns[i].data() : nullptr;
+}
+
+namespace {
+
+void read_decoder(const ModelSource& source, std::string_view text, const CalibrationOptions& options, Inputs& inputs,
+                  Calibration& result) {
     const std::vector<Token> tokens = text_tokens(source, text, options.max_tokens);
     TextReader reader(source, {}, options.n_threads);
-    Calibration result;
-    Inputs inputs(source, result);
     set_trace(reader.session, {Inputs::show, &inputs});
     for (std::size_t at = 0; at < tokens.size(); at += reader.window) {
         const std::size_t end = std::min<std::size_t>(tokens.size(), at + reader.window);
@@ -208,7 +264,57 @@ Calibration calibrate(const ModelSource& source, std::string_view text, const Ca
         }
     }
     result.n_tokens = tokens.size();
-    factor_all(result, options.n_threads);
+}
+
+/// Lines as texts of their own, each cut to what a pass takes, as many in one as have room.
+void read_encoder(const ModelSource& source, std::string_view text, const CalibrationOptions& options, Inputs& inputs,
+                  Calibration& result) {
+    TextReader reader(source, {}, options.n_threads);
+    set_trace(reader.session, {Inputs::show, &inputs});
+    const Stack& stack = source.config.encoder;
+    const std::size_t room = std::min(kBatch, reader.window);
+    std::vector<float> out(room * std::max(stack.result_width(), stack.d_model));
+    std::vector<Token> ids;
+    std::vector<std::uint32_t> lengths;
+    const auto run = [&] {
+        if (ids.empty()) return;
+        inputs.begin(0);
+        const std::size_t n_results = stack.pooling == Pooling::none ? ids.size() : lengths.size();
+        need_calibration(encode(reader.session, {.source = {.ids = ids, .lengths = lengths}, .before_head = true},
+                                std::span(out).first(n_results * stack.d_model)),
+                         "pass");
+        inputs.add(static_cast<std::uint32_t>(ids.size()), options.n_threads);
+        result.n_tokens += ids.size();
+        if (options.progress)
+            options.progress(result.n_tokens, std::max<std::uint64_t>(options.max_tokens, result.n_tokens));
+        ids.clear();
+        lengths.clear();
+    };
+    while (!text.empty() && (!options.max_tokens || result.n_tokens + ids.size() < options.max_tokens)) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (line.empty()) continue;
+        const std::vector<Token> tokens = text_tokens(source, line, static_cast<std::uint32_t>(room));
+        if (ids.size() + tokens.size() > room) run();
+        ids.insert(ids.end(), tokens.begin(), tokens.end());
+        lengths.push_back(static_cast<std::uint32_t>(tokens.size()));
+    }
+    run();
+    if (!result.n_tokens) throw Refusal("--calibrate: expected a text of 2 tokens or more, got 0");
+}
+
+}  // namespace
+
+Calibration calibrate(const ModelSource& source, std::string_view text, const CalibrationOptions& options) {
+    check_blocks(source);
+    Calibration result;
+    result.stack = calibrated_stack(source);
+    Inputs inputs(source, result);
+    if (result.stack == StackIndex::decoder)
+        read_decoder(source, text, options, inputs, result);
+    else
+        read_encoder(source, text, options, inputs, result);
+    finish(source, options, inputs, result);
     return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,25 +27,34 @@ struct InputMoments {
 enum class InputOf : std::uint8_t { projections, attention_output, up, down };
 inline constexpr std::uint32_t kInputCount = 4;
 
-/// The factored moments of every matrix of a decoder's layers.
+/// The factored moments of every matrix of a stack's layers, and what their inputs' columns are multiplied by.
 class Calibration {
 public:
-    std::uint64_t n_tokens = 0;         ///< read
-    std::vector<InputMoments> moments;  ///< [n_layers][kInputCount]
+    StackIndex stack = StackIndex::decoder;
+    std::uint64_t n_tokens = 0;               ///< read
+    std::vector<InputMoments> moments;        ///< [n_layers][kInputCount], of inputs that are multiplied already
+    std::vector<std::vector<float>> columns;  ///< [n_layers][kInputCount][columns] column scales; empty: none
 
     /// Those of a tensor's inputs; null where its inputs were not looked at: embeddings, output heads, vectors.
     [[nodiscard]] const InputMoments* of(const TensorSpec& spec) const noexcept;
+    /// The column scales of a matrix's input, or those that a tensor of such a role holds; null: it has none.
+    [[nodiscard]] const float* columns_of(const TensorSpec& spec) const noexcept;
+
+private:
+    /// Where that input is in both lists; their length where it is in none.
+    [[nodiscard]] std::size_t number_of(const TensorSpec& spec) const noexcept;
 };
 
 struct CalibrationOptions {
     std::uint32_t max_tokens = 8192;  ///< of the text that are read; 0: all
     std::uint32_t n_threads = 1;
+    std::optional<Type> columns_for = {};  ///< column scales are chosen too, for matrices of that quantized type
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< tokens
 };
 
-/// Runs `source`, as it is stored, over the text, in windows of at most 512 tokens. Takes the model's size in memory, and
+/// Runs `source`, as it is stored, over the text: a decoder in windows of at most 512 tokens, an encoder line by line. Takes the model's size in memory, and
 /// four bytes for half the square of every matrix's columns. The same source and text give the same bits on any host and
-/// any number of threads. Throws Refusal: no decoder for logits, no tokenizer, a text of less than two tokens, or a block
+/// any number of threads. Throws Refusal: neither a decoder for logits nor an encoder of ids, no tokenizer, a text of less than two tokens, or a block
 /// whose inputs are not those of a plain one.
 [[nodiscard]] Calibration calibrate(const ModelSource& source, std::string_view text,
                                     const CalibrationOptions& options);

@@ -24,6 +24,9 @@
 namespace fovea {
 namespace {
 
+/// What column scales are chosen for where a budget chooses types: four bits or so.
+constexpr Type kBudgetColumns = Type::q4_k;
+
 namespace fs = std::filesystem;
 
 bool is_there(const fs::path& path) {
@@ -245,9 +248,11 @@ void convert(const ConvertOptions& options) {
     WriteOptions write = write_options(options, source);
     Calibration calibration;
     if (options.calibration_text) {
-        calibration = calibrate(source, *options.calibration_text,
-                                {.n_threads = options.n_threads, .progress = options.calibrating});
+        CalibrationOptions how{.n_threads = options.n_threads, .progress = options.calibrating};
+        if (options.column_scales) how.columns_for = options.budget ? kBudgetColumns : write.type;
+        calibration = calibrate(source, *options.calibration_text, how);
         write.calibration = &calibration;
+        if (options.calibrated) options.calibrated(calibration);
     }
     MatrixTypes types;
     if (options.budget) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "convert/calibration.h"
 #include "convert/quantize.h"
 #include "convert/refusal.h"
 #include "fovea/checksum.h"
@@ -95,7 +96,16 @@ const Type* chosen_type(const WriteOptions& options, const TensorSpec& spec) {
     return entry == options.types->end() ? nullptr : &entry->second;
 }
 
-void place_tensors(const ModelSource& source, const WriteOptions& options, FileHead& head) {
+/// What the file's configuration is: the source's, and whether inputs have column scales.
+Config config_of(const ModelSource& source, const WriteOptions& options) {
+    Config config = source.config;
+    if (!options.calibration || options.calibration->columns.empty()) return config;
+    Stack& stack = options.calibration->stack == StackIndex::encoder ? config.encoder : config.decoder;
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i) stack.blocks[i].column_scales = true;
+    return config;
+}
+
+void place_tensors(const ModelSource& source, const Config& config, const WriteOptions& options, FileHead& head) {
     const auto place = [&](TensorSpec spec) {
         if (const std::uint32_t stored = stored_layer(source, spec); stored != spec.layer) {
             TensorRecord r = *std::find_if(head.records.begin(), head.records.end(), [&](const TensorRecord& record) {
@@ -123,6 +133,7 @@ void place_tensors(const ModelSource& source, const WriteOptions& options, FileH
         r.layer = spec.layer;
         r.layout = u8(spec.layout);
         r.type = u8(type);
+        r.flags = is_columns(spec.role) ? kCritical : 0;  // readers that know no column scales must refuse
         r.n_rows = spec.n_rows;
         r.n_cols = spec.n_cols;
         r.panel_stride = panels ? panel_stride_for(type, spec.n_cols) : 0;
@@ -132,8 +143,8 @@ void place_tensors(const ModelSource& source, const WriteOptions& options, FileH
         head.specs.push_back(spec);
         head.records.push_back(r);
     };
-    if (source.config.encoder.n_layers) for_each_tensor(source.config.encoder, StackIndex::encoder, place);
-    if (source.config.decoder.n_layers) for_each_tensor(source.config.decoder, StackIndex::decoder, place);
+    if (config.encoder.n_layers) for_each_tensor(config.encoder, StackIndex::encoder, place);
+    if (config.decoder.n_layers) for_each_tensor(config.decoder, StackIndex::decoder, place);
 }
 
 /// The directory of tensors: those with bytes of their own and those without, in order.
@@ -165,9 +176,10 @@ std::uint64_t panel_stride_for(Type type, std::uint32_t n_cols) noexcept {
 }
 
 FileHead make_head(const ModelSource& source, const WriteOptions& options) {
-    require(check(source.config));
+    const Config stored = config_of(source, options);
+    require(check(stored));
     FileHead head;
-    place_tensors(source, options, head);
+    place_tensors(source, stored, options, head);
 
     struct Part {
         SectionKind kind;
@@ -175,8 +187,8 @@ FileHead make_head(const ModelSource& source, const WriteOptions& options) {
         std::uint64_t bytes;
     };
     Bytes config;
-    append_stack(config, source.config.encoder, StackIndex::encoder);
-    append_stack(config, source.config.decoder, StackIndex::decoder);
+    append_stack(config, stored.encoder, StackIndex::encoder);
+    append_stack(config, stored.decoder, StackIndex::decoder);
     const Bytes info = info_bytes(source);
     const std::vector<TensorRecord> tensors = directory_of(head);
     std::vector<Part> parts = {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "convert/column_scales.h"
 #include "convert/elements.h"
 #include "convert/error_feedback.h"
 #include "convert/ordered_work.h"
@@ -94,7 +95,9 @@ std::vector<std::vector<double>> relative_losses(const ModelSource& source, cons
         const TensorSpec& spec = matrices[piece.matrix];
         std::vector<float> rows(std::size_t{kLanes} * spec.n_cols);
         std::vector<std::byte> panel;
-        source.read_rows(spec, piece.row, std::min(kLanes, spec.n_rows - piece.row), rows.data());
+        const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - piece.row);
+        source.read_rows(spec, piece.row, n_rows, rows.data());
+        divide_columns(calibration, spec, n_rows, rows.data());
         made[slot].clear();
         for (const Type type : candidate_types(source, spec))
             made[slot].push_back(panel_loss(source, calibration, spec, type, piece.row, rows, panel));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include "convert/column_scales.h"
 #include "convert/error_feedback.h"
 #include "convert/matrix_loss.h"
 #include "convert/ordered_work.h"
@@ -110,7 +111,9 @@ private:
             const auto row = static_cast<std::uint32_t>(i * kLanes);
             std::vector<float> rows(std::size_t{kLanes} * spec.n_cols);
             std::vector<std::byte> panel(panel_bytes(kProbe, spec.n_cols));
-            source_.read_rows(in_panels, row, std::min(kLanes, spec.n_rows - row), rows.data());
+            const std::uint32_t n_rows = std::min(kLanes, spec.n_rows - row);
+            source_.read_rows(in_panels, row, n_rows, rows.data());
+            divide_columns(&calibration_, in_panels, n_rows, rows.data());
             made[slot] = round_panel(in_panels, rows, panel);
             if (!made[slot].overflow) put_rounded(spec, record, row, panel, bytes);
         };
@@ -130,8 +133,10 @@ private:
                       : quantize_panel(kProbe, rows.data(), spec.n_cols, panel.data());
     }
 
-    static void put_rounded(const TensorSpec& spec, const TensorRecord& record, std::uint32_t row,
-                            const std::vector<std::byte>& panel, std::byte* bytes) {
+    /// The model that is read has no column scales.
+    void put_rounded(const TensorSpec& spec, const TensorRecord& record, std::uint32_t row,
+                     const std::vector<std::byte>& panel, std::byte* bytes) const {
+        const float* columns = calibration_.columns_of(spec);
         const auto type = static_cast<Type>(record.type);
         const std::uint64_t n_bytes = type == Type::f32 ? 4 : 2;
         for (std::uint32_t lane = 0; lane < std::min(kLanes, spec.n_rows - row); ++lane)
@@ -140,7 +145,8 @@ private:
                     spec.layout == Layout::rows
                         ? ((row + lane) * std::uint64_t{spec.n_cols} + col) * n_bytes
                         : row / kLanes * record.panel_stride + (std::uint64_t{col} * kLanes + lane) * n_bytes;
-                store_weight(type, q3_k_weight(panel.data(), lane, col), bytes + at);
+                const float stored = q3_k_weight(panel.data(), lane, col);
+                store_weight(type, columns ? stored * columns[col] : stored, bytes + at);
             }
     }
 

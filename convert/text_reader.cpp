@@ -49,9 +49,14 @@ TextReader::TextReader(const ModelSource& source, std::optional<Type> type, std:
     : head(make_head(source, options_of(source, type, n_threads))),
       file(write_bytes(source, options_of(source, type, n_threads))) {
     need_calibration(open_model(file, model), "model");
-    window = std::min(kWindow, source.config.decoder.max_positions);
+    const bool decodes = source.config.decoder.n_layers != 0;
+    window = std::min(kWindow, (decodes ? source.config.decoder : source.config.encoder).max_positions);
     Plan plan;
-    const Limits limits{.max_kv_len = window, .max_batch = std::min(kBatch, window), .n_threads = n_threads};
+    const std::uint32_t batch = std::min(kBatch, window);
+    const Limits limits{.max_kv_len = decodes ? window : 0,
+                        .max_batch = batch,
+                        .n_threads = n_threads,
+                        .max_sequences = decodes ? 0 : batch};
     need_calibration(make_plan(model.config(), limits, plan), "plan");
     arena.resize(plan.arena_bytes);
     need_calibration(make_session(model, plan.limits, arena, session), "session");

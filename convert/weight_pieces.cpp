@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "convert/column_scales.h"
 #include "convert/elements.h"
 #include "convert/error_feedback.h"
 #include "convert/refusal.h"
@@ -72,7 +73,10 @@ void WeightPieces::make(std::uint64_t piece, PieceScratch& scratch, MadePiece& m
     std::byte* at = made.bytes.data() + zeros;
     if (!panels) {
         scratch.rows.resize(std::uint64_t{n_rows} * spec.n_cols);
-        source_.read_rows(spec, row, n_rows, scratch.rows.data());
+        if (const float* columns = is_columns(spec.role) && calibration_ ? calibration_->columns_of(spec) : nullptr)
+            std::copy_n(columns, spec.n_cols, scratch.rows.data());
+        else
+            source_.read_rows(spec, row, n_rows, scratch.rows.data());
         store(spec, type, scratch.rows, at);
     } else {
         for (std::uint32_t r = row; r < row + n_rows; r += kLanes, at += record.panel_stride)
@@ -109,6 +113,7 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
     }
     scratch.rows.assign(std::uint64_t{kLanes} * spec.n_cols, 0.0f);
     source_.read_rows(spec, row, n_rows, scratch.rows.data());
+    divide_columns(calibration_, spec, n_rows, scratch.rows.data());
     const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
                                         : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
     if (panel_loss.overflow)

@@ -245,7 +245,9 @@ TEST_CASE(
         run(calibrated + path("one.fovea") + " --threads 1");
         run(calibrated + path("two.fovea") + " --threads 2");
         CHECK(read_text(path("one.fovea")) == read_text(path("two.fovea")));
-        CHECK(read_text(path("one.fovea")).size() == read_text(path("plain.fovea")).size());
+        run(calibrated + path("unscaled.fovea") + " --no-column-scales");
+        CHECK(read_text(path("unscaled.fovea")).size() == read_text(path("plain.fovea")).size());
+        CHECK(divergence(path("unscaled.fovea")) < 0.75 * divergence(path("plain.fovea")));
         CHECK(divergence(path("one.fovea")) < 0.75 * divergence(path("plain.fovea")));
     }
 }
@@ -268,6 +270,5 @@ TEST_CASE("calibrate: refusals of one line") {
     refused(demo + " --type q4 --calibrate " + (folder / "empty.txt").string(), 1,
             "expected a text of 2 tokens or more, got 1");
     refused((golden_models() / "gpt2_tied").string() + " --type q4" + text, 1, "expected a model with a tokenizer");
-    refused(std::string(FOVEA_GOLDEN_DIR) + "/encoders/bert_sentence --type q4" + text, 1,
-            "expected a decoder that gives logits");
+    refused(std::string(FOVEA_GOLDEN_DIR) + "/torch_text/translation --type q4" + text, 1, "got another kind of model");
 }

@@ -1,4 +1,5 @@
 // fovea convert: a model in another format becomes one flat file.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -21,7 +22,7 @@ struct Arguments {
     std::string source, output, tokenizer, config, calibrate, base;
     std::vector<ScaledPath> loras;
     Type type = Type::f32;
-    bool has_type = false, has_bits = false, has_bytes = false;
+    bool has_type = false, has_bits = false, has_bytes = false, keeps_columns = false;
     float bits = 0;
     std::uint64_t bytes = 0;
 
@@ -74,6 +75,27 @@ struct Losses {
     }
 };
 
+/// How far a calibration scaled the columns of inputs.
+struct Columns {
+    std::size_t n_inputs = 0;
+    float least = 1, most = 1;
+
+    void take(const Calibration& calibration) {
+        for (const std::vector<float>& input : calibration.columns) {
+            n_inputs += !input.empty();
+            for (const float scale : input) least = std::min(least, scale), most = std::max(most, scale);
+        }
+    }
+    [[nodiscard]] nlohmann::ordered_json to_json() const {
+        return {{"inputs", n_inputs}, {"least", least}, {"most", most}};
+    }
+    void print() const {
+        if (n_inputs)
+            std::fprintf(stderr, "columns of %zu inputs scaled by powers of two, 1/%g to %g\n", n_inputs,
+                         1 / static_cast<double>(least), static_cast<double>(most));
+    }
+};
+
 void convert_as_asked(Arguments& arguments) {
     if (arguments.source.empty()) throw Refusal("SOURCE: expected a model to convert, got none", 2);
     if (arguments.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
@@ -95,7 +117,12 @@ void convert_as_asked(Arguments& arguments) {
             throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it", 2);
         options.calibration_text = read_text_file(arguments.calibrate);
         options.calibrating = progress_line("reading " + arguments.calibrate);
+    } else if (arguments.keeps_columns) {
+        throw Refusal("--no-column-scales: expected --calibrate beside it", 2);
     }
+    options.column_scales = !arguments.keeps_columns;
+    Columns columns;
+    options.calibrated = [&](const Calibration& calibration) { columns.take(calibration); };
     Losses losses;
     options.quantized = [&](const TensorSpec& spec, Type type, double error) { losses.add(spec, type, error); };
     Choices choices{.calibrated = !arguments.calibrate.empty(), .json = arguments.common.json};
@@ -109,10 +136,12 @@ void convert_as_asked(Arguments& arguments) {
         nlohmann::ordered_json object{{"file", arguments.output},
                                       {"file_bytes", std::filesystem::file_size(options.output)},
                                       {"quantized", losses.tensors}};
+        if (columns.n_inputs) object["column_scales"] = columns.to_json();
         if (arguments.has_budget()) object["chosen"] = choices.matrices;
         std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     }
     flush_output();
+    columns.print();
     losses.print();
     if (lacks_tokenizer)
         std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
@@ -148,6 +177,8 @@ void add_convert(CLI::App& app) {
     add_text(verb, "--calibrate", arguments->calibrate,
              "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
         ->type_name("FILE");
+    verb.add_flag("--no-column-scales", arguments->keeps_columns,
+                  "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
     add_common(verb, arguments->common);
     verb.callback([arguments, type, bits, bytes] {
         arguments->has_type = type->count() > 0;
