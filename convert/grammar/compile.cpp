@@ -1,6 +1,7 @@
 // An automaton with its masks as the bytes of a form.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "convert/grammar/automaton.h"
 #include "convert/grammar/grammar.h"
@@ -137,6 +138,33 @@ std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenize
     }
     return FormWriter(automaton, masks, force_tokens(automaton, tokenizer, view))
         .write(header, options.own_index ? index : std::span<const std::byte>());
+}
+
+bool begins_form(std::span<const std::byte> bytes) noexcept {
+    return bytes.size() >= sizeof kConstraintMagic &&
+           std::memcmp(bytes.data(), kConstraintMagic, sizeof kConstraintMagic) == 0;
+}
+
+void check_form_for_board(std::span<const std::byte> form) {
+    const auto refuse = [](const char* what, std::uint64_t wanted, std::uint64_t had) {
+        throw GrammarError(std::string(what) + ": expected " + std::to_string(wanted) + ", got " + std::to_string(had));
+    };
+    ConstraintHeader header{};
+    if (form.size() < sizeof header) refuse("bytes of a form at least", sizeof header, form.size());
+    std::memcpy(&header, form.data(), sizeof header);
+    if (header.version != kConstraintVersion) refuse("a form's version", kConstraintVersion, header.version);
+    const std::pair<std::uint32_t, std::size_t> parts[] = {{header.n_states, sizeof(StateRecord)},
+                                                           {header.n_calls, sizeof(CallRecord)},
+                                                           {header.n_ranges, sizeof(RangeRecord)},
+                                                           {header.n_rows, 256 * sizeof(std::uint16_t)},
+                                                           {header.n_wide, sizeof(WideRecord)},
+                                                           {header.n_words, sizeof(std::uint32_t)},
+                                                           {header.index_bytes, 1}};
+    std::uint64_t wanted = sizeof header;
+    for (const auto& [n, bytes_each] : parts) wanted += std::uint64_t{n} * bytes_each;
+    if (wanted != form.size()) refuse("bytes of a form", wanted, form.size());
+    if (header.index_bytes == 0)
+        throw GrammarError("expected a form with an index of its own, as fovea grammar writes it, got one without");
 }
 
 }  // namespace fovea::grammar

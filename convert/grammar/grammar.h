@@ -52,4 +52,10 @@ struct CompileOptions {
 [[nodiscard]] std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenizer,
                                              std::span<const std::byte> index, const CompileOptions& options = {});
 
+/// Whether these bytes begin as a form does: what compile made, or was meant to be.
+[[nodiscard]] bool begins_form(std::span<const std::byte> bytes) noexcept;
+/// Throws GrammarError where a form is cut or has no index of its own, which a board needs. Whether it is sound and for
+/// which vocabulary is open_constraint's to say.
+void check_form_for_board(std::span<const std::byte> form);
+
 }  // namespace fovea::grammar

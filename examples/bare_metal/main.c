@@ -1,15 +1,27 @@
-// A model in flash, a prompt, an answer: Fovea with no operating system, by its C interface alone. The model is a file
-// that `fovea embed` turned into a section; its weights are read where they lie. Prints the answer, the logits' hash
-// (as `fovea certify -p` prints it on a desktop: the same bits) and what memory it took.
+// A model in flash, prompts, answers: Fovea with no operating system, by its C interface alone. The model is a file
+// that `fovea embed` turned into a section; its weights are read where they lie. Linked with form.c its answers are of a
+// form, with free.c what the model likes best. Prints the answers, the logits' hash of the first prompt (as
+// `fovea certify -p` prints it on a desktop: the same bits) and what memory it took.
 #include <string.h>
 
+#include "form.h"
 #include "fovea/fovea.h"
 #include "start.h"
 
 extern const unsigned char fovea_model[], fovea_model_end[];
 
-enum { kPositions = 128, kBatch = 16, kMostSuffix = 8, kArenaBytes = 440 * 1024 };  // `fovea plan` tells these before there is a board
-static const char kPrompt[] = "turn on the garden dehumidifier";
+enum {
+    kPositions = 128,
+    kBatch = 16,
+    kMostText = 64,           // bytes of a prompt with its suffix
+    kArenaBytes = 448 * 1024  // `fovea plan` and `fovea grammar` tell it before there is a board
+};
+// The model knows nothing of the last two: without a form one answer is of a "towel rinkler", which no house has.
+static const char kPrompts[][32] = {"turn on the garden dehumidifier", "open the fridge and play chess",
+                                    "write a poem about the sea"};
+enum { kPromptCount = sizeof kPrompts / sizeof kPrompts[0] };
+static const char kLongPrompt[] = "a prompt with its suffix: expected fewer bytes\n";
+static const char kCutAnswer[] = "an answer: expected one of the form, got its beginning\n";
 
 __attribute__((section(".arena"), aligned(64))) static unsigned char arena[kArenaBytes];
 __attribute__((aligned(64))) static unsigned char model_memory[FOVEA_MODEL_BYTES];
@@ -64,44 +76,51 @@ static int print_hash(fovea_session* session, const fovea_plan* plan, size_t n_t
     return 0;
 }
 
-/// The answer, by a generator in what the session left of the arena. It reads the prompt all together: the same logits
-/// as one token at a time, in less time.
-static int print_answer(const struct fovea_model* model, fovea_session* session, size_t n_tokens, uint64_t* used) {
+/// What makes answers, in what the session left of the arena.
+static int make_answers(const struct fovea_model* model, fovea_session* session, uint64_t* used,
+                        fovea_generator** generator) {
     const fovea_cache cache = fovea_session_cache(session);
     const fovea_generator_limits limits = {.struct_size = sizeof limits, .max_tokens = kPositions};
     fovea_generator_plan plan = {.struct_size = sizeof plan};
-    fovea_generator* generator = NULL;
-    if (failed(fovea_rewind(session, 0)) || failed(fovea_plan_generator(model, &limits, &plan))) return 1;
-    if (failed(fovea_make_generator(model, &cache, &limits, arena + *used, sizeof arena - *used, &generator))) return 1;
+    if (failed(fovea_rewind(session, 0)) || failed(fovea_plan_generator(model, &limits, &plan)) ||
+        failed(fovea_make_generator(model, &cache, &limits, arena + *used, sizeof arena - *used, generator)))
+        return 1;
     *used += plan.arena_bytes;
+    uint64_t form_bytes = 0;
+    if (failed(form_make(model, arena + *used, sizeof arena - *used, &form_bytes))) return 1;
+    *used += form_bytes;
+    return 0;
+}
 
+/// One answer. The prompt is read all together: the same logits as one token at a time, in less time.
+static int print_answer(fovea_session* session, fovea_generator* generator, size_t n_tokens) {
+    fovea_token_filter filter = {.struct_size = sizeof filter};
+    const fovea_generate_options options = {.struct_size = sizeof options, .filter = &filter};
     fovea_piece piece = {.struct_size = sizeof piece};
-    const fovea_generate_options options = {.struct_size = sizeof options};
-    if (failed(fovea_start(generator, tokens, n_tokens, &options))) return 1;
+    if (failed(form_restart(&filter)) || failed(fovea_start(generator, tokens, n_tokens, &options))) return 1;
     while (piece.finish == FOVEA_FINISH_NONE) {
         if (failed(fovea_generate(generator, fovea_session_workspace(session), &piece))) return 1;
         board_write(piece.text.bytes, piece.text.n_bytes);
     }
     print("\n");
-    return 0;
+    if (form_fits()) return 0;
+    return print(kCutAnswer), 1;
 }
 
-/// The prompt, with what closes one before the model answers.
-static int read_prompt(fovea_session* session, const fovea_plan* plan, size_t* n_tokens) {
-    char text[sizeof kPrompt + kMostSuffix];
-    const size_t n = sizeof kPrompt - 1, n_suffix = plan->prompt_suffix_bytes;
-    if (n_suffix > kMostSuffix) return print("the prompt's suffix: expected less\n"), 1;
-    memcpy(text, kPrompt, n);
+/// A prompt, with what closes one before the model answers.
+static int read_prompt(fovea_session* session, const fovea_plan* plan, const char* prompt, size_t* n_tokens) {
+    char text[kMostText];
+    const size_t n = strlen(prompt), n_suffix = plan->prompt_suffix_bytes;
+    if (n + n_suffix > kMostText) return print(kLongPrompt), 1;
+    memcpy(text, prompt, n);
     if (n_suffix) memcpy(text + n, plan->prompt_suffix, n_suffix);
     return failed(fovea_tokenize(session, text, n + n_suffix, 0, tokens, kPositions, n_tokens));
 }
 
 int main(void) {
     const size_t file_bytes = (size_t)(fovea_model_end - fovea_model);
-    const fovea_limits limits = {.struct_size = sizeof limits,
-                                 .max_positions = kPositions,
-                                 .max_batch = kBatch,
-                                 .max_text_bytes = sizeof kPrompt + kMostSuffix};
+    const fovea_limits limits = {
+        .struct_size = sizeof limits, .max_positions = kPositions, .max_batch = kBatch, .max_text_bytes = kMostText};
     struct fovea_model* model = NULL;
     fovea_plan plan = {.struct_size = sizeof plan};
     fovea_session* session = NULL;
@@ -111,9 +130,12 @@ int main(void) {
         failed(fovea_make_session_of(model, &limits, arena, sizeof arena, &session)))
         return 1;
     uint64_t used = plan.arena_bytes;
-    if (read_prompt(session, &plan, &n_tokens) || print_hash(session, &plan, n_tokens) ||
-        print_answer(model, session, n_tokens, &used))
+    fovea_generator* generator = NULL;
+    if (read_prompt(session, &plan, kPrompts[0], &n_tokens) || print_hash(session, &plan, n_tokens) ||
+        make_answers(model, session, &used, &generator))
         return 1;
+    for (int i = 0; i < kPromptCount; ++i)
+        if (read_prompt(session, &plan, kPrompts[i], &n_tokens) || print_answer(session, generator, n_tokens)) return 1;
     print_line("model bytes ", file_bytes, 10);
     print_line("arena bytes ", used, 10);
     print_line("stack bytes ", board_stack_used(), 10);

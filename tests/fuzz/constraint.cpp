@@ -19,8 +19,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t at = input.take<std::uint32_t>() % form.size();
         form[at] = static_cast<std::byte>(input.take<std::uint8_t>());
     }
+    bool for_board = true;
+    try {
+        grammar::check_form_for_board(form);
+    } catch (const grammar::GrammarError&) {  // cut, or without an index
+        for_board = false;
+    }
     Constraint constraint;
     if (!open_constraint(v.tokenizer, form, {}, constraint).ok()) return 0;
+    fuzz::promise(for_board, "a form that opens alone can be embedded");
     for (std::uint32_t seed = 0; seed < 2; ++seed) fuzz::draw(constraint, v.tokenizer, seed, false);
     return 0;
 }

@@ -1,12 +1,15 @@
-// fovea embed: a model as an assembler file of bytes, to be linked into firmware and used where it lies.
+// fovea embed: a model, or a form of answers, as an assembler file of bytes, to be linked into firmware and used where it lies.
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "convert/grammar/grammar.h"
 #include "convert/refusal.h"
+#include "fovea/mapping.h"
 #include "opened.h"
 #include "options.h"
 #include "output_file.h"
@@ -18,7 +21,7 @@ namespace {
 
 struct EmbedOptions {
     CommonOptions common;
-    std::string model, output, symbol = "fovea_model";
+    std::string input, output, symbol;
 };
 
 void check_symbol(const std::string& symbol) {
@@ -48,17 +51,42 @@ void write_bytes(std::ofstream& out, std::span<const std::byte> bytes) {
     for (; at < bytes.size(); ++at) out << "    .byte " << std::to_integer<unsigned>(bytes[at]) << '\n';
 }
 
+/// A file that is to be embedded, checked as far as it can be.
+struct Embedded {
+    Mapping form;
+    OpenedModel model;
+
+    [[nodiscard]] bool is_form() const { return !form.bytes().empty(); }
+    [[nodiscard]] std::span<const std::byte> bytes() const { return is_form() ? form.bytes() : model.model.bytes(); }
+};
+
+[[nodiscard]] Embedded open_input(const std::string& path) {
+    Embedded input;
+    if (Mapping file; map_file(path.c_str(), file).ok() && grammar::begins_form(file.bytes())) {
+        try {
+            grammar::check_form_for_board(file.bytes());
+        } catch (const grammar::GrammarError& error) {
+            throw Refusal(path + ": " + error.what());
+        }
+        input.form = std::move(file);
+        return input;
+    }
+    input.model = open_path(path, {.verify_checksums = true});
+    return input;
+}
+
 void embed(EmbedOptions& options) {
-    need_model(options.model);
+    need_model(options.input);
     if (options.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
-    check_symbol(options.symbol);
+    if (!options.symbol.empty()) check_symbol(options.symbol);
     settle(options.common);
-    const OpenedModel opened = open_path(options.model, {.verify_checksums = true});
-    const std::span<const std::byte> bytes = opened.model.bytes();
+    const Embedded input = open_input(options.input);
+    if (options.symbol.empty()) options.symbol = input.is_form() ? "fovea_form" : "fovea_model";
+    const std::span<const std::byte> bytes = input.bytes();
     const std::string &begin = options.symbol, end = begin + "_end";
     OutputFile file(options.output);
-    file.stream() << "/* " << with_separators(bytes.size())
-                  << " bytes, a Fovea model, for a C compiler's assembler: GNU"
+    file.stream() << "/* " << with_separators(bytes.size()) << " bytes, a Fovea "
+                  << (input.is_form() ? "form" : "model") << ", for a C compiler's assembler: GNU"
                   << " or Clang, any little-endian ELF target or\n"
                   << " * WebAssembly. In C:\n"
                   << " *     extern const unsigned char " << begin << "[], " << end << "[];\n"
@@ -93,9 +121,10 @@ void embed(EmbedOptions& options) {
 void add_embed(CLI::App& app) {
     auto options = std::make_shared<EmbedOptions>();
     CLI::App& verb = *app.add_subcommand("embed", "An assembler file to link a model into a program or firmware");
-    add_model(verb, options->model);
+    add_model(verb, options->input, "a Fovea file, or a form of answers that fovea grammar wrote");
     add_text(verb, "-o,--output", options->output, "the file to write, such as model.S")->type_name("FILE");
-    add_text(verb, "--symbol", options->symbol, "name of the first byte (default: fovea_model; NAME_end is the end)")
+    add_text(verb, "--symbol", options->symbol,
+             "name of the first byte (default: fovea_model or fovea_form; NAME_end is the end)")
         ->type_name("NAME");
     add_common(verb, options->common);
     verb.callback([options] { embed(*options); });

@@ -7,7 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "convert/grammar/grammar.h"
 #include "convert/refusal.h"
+#include "fovea/constraint.h"
+#include "fovea/fovea.h"
+#include "fovea/mapping.h"
 #include "fovea/sampler.h"
 #include "opened.h"
 #include "options.h"
@@ -21,20 +25,39 @@ namespace {
 
 struct PlanOptions {
     CommonOptions common;
-    std::string model, preset, picture;
+    std::string model, preset, picture, form;
     Limits limits;
     std::uint64_t flash = 0, ram = 0;  // what a board has; 0: not asked
 };
 
 // What the library itself may take; tests/bare_metal holds it to that.
-constexpr std::uint64_t kLibraryBytes = 64 << 10, kStackBytes = 8 << 10;
+constexpr std::uint64_t kLibraryBytes = 64 << 10, kStackBytes = 8 << 10, kFormCodeBytes = 8 << 10;
+
+/// What answers of a form take beside the model.
+struct FormBytes {
+    std::uint64_t flash = 0;  ///< the form's file and the engine's code for it
+    std::uint64_t ram = 0;    ///< the state of one answer, and the C interface's handles
+
+    [[nodiscard]] bool any() const { return flash != 0; }
+};
+
+[[nodiscard]] FormBytes form_bytes(const std::string& path, const OpenedModel& opened) {
+    if (path.empty()) return {};
+    Mapping file;
+    require(map_file(path.c_str(), file), path);
+    if (!grammar::begins_form(file.bytes()))
+        throw Refusal(path + ": expected a form that fovea grammar wrote, got another kind");
+    Constraint constraint;
+    require(open_constraint(need_tokenizer(opened), file.bytes(), {}, constraint), path);
+    return {file.bytes().size() + kFormCodeBytes, constraint_state_bytes(constraint) + 2 * FOVEA_CONSTRAINT_BYTES};
+}
 
 /// What a firmware of a model, the library and one session takes, and whether a board has it.
 class Board {
 public:
-    Board(const Config& config, std::uint64_t file_bytes, const PlanOptions& options)
-        : config_(config), options_(options) {
-        flash_ = file_bytes + kLibraryBytes;
+    Board(const Config& config, std::uint64_t file_bytes, FormBytes form, const PlanOptions& options)
+        : config_(config), options_(options), form_(form) {
+        flash_ = file_bytes + kLibraryBytes + form.flash;
         ram_ = ram_for(options.limits);
         if (options.flash && flash_ > options.flash)
             misses("flash", flash_, options.flash);
@@ -48,8 +71,11 @@ public:
 
     void print() const {
         std::printf("\nboard:\n");
-        if (options_.flash) print_line("flash", flash_, options_.flash, "model, library");
-        if (options_.ram) print_line("RAM", ram_, options_.ram, "arena, logits, sampler, stack");
+        if (options_.flash)
+            print_line("flash", flash_, options_.flash, form_.any() ? "model, library, form" : "model, library");
+        if (options_.ram)
+            print_line("RAM", ram_, options_.ram,
+                       form_.any() ? "arena, logits, sampler, form, stack" : "arena, logits, sampler, stack");
         std::printf("%s\n", verdict().c_str());
     }
     [[nodiscard]] nlohmann::ordered_json json() const {
@@ -69,7 +95,7 @@ private:
         Plan plan;
         require(make_plan(config_, limits, plan));
         const std::uint64_t n_logits = config_.decoder.has_output_head ? config_.decoder.vocab_size : 0;
-        return plan.arena_bytes + n_logits * (sizeof(float) + sizeof(Candidate)) + kStackBytes;
+        return plan.arena_bytes + n_logits * (sizeof(float) + sizeof(Candidate)) + form_.ram + kStackBytes;
     }
 
     void misses(const char* what, std::uint64_t wanted, std::uint64_t had) {
@@ -95,6 +121,7 @@ private:
 
     const Config& config_;
     const PlanOptions& options_;
+    const FormBytes form_;
     std::uint64_t flash_ = 0, ram_ = 0;
     std::string misses_;
     std::uint32_t largest_context_ = 0;
@@ -132,12 +159,13 @@ void print_arena(const Plan& plan) {
     std::printf("  %-14s %20s %20s\n", "total", "", with_separators(plan.arena_bytes).c_str());
 }
 
-void print_plan(const std::string& name, const Config& config, std::uint64_t file_bytes, const PlanOptions& options) {
+void print_plan(const std::string& name, const Config& config, std::uint64_t file_bytes, FormBytes form,
+                const PlanOptions& options) {
     Plan plan;
     require(make_plan(config, options.limits, plan), name);
     const ParameterCount count = count_parameters(config);
     std::optional<Board> board;
-    if (options.flash || options.ram) board.emplace(config, file_bytes, options);
+    if (options.flash || options.ram) board.emplace(config, file_bytes, form, options);
     if (!options.picture.empty() && options.picture != "-")
         write_picture(options.picture,
                       draw_arena("arena of " + token_label(name), plan, picture_kind(options.picture)));
@@ -164,12 +192,15 @@ void make_and_print(PlanOptions& options) {
         throw Refusal("--picture: expected a file beside --json, got -", 2);
     if (options.flash && options.model.empty())
         throw Refusal("--flash: expected a MODEL whose bytes count, got none", 2);
+    if (!options.form.empty() && (options.model.empty() || !(options.flash || options.ram)))
+        throw Refusal("--form: expected a MODEL with --flash or --ram, got none", 2);
     if (!options.common.n_threads && (options.flash || options.ram)) options.common.n_threads = 1;  // a board, not this
     settle(options.common);
     options.limits.n_threads = options.common.n_threads;
-    if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, options);
+    if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, {}, options);
     const OpenedModel opened = open_path(options.model);
-    print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), options);
+    print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), form_bytes(options.form, opened),
+               options);
 }
 
 }  // namespace
@@ -187,6 +218,7 @@ void add_plan(CLI::App& app) {
     add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)")->type_name("FILE");
     add_size(verb, "--flash", options->flash, "does the model with the library fit into this: 2M");
     add_size(verb, "--ram", options->ram, "does a session fit into this: 512K");
+    add_text(verb, "--form", options->form, "and answers of this form, which fovea grammar wrote")->type_name("FILE");
     add_common(verb, options->common);
     verb.callback([options] { make_and_print(*options); });
 }
