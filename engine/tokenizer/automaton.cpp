@@ -311,6 +311,7 @@ private:
 }  // namespace
 
 bool put_unigram(const Tables& tables, std::string_view word, std::span<std::byte> scratch, TokenSink& sink) noexcept {
+    if (!has(Part::unigram)) return false;
     const std::uint64_t window = unigram_window_bytes(tables.header->max_token_bytes);
     if (scratch.size() < window || (scratch.size() - window) / 2 < word.size()) return false;
     if (word.empty()) return true;

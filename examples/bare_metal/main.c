@@ -20,6 +20,8 @@ enum {
 static const char kPrompts[][32] = {"turn on the garden dehumidifier", "open the fridge and play chess",
                                     "write a poem about the sea"};
 enum { kPromptCount = sizeof kPrompts / sizeof kPrompts[0] };
+static const char kLogits[] = "logits ", kTime[] = "ns per token ", kModelBytes[] = "model bytes ",
+                  kArena[] = "arena bytes ", kStack[] = "stack bytes ";
 static const char kLongPrompt[] = "a prompt with its suffix: expected fewer bytes\n";
 static const char kCutAnswer[] = "an answer: expected one of the form, got its beginning\n";
 
@@ -71,8 +73,8 @@ static int print_hash(fovea_session* session, const fovea_plan* plan, size_t n_t
         board_clock_ns();  // a timer of few bits wants to be looked at
     }
     const uint64_t each = (board_clock_ns() - start) / n_tokens;
-    print_line("logits ", hash, 16);
-    if (each) print_line("ns per token ", each, 10);
+    print_line(kLogits, hash, 16);
+    if (each) print_line(kTime, each, 10);
     return 0;
 }
 
@@ -136,8 +138,8 @@ int main(void) {
         return 1;
     for (int i = 0; i < kPromptCount; ++i)
         if (read_prompt(session, &plan, kPrompts[i], &n_tokens) || print_answer(session, generator, n_tokens)) return 1;
-    print_line("model bytes ", file_bytes, 10);
-    print_line("arena bytes ", used, 10);
-    print_line("stack bytes ", board_stack_used(), 10);
+    print_line(kModelBytes, file_bytes, 10);
+    print_line(kArena, used, 10);
+    print_line(kStack, board_stack_used(), 10);
     return 0;
 }
