@@ -102,14 +102,27 @@ try {
   const seen = await page.$eval(".failed", (article) => article.getBoundingClientRect().bottom <= document.querySelector("form").getBoundingClientRect().top);
   assert.ok(seen, "an error: expected in sight, got one below the window's edge");
   assert.match(await text(".failed"), /messages: expected at most 255 tokens/);
+  await page.screenshot({ path: pictures + "/error.png" });
+  await page.click("#clear");
+  assert.equal(await count("article"), 0);
+
+  // A telephone's window, at night: nothing beyond its edge, the controls in two lines, what is to be written not cut.
   await page.setViewport({ width: 360, height: 640 });
+  await send("play jazz", 1);
+  await page.click(".quiet");
+  await attended();
   await page.screenshot({ path: pictures + "/narrow.png" });
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(wide, 0, "a narrow window: expected nothing beyond its edge");
+  const header = await page.$eval("header", (element) => element.getBoundingClientRect().height);
+  assert.ok(header <= 100, `a narrow window: expected controls in two lines, got ${header} pixels`);
+  const room = () => page.$eval("#text", (area) => area.clientHeight - area.scrollHeight);
+  assert.ok((await room()) >= 0, "a narrow window: expected room for what the empty message says, got less");
+  const low = await page.$eval("#text", (area) => area.clientHeight);
+  await page.type("#text", "a message of several lines ".repeat(4));
+  assert.ok((await page.$eval("#text", (area) => area.clientHeight)) > low && (await room()) >= 0, "a long message: expected all of it to show");
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
   await page.screenshot({ path: pictures + "/dark.png" });
-  await page.click("#clear");
-  assert.equal(await count("article"), 0);
   console.log(`page: a conversation, attention, an error, a narrow window; pictures in ${pictures}`);
 } catch (error) {
   failed = 1;
