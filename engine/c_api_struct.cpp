@@ -4,6 +4,7 @@
 #include "c_api.h"
 #include "fovea/version.h"
 #include "model/format.h"
+#include "model/parts.h"
 #include "run/plan.h"
 
 namespace fovea {
@@ -62,6 +63,7 @@ Status RequestedLimits::read(const fovea_limits* given) noexcept {
               .kv_type = static_cast<Type>(c.kv_type < kTypeCount ? c.kv_type : kTypeCount),
               .max_sequences = c.max_sequences,
               .max_key_rows = c.max_key_rows};
+    if (has(Part::adapters)) limits.max_adapters = c.max_adapters, limits.max_adapter_rank = c.max_adapter_rank;
     return {};
 }
 

@@ -13,6 +13,8 @@ struct Rows;
 struct ConstRows;
 struct NormWeights;
 
+inline constexpr std::uint32_t kMostAdapters = 64;  // in use at a time: a C caller's are read to the stack
+
 /// An adapter in use, as the arena keeps it.
 struct AdapterUse {
     const std::byte* file = nullptr;

@@ -98,7 +98,6 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status check_adapters(const Config& config, const Limits& limits) noexcept {
     const bool any = limits.max_adapters != 0;
-    constexpr std::uint32_t kMostAdapters = 64;
     if (limits.max_adapters > kMostAdapters) return bad_limit("adapters at most", kMostAdapters, limits.max_adapters);
     if (limits.max_adapter_rank > (any ? kMaxAdapterRank : 0))
         return bad_limit("rank of adapters at most", any ? kMaxAdapterRank : 0, limits.max_adapter_rank);

@@ -12,11 +12,12 @@
 //     fovea_sample(s, NULL, 0, &token);
 //
 // examples/complete.c is a whole program. A session is one sequence of a model that gives logits, in one arena with all
-// that it needs. This header includes three others: fovea_workspace.h, for many sequences, encoders and attention alone,
-// fovea_generator.h, for whole texts, and fovea_constraint.h, for answers of a form.
+// that it needs. This header includes four others: fovea_workspace.h, for many sequences, encoders and attention alone,
+// fovea_generator.h, for whole texts, fovea_constraint.h, for answers of a form, and fovea_adapter.h, for adapters.
 //
 // Each function mirrors its C++ namesake, errors included: see model.h, session.h, workspace.h, cache.h, encode.h,
-// tokenizer.h, sampler.h and generator.h. There is no global state and no heap; nothing has a destructor: release the memory.
+// tokenizer.h, sampler.h, generator.h and adapter.h. There is no global state and no heap; nothing has a destructor:
+// release the memory.
 //
 // Threads: a session, a workspace, or a pool with its caches is used by one thread at a time; fovea_cancel alone may be
 // called by any. Models never change: any number of threads, sessions and workspaces share one.
@@ -275,6 +276,8 @@ typedef struct {
     uint32_t reserved;        ///< 0
     fovea_run run;            ///< the host's threads, in place of the engine's own [NULL]
     void* run_context;        ///< given to `run`; must outlive the session or workspace
+    uint32_t max_adapters;    ///< in use at a time, see fovea_adapter.h; each costs a table of its tensors [none]
+    uint32_t max_adapter_rank;  ///< the largest of their ranks [none]; costs rows between an adapter's two matrices
 } fovea_limits;
 
 /// The exact memory for a model and limits, the same on every machine, and what a caller's own arrays must hold.

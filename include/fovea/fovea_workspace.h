@@ -228,5 +228,6 @@ fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* 
 #pragma GCC visibility pop
 #endif
 
+#include "fovea/fovea_adapter.h"
 #include "fovea/fovea_generator.h"
 #endif

@@ -8,6 +8,7 @@
 #include "../encoder_models.h"
 #include "../small_models.h"
 #include "convert/grammar/grammar.h"
+#include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "fovea/generator.h"
 
@@ -32,6 +33,21 @@ const SmallModel& reader() {
     static const SmallModel model(text_config(true), Type::f32);
     return model;
 }
+/// An adapter of the decoder; it is for any model of that shape.
+Config adapter_config(std::uint32_t rank, Adapted matrix, Adapted other) {
+    Config config = llama_config();
+    config.decoder.adapter_rank = rank;
+    config.decoder.adapted = static_cast<std::uint32_t>(matrix) | static_cast<std::uint32_t>(other);
+    return config;
+}
+const SmallModel& adapter() {
+    static const SmallModel model(adapter_config(5, Adapted::query, Adapted::down), Type::f32);
+    return model;
+}
+const SmallModel& second_adapter() {
+    static const SmallModel model(adapter_config(3, Adapted::query, Adapted::up), Type::f16);
+    return model;
+}
 test_file file_of(const SmallModel& model) { return {model.file.data(), model.file.size()}; }
 
 void must(const Status& status) {
@@ -46,6 +62,8 @@ test_file decoder_file() { return file_of(decoder()); }
 test_file encoder_file() { return file_of(encoder()); }
 test_file both_file() { return file_of(both()); }
 test_file reader_file() { return file_of(reader()); }
+test_file adapter_file() { return file_of(adapter()); }
+test_file second_adapter_file() { return file_of(second_adapter()); }
 
 test_file schema_form(test_file file, const char* schema) {
     static std::vector<std::byte> form;
@@ -60,6 +78,13 @@ test_file schema_form(test_file file, const char* schema) {
 
 void cpp_forward(const std::uint32_t* tokens, std::size_t n, float* logits) {
     SmallSession s(decoder().model, {});
+    must(forward(s.session, {tokens, n}, {logits, n * decoder().model.config().decoder.vocab_size}));
+}
+
+void cpp_adapted(const std::uint32_t* tokens, std::size_t n, float scale, float second_scale, float* logits) {
+    SmallSession s(decoder().model, {.max_adapters = 2, .max_adapter_rank = 5});
+    const Adapter both[] = {{&adapter().model, scale}, {&second_adapter().model, second_scale}};
+    must(set_adapters(s.session, both));
     must(forward(s.session, {tokens, n}, {logits, n * decoder().model.config().decoder.vocab_size}));
 }
 

@@ -17,12 +17,17 @@ test_file decoder_file(void);
 test_file encoder_file(void);
 test_file both_file(void);
 test_file reader_file(void);
+/* Adapters of the decoder, of ranks 5 and 3. */
+test_file adapter_file(void);
+test_file second_adapter_file(void);
 
 /* The form of a JSON schema for a model's vocabulary, with its index in it. */
 test_file schema_form(test_file model, const char* schema);
 
 /* Logits after each of n tokens, of a session of the decoder. */
 void cpp_forward(const uint32_t* tokens, size_t n, float* logits);
+/* The same beside both adapters, of these scales. */
+void cpp_adapted(const uint32_t* tokens, size_t n, float scale, float second_scale, float* logits);
 /* A sampled text of the decoder, n_new tokens; zeros of the sampler's values are the C interface's. */
 void cpp_generate(const uint32_t* prompt, size_t n, float temperature, uint32_t top_k, float top_p,
                   float repeat_penalty, float frequency_penalty, uint64_t seed, uint32_t n_recent, uint32_t* tokens,

@@ -40,6 +40,7 @@ void test_tokens(void);
 void test_speculation(void);
 void test_generators(void);
 void test_constraint(const struct fovea_model* demo);
+void test_adapters(void);
 void test_encode(void);
 void test_kept_memory(void);
 void test_memory(void);

@@ -374,6 +374,7 @@ int main(int argc, char** argv) {
     test_speculation();
     test_generators();
     test_constraint(demo);
+    test_adapters();
     test_encode();
     test_kept_memory();
     test_memory();
