@@ -43,10 +43,11 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
       sequences_(options.n_sequences) {
     const Config& config = served.model.config();
     const std::uint32_t n = options.n_sequences;
-    const Limits limits{.max_kv_len = context_,
-                        .max_batch = std::max(options.max_batch, n),
-                        .n_threads = options.n_threads,
-                        .max_sequences = n};
+    Limits limits{.max_kv_len = context_,
+                  .max_batch = std::max(options.max_batch, n),
+                  .n_threads = options.n_threads,
+                  .max_sequences = n};
+    plan_adapters(served.adapters, limits);
     require(make_workspace_plan(config, limits, plan_), served.name);
     const std::uint64_t n_positions = options.n_positions ? std::max(options.n_positions, context_)
                                                           : std::uint64_t{context_} * std::min(n, kDefaultContexts);
@@ -78,6 +79,7 @@ TextWorker::~TextWorker() = default;
 
 void TextWorker::begin() {
     require(make_workspace(served_.model, plan_.limits, arena_, workspace_, options_.isa), served_.name);
+    use_adapters(served_.adapters, workspace_);
 }
 
 std::uint64_t TextWorker::memory_bytes() const {

@@ -27,8 +27,8 @@ public:
           metrics_(metrics),
           width_(served.model.config().encoder.d_model),
           context_(served.model.config().encoder.max_positions) {
-        const Limits limits{
-            .max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
+        Limits limits{.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
+        plan_adapters(served.adapters, limits);
         require(make_workspace_plan(served.model.config(), limits, plan_), served.name);
         arena_ = Arena(plan_.arena_bytes);
         if (arena_.size() < plan_.arena_bytes)
@@ -40,6 +40,7 @@ public:
 
     void begin() override {
         require(make_workspace(served_.model, plan_.limits, arena_, workspace_, isa_), served_.name);
+        use_adapters(served_.adapters, workspace_);
     }
     [[nodiscard]] bool turn() override;
     void fail_all(const Failure& failure) override {

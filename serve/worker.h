@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
+#include "serve/adapters.h"
 #include "serve/fair_queue.h"
 #include "serve/metrics.h"
 
@@ -16,6 +18,7 @@ struct ServedModel {
     std::string name;
     Model model;
     Tokenizer tokenizer;
+    std::vector<NamedAdapter> adapters{};  ///< of every request; their files' bytes must outlive the server, too
 };
 
 struct WorkerOptions {

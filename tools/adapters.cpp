@@ -1,7 +1,5 @@
 #include "adapters.h"
 
-#include <algorithm>
-
 #include "convert/refusal.h"
 #include "fovea/adapter.h"
 
@@ -17,32 +15,22 @@ void check_sessions(const std::string& session, const std::vector<ScaledPath>& l
 }
 
 Adapters::Adapters(const std::vector<ScaledPath>& loras, const OpenOptions& options) {
+    files_.reserve(loras.size());  // so that none moves
     for (const ScaledPath& lora : loras) {
-        OpenedModel file;
+        OpenedModel& file = files_.emplace_back();
         file.name = lora.path;
         require(map_file(lora.path.c_str(), file.mapping), lora.path);
         require(open_model(file.mapping.bytes(), file.model, options), lora.path);
         if (!adapter_rank(file.model))
             throw Refusal(lora.path +
                           ": expected an adapter's file, got a model; convert ADAPTER --base MODEL makes one");
-        files_.push_back(std::move(file));
-        scales_.push_back(lora.scale);
+        list_.push_back({lora.path, {&file.model, lora.scale}});
     }
-}
-
-void Adapters::plan(Limits& limits) const {
-    limits.max_adapters = static_cast<std::uint32_t>(files_.size());
-    for (const OpenedModel& file : files_)
-        limits.max_adapter_rank = std::max(limits.max_adapter_rank, adapter_rank(file.model));
 }
 
 void Adapters::use(Session& session) const {
-    std::vector<Adapter> adapters;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-        adapters.push_back({&files_[i].model, scales_[i]});
-        require(set_adapters(session, {&adapters.back(), 1}), files_[i].name);  // by itself, so that a refusal names it
-    }
-    if (!adapters.empty()) require(set_adapters(session, adapters));
+    Workspace workspace = session.workspace();
+    serve::use_adapters(list_, workspace);
 }
 
 }  // namespace fovea

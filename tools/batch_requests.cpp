@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -141,6 +142,10 @@ BatchReader::BatchReader(const BatchLines& lines, const serve::ServedModel& serv
     const std::uint32_t ids[] = {served.model.fingerprint(), kNumericsVersion, static_cast<std::uint32_t>(kv_type),
                                  context};
     hash_ = crc32c(bytes_of(defaults.text()), crc32c(std::as_bytes(std::span(ids))));
+    for (const serve::NamedAdapter& one : served.adapters) {
+        const std::uint32_t its[] = {one.adapter.model->fingerprint(), std::bit_cast<std::uint32_t>(one.adapter.scale)};
+        hash_ = crc32c(std::as_bytes(std::span(its)), hash_);
+    }
 }
 
 /// What the line does not say is as the options have it.

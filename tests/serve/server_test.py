@@ -20,6 +20,7 @@ from cases import (
     CHAT, COMMANDS, COMPLETE, DOCUMENT, EMBED, FOVEA,
     GOLDEN, WithServer, chat, complete, read_npy, run_fovea,
 )
+from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 

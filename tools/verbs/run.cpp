@@ -350,6 +350,7 @@ void answer_batch(const RunOptions& options, const OpenedModel& opened) {
                              .kv_type = options.kv_type,
                              .defaults = {options.sampling, options.stop, options.n_new, {}},
                              .form = options.form,
+                             .adapters = options.adapters->list(),
                              .quiet = options.quiet};
     run_batch(batch, options.common, opened);
 }
@@ -397,7 +398,6 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
     }
     const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
                                                    {!options.session.empty(), "--session"},
-                                                   {!options.loras.empty(), "--lora"},
                                                    {!options.draft.empty(), "--draft"},
                                                    {options.n_proposed > 0, "--speculate"},
                                                    {options.view.wanted(), "--weights or --picture"},

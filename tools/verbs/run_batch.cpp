@@ -221,7 +221,7 @@ void run_batch(const BatchOptions& given, const CommonOptions& common, const Ope
     BatchOptions options = given;
     read_default_form(options.form, options.defaults.form);
     const std::uint32_t most = opened.model.config().decoder.max_positions;
-    const serve::ServedModel served{opened.name, opened.model, opened.tokenizer};
+    const serve::ServedModel served{opened.name, opened.model, opened.tokenizer, options.adapters};
     const BatchLines lines(options.input);
     BatchReader reader(lines, served, options.defaults, options.kv_type, options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "answer_form.h"
 #include "batch_requests.h"
 #include "opened.h"
 #include "options.h"
+#include "serve/adapters.h"
 
 namespace fovea {
 
@@ -17,6 +19,7 @@ struct BatchOptions {
     Type kv_type = Type::f32;
     BatchDefaults defaults;
     FormOptions form;
+    std::vector<serve::NamedAdapter> adapters;  ///< of every request
     bool quiet = false;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters.h"
 #include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
@@ -24,6 +25,7 @@ constexpr std::uint32_t kLooked = 256;  // tokens of a text whose attention is s
 struct ServeOptions {
     CommonOptions common;
     std::vector<std::string> models, keys, origins;
+    std::vector<ScaledPath> loras;
     std::string host = "127.0.0.1", key_file;
     std::uint32_t port = 8080, context = 0, n_sequences = 8, n_positions = 0, queue = 256, n_connections = 2048;
     std::uint32_t seconds = 600, drain_seconds = 30;
@@ -41,7 +43,39 @@ serve::ServedModel open_served(const std::string& argument, const OpenOptions& h
     const std::string path = named ? argument.substr(equals + 1) : argument;
     opened = open_path_or_demo(path, how);
     const std::string name = named ? argument.substr(0, equals) : std::filesystem::path(opened.name).stem().string();
-    return {name, opened.model, opened.tokenizer};
+    return {name, opened.model, opened.tokenizer, {}};
+}
+
+/// Whether an adapter is for this model: NAME=FILE, or FILE for every model. A name is taken off.
+bool is_for(const std::string& name, ScaledPath& lora) {
+    std::error_code ignored;
+    const std::size_t equals = lora.path.find('=');
+    if (equals == lora.path.npos || equals == 0 || std::filesystem::exists(lora.path, ignored)) return true;
+    if (lora.path.compare(0, equals, name) != 0) return false;
+    lora.path.erase(0, equals + 1);
+    return true;
+}
+
+/// Opens the adapters of each model.
+std::vector<std::unique_ptr<Adapters>> open_adapters(const ServeOptions& options,
+                                                     std::vector<serve::ServedModel>& models) {
+    std::vector<std::unique_ptr<Adapters>> opened;
+    std::vector<bool> used(options.loras.size());
+    for (serve::ServedModel& served : models) {
+        std::vector<ScaledPath> own;
+        for (std::size_t i = 0; i < used.size(); ++i)
+            if (ScaledPath lora = options.loras[i]; is_for(served.name, lora)) {
+                own.push_back(std::move(lora));
+                used[i] = true;
+            }
+        opened.push_back(std::make_unique<Adapters>(own, options.common.opening()));
+        served.adapters = opened.back()->list();
+    }
+    for (std::size_t i = 0; i < used.size(); ++i)
+        if (!used[i])
+            throw Refusal(
+                "--lora: expected NAME=FILE with the name of a model that is served, got " + options.loras[i].path, 2);
+    return opened;
 }
 
 /// A key per line, so that no list of processes shows it.
@@ -89,6 +123,7 @@ void run_server(ServeOptions& options) {
                 throw Refusal(
                     "MODEL: expected models of different names (NAME=FILE gives one), got two of " + models[i].name, 2);
     }
+    const auto adapters = open_adapters(options, models);
     serve::ServerOptions server_options{.host = options.host,
                                         .port = static_cast<std::uint16_t>(options.port),
                                         .worker = {.n_threads = options.common.n_threads,
@@ -148,6 +183,9 @@ void add_serve(CLI::App& app) {
     add_many("--api-key", options->keys, "clients must send this key; may be repeated, each is a user of its own");
     add_text(verb, "--api-key-file", options->key_file, "the same, a key per line")->type_name("FILE");
     add_many("--cors", options->origins, "pages of this origin may ask, such as https://a.example; *: all");
+    add_scaled_paths(
+        verb, "--lora", options->loras,
+        "an adapter's file (convert ADAPTER --base MODEL) for every model, or NAME=FILE for one; maybe several");
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
