@@ -13,7 +13,7 @@ an array of the caller's. Every pass releases the GIL, and Ctrl-C ends it.
 
 from ._attention import AttentionPattern, MultiheadAttention, attend
 from ._chat import ChatAnswer, ChatStream, ToolCall
-from ._convert import convert
+from ._convert import convert, convert_adapter
 from ._fovea import Cancelled, FullError, default_threads, isa_names, numerics_version
 from ._fovea import version as __version__
 from ._heads import FoundAnswer, Label, LabelledWord
@@ -44,6 +44,7 @@ __all__ = [
     "__version__",
     "attend",
     "convert",
+    "convert_adapter",
     "default_threads",
     "isa_names",
     "numerics_version",

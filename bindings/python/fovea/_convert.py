@@ -54,7 +54,7 @@ def convert(
                 raise TypeError("config: expected an output beside it and a source that is a path, got none")
             return Model(source, type=type, tokenizer=tokenizer)
         options = _options(type, tokenizer, n_threads)
-        options["source"], options["output"] = _existing(source), os.fspath(output)
+        options["source"], options["output"] = existing(source), os.fspath(output)
         if isinstance(config, (str, os.PathLike)):
             options["config"] = os.fspath(config)
         elif config is not None:
@@ -68,6 +68,19 @@ def convert(
         raise TypeError("config: expected what config.json says beside a dict of arrays, got None")
     native = model_of_arrays(source, config, type=type, tokenizer=tokenizer, output=output, n_threads=n_threads)
     return Model._of(native)
+
+
+def convert_adapter(source: Path, output: Path, *, base: Path, type: str | None = None, n_threads: int = 0) -> None:
+    """Make a file of a low-rank adapter, for ``Model(path, adapters=[output])``.
+
+    source: a folder as PEFT saves it, with adapter_config.json.
+    output: the file to write, replaced when the new one is whole.
+    base: the model's own Hugging Face folder, whose modules the adapter names.
+    type: of the adapter's matrices: "f32", "f16" or "bf16"; the source's by default.
+    """
+    options = _options(type, None, n_threads)
+    options["source"], options["output"], options["base"] = existing(source), os.fspath(output), existing(base)
+    _warn(_fovea.convert_file(options))
 
 
 def model_of_arrays(
@@ -99,7 +112,7 @@ def model_of_arrays(
 
 def cached(path: Path, type: str | None, tokenizer: Path | None) -> str:
     """Return the Fovea file of `path`: itself, or what a source was once converted into, in the user's cache folder."""
-    name = _existing(path)
+    name = existing(path)
     if not _fovea.is_source(name) and type is None and tokenizer is None:
         return name
     options = _options(type, tokenizer, 0)
@@ -187,15 +200,16 @@ def _options(type: str | None, tokenizer: Path | None, n_threads: int) -> dict[s
     if type is not None:
         options["type"] = type
     if tokenizer is not None:
-        options["tokenizer"] = _existing(tokenizer)
+        options["tokenizer"] = existing(tokenizer)
     if n_threads:
         options["n_threads"] = n_threads
     return options
 
 
-def _existing(path: Path) -> str:
+def existing(path: Path) -> str:
+    """Return the path of what is there; else FileNotFoundError and its kin, as Python words them."""
     name = os.fspath(path)
-    os.stat(name)  # FileNotFoundError and its kin, as Python words them
+    os.stat(name)
     return name
 
 

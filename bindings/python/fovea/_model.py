@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
 from . import _convert, _fovea
 from ._arrays import Ids, new_array
@@ -22,6 +22,8 @@ from ._chat import (
 )
 from ._vectors import VectorModel
 
+Adapter = Union[str, "os.PathLike[str]", tuple[Union[str, "os.PathLike[str]"], float]]
+
 
 class Model(VectorModel):
     """A model, opened in microseconds: its file is mapped, and its weights are read where they lie when they are used.
@@ -31,6 +33,8 @@ class Model(VectorModel):
     type: of a source's weights, its own by default; see :func:`fovea.convert`. tokenizer: a file beside the source.
     n_threads, isa: of every pass that the model's own methods make. They change no bit of any result.
     verify: also compute the checksum of every byte.
+    adapters: low-rank adapters of the model, whose products every pass adds in their order: files that
+        :func:`fovea.convert_adapter` made, each a path or a tuple of a path and its scale.
 
     Any number of threads may use one model: its methods keep a session for each. A model is closed by :meth:`close`, by
     `with`, or when nobody has it any more. It can be pickled: another process maps the same file.
@@ -45,9 +49,11 @@ class Model(VectorModel):
         n_threads: int = 0,
         isa: str = "",
         verify: bool = False,
+        adapters: Sequence[Adapter] = (),
     ) -> None:
-        arguments = {"type": type, "tokenizer": tokenizer, "n_threads": n_threads, "isa": isa}
-        self._set(_fovea.Model(_convert.cached(path, type, tokenizer), verify), os.fspath(path), arguments)
+        scaled = _scaled(adapters)
+        arguments = {"type": type, "tokenizer": tokenizer, "n_threads": n_threads, "isa": isa, "adapters": scaled}
+        self._set(_fovea.Model(_convert.cached(path, type, tokenizer), verify, scaled), os.fspath(path), arguments)
 
     @classmethod
     def _of(cls, native: _fovea.Model, path: str | None = None) -> Model:
@@ -56,15 +62,16 @@ class Model(VectorModel):
         return model
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Model:
+    def from_bytes(cls, data: bytes, *, adapters: Sequence[Adapter] = ()) -> Model:
         """Open a Fovea file that is in memory; its bytes are copied once."""
-        return cls._of(_fovea.Model.from_bytes(bytes(data)))
+        return cls._of(_fovea.Model.from_bytes(bytes(data), "bytes", _scaled(adapters)))
 
     def __reduce__(self) -> Any:
         """Pickle the path: whoever unpickles it opens the file."""
         if self._path is None:
             raise TypeError("model: expected one of a file to pickle, got one in memory")
-        return _reopen, (os.path.abspath(self._path), self._arguments)
+        adapters = [(os.path.abspath(path), scale) for path, scale in self._arguments.get("adapters", ())]
+        return _reopen, (os.path.abspath(self._path), {**self._arguments, "adapters": adapters})
 
     def close(self) -> None:
         """Let the file go, once the sessions that use it are gone. Every later call raises ValueError."""
@@ -247,6 +254,17 @@ class Model(VectorModel):
             session._native.attention(ids, list(chosen), weights)
         labels = labels_of(self._native, ids, has_tokenizer=self.has_tokenizer)
         return AttentionPattern(weights=weights, tokens=labels, layers=chosen)
+
+
+def _scaled(adapters: Sequence[Adapter]) -> list[tuple[str, float]]:
+    """Return paths with their scales."""
+    if isinstance(adapters, (str, os.PathLike)):
+        raise TypeError("adapters: expected a list, got a path")
+    scaled = []
+    for one in adapters:
+        path, scale = one if isinstance(one, tuple) else (one, 1.0)
+        scaled.append((_convert.existing(path), float(scale)))
+    return scaled
 
 
 def _reopen(path: str, arguments: dict[str, Any]) -> Model:

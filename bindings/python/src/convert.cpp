@@ -28,6 +28,7 @@ ConvertOptions options_of(const nb::dict& named) {
     options.output = text("output");
     options.tokenizer = text("tokenizer");
     options.config = text("config");
+    options.base = text("base");
     if (const std::string type = text("type"); !type.empty()) options.type = type_named(type, "type");
     if (named.contains("n_threads")) options.n_threads = std::max(nb::cast<std::uint32_t>(named["n_threads"]), 1u);
     options.progress = [](std::uint64_t, std::uint64_t) {

@@ -1,12 +1,16 @@
 #include "opened.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "arrays.h"
 #include "convert/grammar/grammar.h"
 #include "errors.h"
+#include "fovea/checksum.h"
 #include "interrupt.h"
 
 namespace fovea::python {
@@ -18,6 +22,27 @@ void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const
     check(open_model(bytes, opened.model, options), opened.name);
     const auto section = opened.model.tokenizer_bytes();
     if (!section.empty()) check(open_tokenizer(section, opened.tokenizer), opened.name);
+}
+
+void open_adapters(OpenedModel& opened, const std::vector<ScaledPath>& given, const OpenOptions& options) {
+    if (given.empty()) return;
+    for (const auto& [path, scale] : given) {
+        OpenedAdapter adapter{.name = path, .mapping = {}, .model = {}, .scale = scale};
+        check(map_file(path.c_str(), adapter.mapping), path);
+        check(open_model(adapter.mapping.bytes(), adapter.model, options), path);
+        if (!adapter_rank(adapter.model))
+            throw ValueRefused(path + ": expected an adapter's file, got a model; fovea.convert_adapter makes one");
+        opened.adapters.push_back(std::move(adapter));
+    }
+    // A workspace of one row sees what any other would.
+    Limits limits{.max_batch = 1};
+    opened.plan_adapters(limits);
+    Plan plan;
+    check(make_workspace_plan(opened.model.config(), limits, plan), opened.adapters.front().name);
+    const Memory arena(plan.arena_bytes);
+    Workspace workspace;
+    check(make_workspace(opened.model, limits, arena.bytes(), workspace), opened.name);
+    opened.use_adapters(workspace);
 }
 
 nb::list ids_list(const std::vector<Token>& ids) {
@@ -112,19 +137,27 @@ nb::dict facts_of(const ModelHandle& handle) {
     return facts;
 }
 
-void open_with_gil(ModelHandle* self, const std::string& path, bool verify) {
+using ScaledPaths = std::vector<std::pair<std::string, float>>;
+
+std::vector<ScaledPath> paths_of(const ScaledPaths& pairs) {
+    std::vector<ScaledPath> paths;
+    for (const auto& [path, scale] : pairs) paths.push_back({path, scale});
+    return paths;
+}
+
+void open_with_gil(ModelHandle* self, const std::string& path, bool verify, const ScaledPaths& adapters) {
     SharedModel opened;
     {
         nb::gil_scoped_release released;
-        opened = open_file(path, verify);
+        opened = open_file(path, verify, paths_of(adapters));
     }
     new (self) ModelHandle(std::move(opened));
 }
 
-ModelHandle* from_bytes(const nb::bytes& data, const std::string& name) {
+ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const ScaledPaths& adapters) {
     AlignedBytes bytes(data.size());
     if (data.size()) std::memcpy(bytes.data(), data.c_str(), data.size());
-    return new ModelHandle(open_bytes(std::move(bytes), name));
+    return new ModelHandle(open_bytes(std::move(bytes), name, paths_of(adapters)));
 }
 
 }  // namespace
@@ -167,6 +200,30 @@ std::vector<Token> OpenedModel::ids_of(std::string_view text, bool add_special, 
     return ids;
 }
 
+void OpenedModel::plan_adapters(Limits& limits) const {
+    limits.max_adapters = static_cast<std::uint32_t>(adapters.size());
+    for (const OpenedAdapter& one : adapters)
+        limits.max_adapter_rank = std::max(limits.max_adapter_rank, adapter_rank(one.model));
+}
+
+void OpenedModel::use_adapters(Workspace workspace) const {
+    std::vector<Adapter> all;
+    for (const OpenedAdapter& one : adapters) {
+        all.push_back({&one.model, one.scale});
+        check(set_adapters(workspace, {&all.back(), 1}), one.name);  // by itself, so that a refusal names it
+    }
+    if (!all.empty()) check(set_adapters(workspace, all));
+}
+
+std::uint32_t OpenedModel::adapters_checksum() const {
+    std::uint32_t checksum = 0;
+    for (const OpenedAdapter& one : adapters) {
+        const std::uint32_t its[] = {one.model.fingerprint(), std::bit_cast<std::uint32_t>(one.scale)};
+        checksum = crc32c(std::as_bytes(std::span(its)), checksum);
+    }
+    return checksum;
+}
+
 fovea::OpenedModel view_of(const OpenedModel& opened) {
     fovea::OpenedModel view;
     view.name = opened.name;
@@ -181,20 +238,22 @@ std::uint32_t vector_width(const OpenedModel& opened) {
     return before_head(opened) ? opened.last().d_model : opened.last().result_width();
 }
 
-SharedModel open_file(const std::string& path, bool verify) {
+SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters) {
     auto opened = std::make_shared<OpenedModel>();
     opened->name = path;
     const Status status = map_file(path.c_str(), opened->mapping);
     check(status, path);
     finish_opening(*opened, opened->mapping.bytes(), {.verify_checksums = verify});
+    open_adapters(*opened, adapters, {.verify_checksums = verify});
     return opened;
 }
 
-SharedModel open_bytes(AlignedBytes bytes, const std::string& name) {
+SharedModel open_bytes(AlignedBytes bytes, const std::string& name, const std::vector<ScaledPath>& adapters) {
     auto opened = std::make_shared<OpenedModel>();
     opened->name = name;
     opened->bytes = std::move(bytes);
     finish_opening(*opened, opened->bytes, {});
+    open_adapters(*opened, adapters, {});
     return opened;
 }
 
@@ -226,8 +285,9 @@ std::string_view utf8_of(nb::handle text, const char* what) {
 
 void bind_model(nb::module_& module) {
     nb::class_<ModelHandle>(module, "Model", "A mapped Fovea file.")
-        .def("__init__", open_with_gil, nb::arg("path"), nb::arg("verify") = false)
-        .def_static("from_bytes", from_bytes, nb::arg("data"), nb::arg("name") = "bytes", nb::rv_policy::take_ownership)
+        .def("__init__", open_with_gil, nb::arg("path"), nb::arg("verify") = false, nb::arg("adapters") = ScaledPaths())
+        .def_static("from_bytes", from_bytes, nb::arg("data"), nb::arg("name") = "bytes",
+                    nb::arg("adapters") = ScaledPaths(), nb::rv_policy::take_ownership)
         .def("close", &ModelHandle::close)
         .def_prop_ro("closed", &ModelHandle::closed)
         .def("facts", facts_of)

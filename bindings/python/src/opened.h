@@ -11,6 +11,7 @@
 
 #include "convert/writer.h"
 #include "errors.h"
+#include "fovea/adapter.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
@@ -20,13 +21,26 @@ namespace fovea::python {
 
 namespace nb = nanobind;
 
+/// A file of an adapter that a model is opened with, and its scale.
+struct ScaledPath {
+    std::string path;
+    float scale = 1.0f;
+};
+struct OpenedAdapter {
+    std::string name;
+    Mapping mapping;
+    Model model;
+    float scale = 1.0f;
+};
+
 /// A file's bytes, its model, and its tokenizer where it has one.
 struct OpenedModel {
     std::string name;
     Mapping mapping;
     AlignedBytes bytes;  ///< where there is no file
     Model model;
-    Tokenizer tokenizer;  ///< not valid() where the file has none
+    Tokenizer tokenizer;                  ///< not valid() where the file has none
+    std::vector<OpenedAdapter> adapters;  ///< in use in every pass
 
     /// Every token's bytes as a tree, for forms of answers; made when it is asked for first. Needs a tokenizer; any thread.
     [[nodiscard]] std::span<const std::byte> vocabulary_index() const;
@@ -34,6 +48,11 @@ struct OpenedModel {
     [[nodiscard]] const Stack& last() const;   ///< and the one whose result is handed out
     [[nodiscard]] bool gives_logits() const;
     [[nodiscard]] std::vector<Token> ids_of(std::string_view text, bool add_special, bool parse_special) const;
+    /// Makes room for the adapters, and puts them to use. Throws StatusError by an adapter's name.
+    void plan_adapters(Limits& limits) const;
+    void use_adapters(Workspace workspace) const;
+    /// One number per list of adapters and scales; 0 of none.
+    [[nodiscard]] std::uint32_t adapters_checksum() const;
 
 private:
     mutable std::mutex index_mutex_;
@@ -48,8 +67,10 @@ using SharedModel = std::shared_ptr<const OpenedModel>;
 /// How wide a vector of `encode` is.
 [[nodiscard]] std::uint32_t vector_width(const OpenedModel& opened);
 
-[[nodiscard]] SharedModel open_file(const std::string& path, bool verify);
-[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name);
+/// Adapters are held against the model at once, for which a little memory is taken and given back.
+[[nodiscard]] SharedModel open_file(const std::string& path, bool verify, const std::vector<ScaledPath>& adapters = {});
+[[nodiscard]] SharedModel open_bytes(AlignedBytes bytes, const std::string& name,
+                                     const std::vector<ScaledPath>& adapters = {});
 
 /// The handle that `close` empties; whoever has the model already keeps it.
 class ModelHandle {

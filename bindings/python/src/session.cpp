@@ -19,11 +19,12 @@ Status make(const OpenedModel& opened, const Limits& limits, const std::string& 
     return make_session(opened.model, limits, arena.bytes(), session, isa.empty() ? nullptr : isa.c_str());
 }
 
-/// What `fovea run --session` has behind the engine's bytes: the tokens that the cache holds.
-std::vector<std::byte> end_of(const std::vector<Token>& tokens) {
+/// What `fovea run --session` has behind the engine's bytes: the tokens that the cache holds. With adapters the checksum is
+/// another, for what they computed is of no use without them.
+std::vector<std::byte> end_of(const std::vector<Token>& tokens, std::uint32_t adapters) {
     const auto n = static_cast<std::uint32_t>(tokens.size());
     const auto ids = std::as_bytes(std::span(tokens));
-    const std::uint32_t crc = crc32c(std::as_bytes(std::span(&n, 1)), crc32c(ids));
+    const std::uint32_t crc = crc32c(std::as_bytes(std::span(&n, 1)), crc32c(ids, adapters));
     std::vector<std::byte> end(ids.size() + kEndBytes);
     if (n) std::memcpy(end.data(), ids.data(), ids.size());
     std::memcpy(end.data() + ids.size(), &n, sizeof n);
@@ -32,15 +33,17 @@ std::vector<std::byte> end_of(const std::vector<Token>& tokens) {
 }
 
 /// The tokens at the end of saved bytes, and how many bytes the engine's part has.
-std::vector<Token> tokens_at_end(std::span<const std::byte> saved, std::size_t& n_engine) {
+std::vector<Token> tokens_at_end(std::span<const std::byte> saved, std::uint32_t adapters, std::size_t& n_engine) {
     std::uint32_t n = 0, crc = 0;
     if (saved.size() >= kEndBytes) {
         std::memcpy(&n, saved.data() + saved.size() - 8, sizeof n);
         std::memcpy(&crc, saved.data() + saved.size() - 4, sizeof crc);
     }
     const std::uint64_t tail = std::uint64_t{n} * sizeof(Token) + kEndBytes;
-    if (saved.size() < tail || crc32c(saved.last(static_cast<std::size_t>(tail)).first(tail - sizeof crc)) != crc)
-        throw ValueRefused("saved: expected a saved session with its tokens, got damaged bytes or others");
+    if (saved.size() < tail ||
+        crc32c(saved.last(static_cast<std::size_t>(tail)).first(tail - sizeof crc), adapters) != crc)
+        throw ValueRefused(
+            "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
     std::vector<Token> tokens(n);
     n_engine = saved.size() - static_cast<std::size_t>(tail);
     if (n) std::memcpy(tokens.data(), saved.data() + n_engine, n * sizeof(Token));
@@ -69,7 +72,7 @@ Type type_named(const std::string& name, const char* what) {
     throw ValueRefused(std::string(what) + ": expected one of " + names + ", got " + name);
 }
 
-Limits limits_of(const nb::dict& named) {
+Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
     for (const auto& [key, value] : named) {
@@ -90,13 +93,14 @@ Limits limits_of(const nb::dict& named) {
             throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
     }
     if (limits.n_threads == 0) limits.n_threads = default_threads();
+    opened.plan_adapters(limits);
     return limits;
 }
 
 nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_workspace) {
     const SharedModel opened = handle.get();
     Plan plan;
-    check((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(named), plan),
+    check((of_workspace ? make_workspace_plan : make_plan)(opened->model.config(), limits_of(*opened, named), plan),
           opened->name);
     nb::dict limits, result;
     limits["max_kv_len"] = plan.limits.max_kv_len;
@@ -115,11 +119,12 @@ nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_works
 }
 
 PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
-    const Limits limits = limits_of(named);
+    const Limits limits = limits_of(*opened_, named);
     check(make_plan(opened_->model.config(), limits, plan_), opened_->name);
     nb::gil_scoped_release released;
     arena_ = Memory(plan_.arena_bytes);
     check(make(*opened_, limits, isa, arena_, session_), opened_->name);
+    opened_->use_adapters(session_.workspace());
     set_cancel(session_, gate_.flag());
 }
 
@@ -168,7 +173,7 @@ nb::bytes PySession::save() {
         bytes.resize(session_bytes(session_));
         std::size_t written = 0;
         const Status status = save_session(session_, bytes, written);
-        const std::vector<std::byte> end = end_of(tokens_);
+        const std::vector<std::byte> end = end_of(tokens_, opened_->adapters_checksum());
         bytes.insert(bytes.end(), end.begin(), end.end());
         return status;
     }));
@@ -179,7 +184,7 @@ void PySession::restore(const nb::bytes& object) {
     need_logits();
     const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
     std::size_t n_engine = 0;
-    std::vector<Token> tokens = tokens_at_end(saved, n_engine);
+    std::vector<Token> tokens = tokens_at_end(saved, opened_->adapters_checksum(), n_engine);
     check(gate_.alone([&] {
         settle_tokens();
         const Status status = restore_session(session_, saved.first(n_engine));

@@ -17,8 +17,9 @@
 
 namespace fovea::python {
 
-/// Limits from keyword arguments of the names that fovea/plan.h has; ValueError for others.
-[[nodiscard]] Limits limits_of(const nb::dict& named);
+/// Limits from keyword arguments of the names that fovea/plan.h has, with room for the model's adapters; ValueError for
+/// others.
+[[nodiscard]] Limits limits_of(const OpenedModel& opened, const nb::dict& named);
 [[nodiscard]] Type type_named(const std::string& name, const char* what);
 
 /// {"arena_bytes", "limits", "parts"} of a session's plan, or of a workspace's.

@@ -160,12 +160,13 @@ std::uint32_t PyCache::n_pages() {
 
 PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const std::string& isa)
     : opened_(model.get()) {
-    const Limits limits = limits_of(named);
+    const Limits limits = limits_of(*opened_, named);
     check(make_workspace_plan(opened_->model.config(), limits, plan_), opened_->name);
     nb::gil_scoped_release released;
     arena_ = Memory(plan_.arena_bytes);
     check(make_workspace(opened_->model, limits, arena_.bytes(), workspace_, isa.empty() ? nullptr : isa.c_str()),
           opened_->name);
+    opened_->use_adapters(workspace_);
     set_cancel(workspace_, gate_.flag());
 }
 
