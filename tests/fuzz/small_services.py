@@ -1,0 +1,90 @@
+"""Seeds of what programs ask of a model: conversations, forms of answers, samplers' options, requests of a server. make_small.py
+writes them with the others.
+"""
+import json
+import struct
+
+from small_files import GOLDEN, compact, write
+
+
+def make_chat_templates():
+    given = json.loads((GOLDEN / "chat/snippets.json").read_text())
+    extra = {"extra": given["variables"]}
+    for i, snippet in enumerate(given["snippets"]):
+        write("chat_template", f"snippet{i}", snippet["template"] + "\0" + compact(extra))
+    conversation = json.loads((GOLDEN / "chat/conversations.json").read_text())["conversations"][1]
+    write("chat_template", "macro", "{% macro m(a, b=1) %}{{ a ~ b }}{% endmacro %}{{ m(messages | length) }}\0" + compact(conversation))
+
+
+def make_logits():
+    """Options, tokens seen lately, logits: as the target takes them from its input."""
+    cases = {"highest": (0.0, 0, 1.0, 0.0, 1.0), "plain": (1.0, 0, 1.0, 0.0, 1.0), "top_k": (0.8, 3, 1.0, 0.0, 1.0),
+             "top_p": (0.7, 0, 0.9, 0.0, 1.0), "min_p": (1.5, 0, 1.0, 0.05, 1.0), "all": (0.9, 8, 0.95, 0.01, 1.1),
+             "many": (1.0, 0, 0.5, 0.0, 1.2)}
+    for name, (temperature, top_k, top_p, min_p, penalty) in cases.items():
+        n = 270 if name == "many" else 12
+        logits = [(7 * i % 12) / 2 - 3 for i in range(n)]
+        options = struct.pack("<fHfffQ", temperature, top_k, top_p, min_p, penalty, 1)
+        write("sampler", name, options + struct.pack(f"<B3HB{n}f", 3, 1, 5, 9, min(n, 255), *logits))
+
+
+def make_forms():
+    """Grammars, expressions and schemas, of each kind of part one; and changes to a form."""
+    grammars = {"choice": 'root ::= "yes" | "no" # why\n', "rules": 'root ::= a (b | [0-9]{2,3})*\na ::= "x"+ "\\n"?\nb ::= [^a-c\\]]\n',
+                "recursive": 'root ::= "(" root? ")" | "a" root\n', "counted": 'root ::= ("ab" | "c"){30,40} ws\nws ::= | " " ws\n',
+                "characters": 'root ::= "\\x41\\u00e9" . [ä-ö]\n'}
+    for name, text in grammars.items():
+        write("gbnf", name, text)
+    patterns = [r"[0-9]{3}-(a|b)+x?", r"^-?(0|[1-9]\d*)$", r"(?:x|yz){2,}", r"[^\w\s\]]{0,40}", r"(?<n>a*b*)*c\u00e9\x41", r"(a{3,9}){20,}|."]
+    for i, text in enumerate(patterns):
+        write("regex", str(i), text)
+    schemas = sorted((compact(s) for s in json.loads((GOLDEN / "schemas.json").read_text())), key=len)
+    for i, text in enumerate(schemas[4:124:8]):
+        write("json_schema", str(i), text)
+    for i, schema in enumerate(json.loads((GOLDEN / "schemas_by_hand.json").read_text())):
+        write("json_schema", f"hand{i}", compact(schema))
+    for i in range(8):
+        write("constraint", str(i), struct.pack("<BIBIB", i, 64 + 13 * i, i, 2000 + 777 * i, 255 - i))
+
+
+def make_requests():
+    """Whole requests, bodies alone, and text with calls of tools: what the target takes for each."""
+    def post(path, body, *more):
+        return "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *more, "", body])
+
+    said = [{"role": "user", "content": "x"}]
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "$defs": {"d": {}}}}
+    tools = [{"type": "function", "function": function}]
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "temperature": 0.5,
+            "seed": 3, "n": 2, "stop": ["a"], "logprobs": True, "top_logprobs": 2, "stream": True,
+            "stream_options": {"include_usage": True}}
+    completion = {"prompt": ["a", [1, 2]], "max_tokens": 0, "echo": True, "best_of": 1, "suffix": None}
+    bodies = {
+        "embed": {"input": ["a", "b"], "encoding_format": "base64", "truncate": False},
+        "named": {"messages": said, "tools": tools, "tool_choice": {"type": "function", "function": {"name": "f"}},
+                  "chat_template_kwargs": {}},
+        "ollama": {"prompt": "x", "system": "s", "raw": False, "format": "json",
+                   "options": {"num_predict": -1, "top_k": -1, "repeat_last_n": -1, "seed": -1}, "images": []},
+        "penalties": {"prompt": "x", "frequency_penalty": 0.5, "presence_penalty": -1, "logit_bias": {"7": -100, "8": 1.5},
+                      "repetition_penalty": 1.1},
+        "schema": {"messages": said, "response_format": {"type": "json_schema", "json_schema": {"schema": {}}}, "grammar": ""},
+        "tools": {"messages": [{"role": "assistant", "content": None, "tool_calls": [call]}], "tools": tools,
+                  "tool_choice": "required"},
+    }
+    for name, body in bodies.items():
+        write("http_request", name, json.dumps(body))
+    write("http_request", "chat", post("/v1/chat/completions", json.dumps(chat)))
+    write("http_request", "completion", post("/v1/completions", json.dumps(completion), "Connection: close"))
+    write("http_request", "chunked", "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "d\r\n{\"prompt\":[1]}\r\n0\r\n\r\n")
+    write("http_request", "get", "GET /health?x=1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
+    write("http_request", "calls", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
+          '<tool_call>x</tool_call><tool_call>{"name":"g"}')
+
+
+def make_services():
+    make_chat_templates()
+    make_logits()
+    make_forms()
+    make_requests()
