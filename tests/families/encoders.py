@@ -6,8 +6,8 @@
     encoders.py --golden FOLDER [--only NAME]              tests/golden/encoders/FAMILY_HEAD, with what is expected;
                                                            beside it encoders_gguf/FAMILY with a GGUF file of the same
 
-Needs torch, transformers 5 and, for pooling, sentence-transformers. A model's vocabulary is letters, so that a text's
-tokens are known here too. Results must lie within 1e-4 of the largest value that is expected.
+Needs torch, transformers 5 and, for pooling, sentence-transformers. Random models are those of
+encoder_shapes.py. Results must lie within 1e-4 of the largest value that is expected.
 """
 import argparse
 import json
@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import types
 
 try:
     import numpy
@@ -29,226 +28,9 @@ except ImportError as missing:
     print(f"{missing}: nothing was compared")
     sys.exit(77)
 
-LETTERS = [a for a in "abcdefghijklmnopqrstuvwxyz"]
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
-CLS, SEP, MASK = 2, 3, 4
+from encoder_shapes import CLS, FAMILIES, LETTERS, SEP, VOCABULARY  # noqa: E402
+
 BOUND = 1e-4
-
-
-class Family:
-    """How a random config of a family is drawn, and its classes by head."""
-
-    def __init__(self, config, prefix, heads, draw, types=2):
-        self.config, self.prefix, self.heads, self.draw, self.types = config, prefix, heads, draw, types
-
-    def model(self, head, seed):
-        rng = random.Random(seed)
-        fields = self.draw(rng)
-        fields.setdefault("vocab_size", len(VOCABULARY))
-        fields["pad_token_id"] = fields.get("pad_token_id", 0)
-        if head == "SequenceClassification" and seed % 3 == 1:
-            fields["num_labels"] = 1
-        elif head in ("SequenceClassification", "TokenClassification"):
-            fields["num_labels"] = rng.choice([2, 3, 17])
-        config = self.config(**fields)
-        config._attn_implementation = "eager"
-        name = self.prefix + ("Model" if head == "Model" else f"For{head}")
-        model = getattr(T, name)(config).eval()
-        randomize(model, seed)
-        return model.float()
-
-
-def randomize(model, seed):
-    """Weights large enough that attention is far from uniform and every bias and norm matters."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            if "norm" in name.lower():
-                parameter.copy_(noise * 0.2 + (0.0 if name.endswith("bias") else 1.0))
-            elif parameter.dim() == 2:
-                parameter.copy_(noise * (1.4 / parameter.shape[1]**0.5))
-            else:
-                parameter.copy_(noise * 0.3)
-    model.tie_weights()
-
-
-def heads_of(rng, widths=(3, 4, 8, 10, 16)):
-    n_heads = rng.choice([1, 2, 3, 4])
-    return n_heads, n_heads * rng.choice(widths)
-
-
-def bert(rng, **more):
-    n_heads, width = heads_of(rng)
-    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
-                intermediate_size=rng.choice([5, 24, 33, 64]), max_position_embeddings=rng.choice([70, 90]),
-                layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new", "relu"]), **more)
-
-
-def roberta(rng):
-    return bert(rng, type_vocab_size=rng.choice([1, 2]), pad_token_id=1)
-
-
-def electra(rng):
-    return bert(rng, embedding_size=rng.choice([8, 20, 128]))
-
-
-def albert(rng):
-    fields = bert(rng, embedding_size=rng.choice([8, 20]), num_hidden_groups=1, inner_group_num=rng.choice([1, 2]))
-    fields["num_hidden_groups"] = rng.choice([1, fields["num_hidden_layers"]])
-    return fields
-
-
-def distilbert(rng):
-    n_heads, width = heads_of(rng)
-    return dict(dim=width, n_layers=rng.choice([1, 2, 3]), n_heads=n_heads, hidden_dim=rng.choice([5, 24, 33]),
-                max_position_embeddings=70, activation=rng.choice(["gelu", "relu"]))
-
-
-def mpnet(rng):
-    return bert(rng, pad_token_id=1)  # 32 buckets, whatever the config says
-
-
-def modernbert(rng):
-    n_heads, width = heads_of(rng, (4, 8, 10, 16))
-    return dict(hidden_size=width, num_hidden_layers=rng.choice([2, 3, 5]), num_attention_heads=n_heads,
-                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90,
-                local_attention=rng.choice([2, 6, 16]), norm_bias=rng.choice([True, False]),
-                attention_bias=rng.choice([True, False]), mlp_bias=rng.choice([True, False]),
-                classifier_bias=rng.choice([True, False]), classifier_pooling=rng.choice(["cls", "mean"]),
-                bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3)
-
-
-def nomic(rng):
-    n_heads, width = heads_of(rng, (4, 8, 10, 16))
-    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
-                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90)
-
-
-def t5(rng):
-    n_heads = rng.choice([1, 2, 3])
-    return dict(d_model=rng.choice([12, 24, 30]), d_kv=rng.choice([4, 8, 10]), d_ff=rng.choice([24, 33, 64]),
-                num_layers=rng.choice([1, 2, 3]), num_heads=n_heads, n_positions=90,
-                relative_attention_num_buckets=rng.choice([8, 16, 32]),
-                relative_attention_max_distance=rng.choice([12, 20, 128]),
-                feed_forward_proj=rng.choice(["relu", "gated-gelu", "gated-silu"]))
-
-
-class JinaBert(torch.nn.Module):
-    """Jina's second embedding model from its paper (Günther et al. 2023) and Press et al. 2022: transformers has it not."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.config = config
-        width, inner = config.hidden_size, config.intermediate_size
-        shapes = {f"embeddings.{name}.weight": (rows, width) for name, rows in (
-            ("word_embeddings", config.vocab_size), ("token_type_embeddings", config.type_vocab_size))}
-        norms = ["embeddings.LayerNorm"]
-        for i in range(config.num_hidden_layers):
-            layer = f"encoder.layer.{i}."
-            norms += [layer + "attention.output.LayerNorm", layer + "mlp.layernorm"]
-            for name in ("self.query", "self.key", "self.value", "output.dense"):
-                shapes |= {f"{layer}attention.{name}.weight": (width, width), f"{layer}attention.{name}.bias": (width,)}
-            shapes |= {layer + "mlp.gated_layers.weight": (2 * inner, width), layer + "mlp.wo.weight": (width, inner),
-                       layer + "mlp.wo.bias": (width,)}
-        shapes |= {f"{norm}.{part}": (width,) for norm in norms for part in ("weight", "bias")}
-        self.p = {name: torch.nn.Parameter(torch.zeros(shape)) for name, shape in shapes.items()}
-
-    def named_parameters(self, *_, **__):
-        return self.p.items()
-
-    def tie_weights(self):
-        pass
-
-    def double(self):
-        for parameter in self.p.values():
-            parameter.data = parameter.data.double()
-        return self
-
-    def save_pretrained(self, folder):
-        save_file({name: p.data.contiguous() for name, p in self.p.items()}, folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps(self.config.to_dict(), indent=1) + "\n")
-
-    def linear(self, name, x):
-        return torch.nn.functional.linear(x, self.p[name + ".weight"], self.p.get(name + ".bias"))
-
-    def norm(self, name, x):
-        weight, bias = self.p[name + ".weight"], self.p[name + ".bias"]
-        return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, self.config.layer_norm_eps)
-
-    def slopes(self, n):
-        """Powers of 2^(-8/n) for a power of two; for others those of the one below, then every other one of that above."""
-        below = 2**math.floor(math.log2(n))
-        of = lambda m: [2**(-8 * (i + 1) / m) for i in range(m)]
-        return torch.tensor(of(below) + of(2 * below)[::2][:n - below])
-
-    def forward(self, input_ids, token_type_ids, **_):
-        c, n = self.config, input_ids.shape[1]
-        x = self.p["embeddings.word_embeddings.weight"][input_ids[0]]
-        x = self.norm("embeddings.LayerNorm", x + self.p["embeddings.token_type_embeddings.weight"][token_type_ids[0]])
-        distance = (torch.arange(n)[:, None] - torch.arange(n)).abs()
-        added = -self.slopes(c.num_attention_heads).to(x.dtype)[:, None, None] * distance
-        gate = torch.nn.functional.gelu if c.feed_forward_type == "geglu" else torch.relu
-        for i in range(c.num_hidden_layers):
-            layer = f"encoder.layer.{i}."
-            q, k, v = (self.linear(f"{layer}attention.self.{part}", x).unflatten(-1, (c.num_attention_heads, -1))
-                       .transpose(0, 1) for part in ("query", "key", "value"))
-            weights = (q @ k.transpose(1, 2) / q.shape[-1]**0.5 + added).softmax(-1)
-            merged = (weights @ v).transpose(0, 1).flatten(1)
-            x = self.norm(layer + "attention.output.LayerNorm", x + self.linear(layer + "attention.output.dense", merged))
-            first, second = self.linear(layer + "mlp.gated_layers", x).chunk(2, -1)
-            x = self.norm(layer + "mlp.layernorm", x + self.linear(layer + "mlp.wo", gate(first) * second))
-        return types.SimpleNamespace(last_hidden_state=x[None])
-
-
-class JinaFamily(Family):
-    def model(self, head, seed):
-        rng = random.Random(seed)
-        fields = dict(vocab_size=len(VOCABULARY), pad_token_id=0, position_embedding_type="alibi",
-                      feed_forward_type=rng.choice(["geglu", "reglu"]), emb_pooler="mean") | self.draw(rng)
-        model = JinaBert(T.BertConfig(**fields))
-        randomize(model, seed)
-        return model
-
-
-def jina_v3(rng):
-    n_heads, width = heads_of(rng, (4, 8, 10, 16))
-    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
-                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, type_vocab_size=rng.choice([1, 2]),
-                layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new"]))
-
-
-def gemma_embedding(rng):
-    n_heads = rng.choice([1, 2, 3, 6])
-    n_layers = rng.choice([1, 2, 7])
-    return dict(hidden_size=n_heads * rng.choice([5, 7, 12]), num_hidden_layers=n_layers, num_attention_heads=n_heads,
-                num_key_value_heads=rng.choice([1, n_heads]), head_dim=rng.choice([4, 8, 10]),
-                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, query_pre_attn_scalar=rng.choice([5, 8]),
-                sliding_window=rng.choice([2, 7, 16, 200]), attention_bias=rng.choice([True, False]),
-                use_bidirectional_attention=True,
-                rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": rng.choice([50.0, 10000.0])},
-                                 "full_attention": {"rope_type": "default", "rope_theta": 1e6}},
-                bos_token_id=2, eos_token_id=3)
-
-
-USUAL = ["Model", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MaskedLM"]
-FAMILIES = {
-    "bert": Family(T.BertConfig, "Bert", USUAL, bert),
-    "distilbert": Family(T.DistilBertConfig, "DistilBert", USUAL, distilbert, types=0),
-    "roberta": Family(T.RobertaConfig, "Roberta", USUAL, roberta),
-    "xlm_roberta": Family(T.XLMRobertaConfig, "XLMRoberta", USUAL, roberta),
-    "camembert": Family(T.CamembertConfig, "Camembert", USUAL, roberta),
-    "electra": Family(T.ElectraConfig, "Electra", USUAL, electra),
-    "albert": Family(T.AlbertConfig, "Albert", USUAL, albert),
-    "mpnet": Family(T.MPNetConfig, "MPNet", USUAL, mpnet, types=0),
-    "modernbert": Family(T.ModernBertConfig, "ModernBert", USUAL, modernbert, types=0),
-    "nomic_bert": Family(T.NomicBertConfig, "NomicBert",
-                         ["Model", "SequenceClassification", "TokenClassification", "MaskedLM"], nomic),
-    "t5": Family(T.T5Config, "T5Encoder", ["Model"], t5, types=0),
-    "jina_bert": JinaFamily(None, "", ["Model"], bert),
-    "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
-    "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),
-}
 
 
 def save(model, folder):

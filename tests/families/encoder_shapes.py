@@ -1,0 +1,164 @@
+"""Encoders of every family that convert/families reads, as random models: how each family's configuration is drawn.
+encoders.py compares them.
+
+A model's vocabulary is letters, so that a text's tokens are known without a tokenizer. Needs torch and transformers 5.
+"""
+import random
+
+import torch
+import transformers as T
+
+from jina_bert import JinaBert
+
+LETTERS = [a for a in "abcdefghijklmnopqrstuvwxyz"]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
+CLS, SEP, MASK = 2, 3, 4
+
+
+class Family:
+    """How a random config of a family is drawn, and its classes by head."""
+
+    def __init__(self, config, prefix, heads, draw, types=2):
+        self.config, self.prefix, self.heads, self.draw, self.types = config, prefix, heads, draw, types
+
+    def model(self, head, seed):
+        rng = random.Random(seed)
+        fields = self.draw(rng)
+        fields.setdefault("vocab_size", len(VOCABULARY))
+        fields["pad_token_id"] = fields.get("pad_token_id", 0)
+        if head == "SequenceClassification" and seed % 3 == 1:
+            fields["num_labels"] = 1
+        elif head in ("SequenceClassification", "TokenClassification"):
+            fields["num_labels"] = rng.choice([2, 3, 17])
+        config = self.config(**fields)
+        config._attn_implementation = "eager"
+        name = self.prefix + ("Model" if head == "Model" else f"For{head}")
+        model = getattr(T, name)(config).eval()
+        randomize(model, seed)
+        return model.float()
+
+
+def randomize(model, seed):
+    """Weights large enough that attention is far from uniform and every bias and norm matters."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if "norm" in name.lower():
+                parameter.copy_(noise * 0.2 + (0.0 if name.endswith("bias") else 1.0))
+            elif parameter.dim() == 2:
+                parameter.copy_(noise * (1.4 / parameter.shape[1]**0.5))
+            else:
+                parameter.copy_(noise * 0.3)
+    model.tie_weights()
+
+
+def heads_of(rng, widths=(3, 4, 8, 10, 16)):
+    n_heads = rng.choice([1, 2, 3, 4])
+    return n_heads, n_heads * rng.choice(widths)
+
+
+def bert(rng, **more):
+    n_heads, width = heads_of(rng)
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                intermediate_size=rng.choice([5, 24, 33, 64]), max_position_embeddings=rng.choice([70, 90]),
+                layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new", "relu"]), **more)
+
+
+def roberta(rng):
+    return bert(rng, type_vocab_size=rng.choice([1, 2]), pad_token_id=1)
+
+
+def electra(rng):
+    return bert(rng, embedding_size=rng.choice([8, 20, 128]))
+
+
+def albert(rng):
+    fields = bert(rng, embedding_size=rng.choice([8, 20]), num_hidden_groups=1, inner_group_num=rng.choice([1, 2]))
+    fields["num_hidden_groups"] = rng.choice([1, fields["num_hidden_layers"]])
+    return fields
+
+
+def distilbert(rng):
+    n_heads, width = heads_of(rng)
+    return dict(dim=width, n_layers=rng.choice([1, 2, 3]), n_heads=n_heads, hidden_dim=rng.choice([5, 24, 33]),
+                max_position_embeddings=70, activation=rng.choice(["gelu", "relu"]))
+
+
+def mpnet(rng):
+    return bert(rng, pad_token_id=1)  # 32 buckets, whatever the config says
+
+
+def modernbert(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([2, 3, 5]), num_attention_heads=n_heads,
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90,
+                local_attention=rng.choice([2, 6, 16]), norm_bias=rng.choice([True, False]),
+                attention_bias=rng.choice([True, False]), mlp_bias=rng.choice([True, False]),
+                classifier_bias=rng.choice([True, False]), classifier_pooling=rng.choice(["cls", "mean"]),
+                bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3)
+
+
+def nomic(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90)
+
+
+def t5(rng):
+    n_heads = rng.choice([1, 2, 3])
+    return dict(d_model=rng.choice([12, 24, 30]), d_kv=rng.choice([4, 8, 10]), d_ff=rng.choice([24, 33, 64]),
+                num_layers=rng.choice([1, 2, 3]), num_heads=n_heads, n_positions=90,
+                relative_attention_num_buckets=rng.choice([8, 16, 32]),
+                relative_attention_max_distance=rng.choice([12, 20, 128]),
+                feed_forward_proj=rng.choice(["relu", "gated-gelu", "gated-silu"]))
+
+
+class JinaFamily(Family):
+    def model(self, head, seed):
+        rng = random.Random(seed)
+        fields = dict(vocab_size=len(VOCABULARY), pad_token_id=0, position_embedding_type="alibi",
+                      feed_forward_type=rng.choice(["geglu", "reglu"]), emb_pooler="mean") | self.draw(rng)
+        model = JinaBert(T.BertConfig(**fields))
+        randomize(model, seed)
+        return model
+
+
+def jina_v3(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, type_vocab_size=rng.choice([1, 2]),
+                layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new"]))
+
+
+def gemma_embedding(rng):
+    n_heads = rng.choice([1, 2, 3, 6])
+    n_layers = rng.choice([1, 2, 7])
+    return dict(hidden_size=n_heads * rng.choice([5, 7, 12]), num_hidden_layers=n_layers, num_attention_heads=n_heads,
+                num_key_value_heads=rng.choice([1, n_heads]), head_dim=rng.choice([4, 8, 10]),
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90, query_pre_attn_scalar=rng.choice([5, 8]),
+                sliding_window=rng.choice([2, 7, 16, 200]), attention_bias=rng.choice([True, False]),
+                use_bidirectional_attention=True,
+                rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": rng.choice([50.0, 10000.0])},
+                                 "full_attention": {"rope_type": "default", "rope_theta": 1e6}},
+                bos_token_id=2, eos_token_id=3)
+
+
+USUAL = ["Model", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MaskedLM"]
+FAMILIES = {
+    "bert": Family(T.BertConfig, "Bert", USUAL, bert),
+    "distilbert": Family(T.DistilBertConfig, "DistilBert", USUAL, distilbert, types=0),
+    "roberta": Family(T.RobertaConfig, "Roberta", USUAL, roberta),
+    "xlm_roberta": Family(T.XLMRobertaConfig, "XLMRoberta", USUAL, roberta),
+    "camembert": Family(T.CamembertConfig, "Camembert", USUAL, roberta),
+    "electra": Family(T.ElectraConfig, "Electra", USUAL, electra),
+    "albert": Family(T.AlbertConfig, "Albert", USUAL, albert),
+    "mpnet": Family(T.MPNetConfig, "MPNet", USUAL, mpnet, types=0),
+    "modernbert": Family(T.ModernBertConfig, "ModernBert", USUAL, modernbert, types=0),
+    "nomic_bert": Family(T.NomicBertConfig, "NomicBert",
+                         ["Model", "SequenceClassification", "TokenClassification", "MaskedLM"], nomic),
+    "t5": Family(T.T5Config, "T5Encoder", ["Model"], t5, types=0),
+    "jina_bert": JinaFamily(None, "", ["Model"], bert),
+    "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
+    "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),
+}
