@@ -1,5 +1,6 @@
 """Whatever comes in, there is a result or one exception with a sentence."""
 
+import inspect
 import os
 import time
 from typing import ClassVar
@@ -13,17 +14,66 @@ import fovea
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-# Five minutes, shared by ten searches: FOVEA_FUZZ_SECONDS=300 pytest -k any_
-SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0")) / 10
+# One round of each search, or rounds until this many seconds are over, shared by all searches:
+# FOVEA_FUZZ_SECONDS=300 pytest -m search
+SECONDS = float(os.environ.get("FOVEA_FUZZ_SECONDS", "0"))
+# Hypothesis knows no end but a number of examples, and draws several times as many where some are not tried. So a timed
+# round is short; each draws from a seed of its own, even where Hypothesis finds itself in a CI.
 settings = hypothesis.settings(
-    max_examples=int(SECONDS * 300) or 150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=50 if SECONDS else 150,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    **({"derandomize": False} if SECONDS else {}),
 )
-ends: dict[str, float] = {}
+searches: list[str] = []
 
 
-def over(search):
-    """Whether that search has had its time; what is still drawn then is not tried."""
-    return SECONDS > 0 and time.monotonic() > ends.setdefault(search, time.monotonic() + SECONDS)
+def rounds(one_round, seconds, now=time.monotonic):
+    """Calls `one_round` once, and again until `seconds` are over; how often it was called."""
+    end, called = now() + seconds, 0
+    while not called or now() < end:
+        one_round()
+        called += 1
+    return called
+
+
+def search(*drawn):
+    """A test of whatever comes out of these strategies, which are its last arguments."""
+
+    def decorate(body):
+        one_round = settings(hypothesis.given(*drawn)(body))
+        searches.append(body.__name__)
+
+        def test(*fixtures, **named):
+            began = time.monotonic()
+            n = rounds(lambda: one_round(*fixtures, **named), SECONDS / len(searches))
+            print(f"{body.__name__}: {n} rounds of {settings.max_examples} in {time.monotonic() - began:.1f} s")
+
+        # pytest asks for the fixtures by the names of its arguments.
+        test.__name__, test.__doc__, test.__module__ = body.__name__, body.__doc__, body.__module__
+        test.__signature__ = inspect.signature(one_round)
+        return pytest.mark.search(test)
+
+    return decorate
+
+
+@pytest.mark.parametrize(("seconds", "called"), [(0, 1), (1, 1), (7, 4), (8, 4), (9, 5)])
+def test_a_search_ends_with_its_time(seconds, called):
+    calls = []
+    assert rounds(lambda: calls.append(1), seconds, now=iter(range(0, 100, 2)).__next__) == called == len(calls)
+
+
+def test_every_round_draws_anew(monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    drawn = []
+
+    @hypothesis.settings(settings, max_examples=5, derandomize=False)
+    @hypothesis.given(st.integers(0, 2**60))
+    def one_round(number):
+        drawn.append(number)
+
+    assert rounds(one_round, 2, now=iter(range(9)).__next__) == 2
+    assert len(set(drawn)) > 5
 
 
 EXPECTED = (TypeError, ValueError, OverflowError, MemoryError, OSError)
@@ -185,11 +235,8 @@ def arrays(draw):
     return array
 
 
-@settings
-@hypothesis.given(st.lists(arrays(), min_size=9, max_size=9), st.booleans(), st.integers(0, 511))
+@search(st.lists(arrays(), min_size=9, max_size=9), st.booleans(), st.integers(0, 511))
 def test_attend_takes_any_arrays(given, causal, used):
-    if over("attend"):
-        return
     names = ["mask", "keep_mask", "key_padding_mask", "kv_lengths", "out", "past_key"]
     keywords = {name: given[3 + i] for i, name in enumerate(names) if used >> i & 1}
     try:
@@ -200,8 +247,7 @@ def test_attend_takes_any_arrays(given, causal, used):
         assert result is not None
 
 
-@settings
-@hypothesis.given(
+@search(
     st.one_of(st.text(max_size=40), st.lists(st.integers(-3, 600), max_size=40), arrays()),
     st.dictionaries(
         st.sampled_from(["temperature", "top_k", "top_p", "min_p", "seed", "stop", "repeat_penalty", "speculate"]),
@@ -212,8 +258,6 @@ def test_attend_takes_any_arrays(given, causal, used):
     ),
 )
 def test_generate_takes_any_prompt_and_options(demo, prompt, options):
-    if over("generate"):
-        return
     try:
         text = demo.generate(prompt, max_new_tokens=4, **options)
     except EXPECTED as refused:
@@ -222,11 +266,8 @@ def test_generate_takes_any_prompt_and_options(demo, prompt, options):
         assert isinstance(text, str)
 
 
-@settings
-@hypothesis.given(st.lists(st.text(max_size=200), max_size=20), st.integers(-1, 80), st.integers(-1, 5))
+@search(st.lists(st.text(max_size=200), max_size=20), st.integers(-1, 80), st.integers(-1, 5))
 def test_encode_takes_any_texts(bert, texts, max_length, batch_size):
-    if over("encode"):
-        return
     try:
         vectors = bert.encode(texts, max_length=max_length, batch_size=batch_size)
     except EXPECTED as refused:
@@ -235,13 +276,8 @@ def test_encode_takes_any_texts(bert, texts, max_length, batch_size):
         assert vectors.shape == (len(texts), bert.d_model)
 
 
-@settings
-@hypothesis.given(
-    st.lists(st.text(max_size=90), max_size=9), st.one_of(st.none(), st.lists(st.text(max_size=90), max_size=9))
-)
+@search(st.lists(st.text(max_size=90), max_size=9), st.one_of(st.none(), st.lists(st.text(max_size=90), max_size=9)))
 def test_classify_takes_any_texts(classes, texts, pairs):
-    if over("classify"):
-        return
     try:
         said = classes.classify(texts, pairs)
     except EXPECTED as refused:
@@ -272,11 +308,8 @@ forms = st.one_of(
 )
 
 
-@settings
-@hypothesis.given(messages, forms, st.one_of(st.none(), anything), st.one_of(words, st.just("auto")))
+@search(messages, forms, st.one_of(st.none(), anything), st.one_of(words, st.just("auto")))
 def test_chat_takes_any_messages_tools_and_forms(demo, talker, messages, form, tools, choice):
-    if over("chat"):
-        return
     for model in (demo, talker):
         try:
             answer = model.chat(messages, tools=tools, tool_choice=choice, max_new_tokens=3, **form)
@@ -287,11 +320,8 @@ def test_chat_takes_any_messages_tools_and_forms(demo, talker, messages, form, t
             assert isinstance(answer.content, str)
 
 
-@settings
-@hypothesis.given(st.lists(st.tuples(st.integers(0, 7), arrays()), max_size=6))
+@search(st.lists(st.tuples(st.integers(0, 7), arrays()), max_size=6))
 def test_a_session_takes_any_calls(demo, calls):
-    if over("session"):
-        return
     session = demo.session(max_kv_len=16, n_threads=1)
     for method, argument in calls:
         try:
@@ -316,14 +346,11 @@ def test_a_session_takes_any_calls(demo, calls):
         assert session.kv_len == len(session.tokens) <= 16
 
 
-@settings
-@hypothesis.given(
+@search(
     st.sampled_from([64, 5000, 100_000, 4_000_000]),
     st.lists(st.tuples(st.integers(0, 5999), st.integers(0, 255)), max_size=4),
 )
 def test_any_bytes_are_no_model_or_one_that_is_safe(size, changes):
-    if over("model"):
-        return
     whole = bytearray(DEMO.read_bytes()[:size])
     for at, value in changes:
         whole[at % len(whole)] = value
@@ -334,11 +361,8 @@ def test_any_bytes_are_no_model_or_one_that_is_safe(size, changes):
         assert str(refused)
 
 
-@settings
-@hypothesis.given(st.binary(max_size=200), st.integers(0, 4000), st.integers(0, 255))
+@search(st.binary(max_size=200), st.integers(0, 4000), st.integers(0, 255))
 def test_any_bytes_are_no_session_or_one_that_is_whole(demo, tail, at, value):
-    if over("saved"):
-        return
     session = demo.session(max_kv_len=16, n_threads=1)
     session.append([1, 2, 3])
     saved = bytearray(session.save())
@@ -360,15 +384,12 @@ whole_arrays = {"in_proj_weight": f32(12, 4), "in_proj_bias": f32(12), "out_proj
 whole_config = {"model_type": "torch.nn.MultiheadAttention", "embed_dim": 4, "num_heads": 2}
 
 
-@settings
-@hypothesis.given(
+@search(
     st.dictionaries(names, arrays(), max_size=3),
     st.dictionaries(st.sampled_from(keys), st.one_of(anything, st.integers(0, 9)), max_size=2),
     st.sampled_from([None, "f32", "q8", "q4", "f64", ""]),
 )
 def test_convert_takes_any_arrays_and_config(changed, settings_changed, type_name):
-    if over("convert"):
-        return
     given = {**whole_arrays, "out_proj.bias": f32(4), **changed}
     try:
         model = fovea.convert(given, config={**whole_config, **settings_changed}, type=type_name)
@@ -378,8 +399,7 @@ def test_convert_takes_any_arrays_and_config(changed, settings_changed, type_nam
         assert model.d_model > 0
 
 
-@settings
-@hypothesis.given(
+@search(
     st.lists(
         st.tuples(st.integers(0, 2), st.one_of(arrays(), st.lists(st.integers(-1, 600), max_size=6)), arrays()),
         max_size=3,
@@ -387,8 +407,6 @@ def test_convert_takes_any_arrays_and_config(changed, settings_changed, type_nam
     st.booleans(),
 )
 def test_a_pass_takes_any_steps(demo, steps, with_memory):
-    if over("steps"):
-        return
     pool = fovea.CachePool(demo, max_sequences=3, max_kv_len=8)
     workspace = fovea.Workspace(demo, max_batch=8, max_sequences=3, max_kv_len=8, n_threads=1)
     caches = [pool.cache() for _ in range(3)]
