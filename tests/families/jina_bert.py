@@ -62,13 +62,15 @@ class JinaBert(torch.nn.Module):
         distance = (torch.arange(n)[:, None] - torch.arange(n)).abs()
         added = -self.slopes(c.num_attention_heads).to(x.dtype)[:, None, None] * distance
         gate = torch.nn.functional.gelu if c.feed_forward_type == "geglu" else torch.relu
+        attentions = []
         for i in range(c.num_hidden_layers):
             layer = f"encoder.layer.{i}."
             q, k, v = (self.linear(f"{layer}attention.self.{part}", x).unflatten(-1, (c.num_attention_heads, -1))
                        .transpose(0, 1) for part in ("query", "key", "value"))
             weights = (q @ k.transpose(1, 2) / q.shape[-1]**0.5 + added).softmax(-1)
+            attentions.append(weights[None])
             merged = (weights @ v).transpose(0, 1).flatten(1)
             x = self.norm(layer + "attention.output.LayerNorm", x + self.linear(layer + "attention.output.dense", merged))
             first, second = self.linear(layer + "mlp.gated_layers", x).chunk(2, -1)
             x = self.norm(layer + "mlp.layernorm", x + self.linear(layer + "mlp.wo", gate(first) * second))
-        return types.SimpleNamespace(last_hidden_state=x[None])
+        return types.SimpleNamespace(last_hidden_state=x[None], attentions=attentions)

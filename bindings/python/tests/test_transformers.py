@@ -2,11 +2,13 @@
 
 import importlib.util
 import json
+import operator
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, ROOT
 
 import fovea
 
@@ -27,12 +29,42 @@ def assert_near(got, expected):
 
 def opened(folder, auto=None):
     """A folder as both have it; transformers' with attention that it can show."""
-    named = json.loads((folder / "config.json").read_text()).get("architectures")
-    of = auto or getattr(transformers, named[0])
-    theirs = of.from_pretrained(
-        folder, attn_implementation="eager", experts_implementation="eager", dtype=torch.float32
-    ).eval()
-    return fovea.Model(folder, n_threads=1), theirs
+    config = json.loads((folder / "config.json").read_text())
+    # Rounded unless asked: tables multiplied by their maps, to the file's bfloat16; what meets packed weights, to int8.
+    narrow = config.get("word_embed_proj_dim", 0) not in (0, config.get("hidden_size"))
+    rounds = narrow or "quantization_config" in config
+    model = fovea.Model(folder, n_threads=1, type="f32" if rounds else None)
+    if config.get("position_embedding_type") == "alibi":
+        return model, jina_bert(folder)
+    of = auto or getattr(transformers, config["architectures"][0])
+    given = {"attn_implementation": "eager", "experts_implementation": "eager", "dtype": torch.float32}
+    if "quantization_config" in config:
+        return model, unpacked(folder, of, given)
+    return model, of.from_pretrained(folder, **given).eval()
+
+
+def unpacked(folder, of, given):
+    """A model of packed weights with their numbers in float32; its own class would compute in bfloat16."""
+    packed = of.from_pretrained(folder, quantization_config=transformers.Mxfp4Config(dequantize=True), **given)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    del config.quantization_config
+    theirs = of.from_config(config, **given)
+    for name, parameter in theirs.named_parameters():
+        parameter.data = operator.attrgetter(name)(packed).data.float()
+    return theirs.eval()
+
+
+def jina_bert(folder):
+    """Jina's second model, which transformers does not have, as the families' own sweep writes it down."""
+    sys.path.append(str(ROOT / "tests" / "families"))
+    encoders = pytest.importorskip("encoders")
+    safetensors = pytest.importorskip("safetensors.torch")
+    theirs = encoders.JinaBert(transformers.BertConfig.from_pretrained(folder))
+    arrays = safetensors.load_file(folder / "model.safetensors")
+    assert set(theirs.p) == set(arrays)
+    for name, parameter in theirs.p.items():
+        parameter.data = arrays[name]
+    return lambda ids, **_: theirs(ids, torch.zeros_like(ids))
 
 
 def some_ids(model, n):
