@@ -57,9 +57,9 @@ def unpacked(folder, of, given):
 def jina_bert(folder):
     """Jina's second model, which transformers does not have, as the families' own sweep writes it down."""
     sys.path.append(str(ROOT / "tests" / "families"))
-    encoders = pytest.importorskip("encoders")
+    own = pytest.importorskip("jina_bert")
     safetensors = pytest.importorskip("safetensors.torch")
-    theirs = encoders.JinaBert(transformers.BertConfig.from_pretrained(folder))
+    theirs = own.JinaBert(transformers.BertConfig.from_pretrained(folder))
     arrays = safetensors.load_file(folder / "model.safetensors")
     assert set(theirs.p) == set(arrays)
     for name, parameter in theirs.p.items():
