@@ -22,6 +22,11 @@ HEAD = """# Families
 Which models `fovea convert` reads. `tests/families/make_table.py` writes this page from what the converter says of itself and
 of the golden models; `./dev families` compares random models of each family with Hugging Face's transformers.
 
+In f32 their logits are within 1e-4 of the largest logit. In bf16 and q8 the logits after a token, as a vector, are within 4 % and
+13 % of that vector's length for half of the tokens or more, in every family: the largest such distances of any of the random
+models are 2.7 % and 10 %, those in the middle 0.6 % and 2.2 %. Random weights are a hard case, for nothing in them is redundant. Where
+experts are chosen a rounding may choose others; the logits of those tokens are then another model's, and no bound holds them.
+
 What a checkpoint has beyond its family (a quantization, an option that changes what is computed) is refused by the field's name.
 A golden model shows what its family is made of: widths are the golden's, not the family's.
 
