@@ -7,6 +7,7 @@
 
 #include "convert/exact_math.h"
 #include "convert/families/family.h"
+#include "convert/latent_rows.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
 #include "convert/mapped_table.h"
@@ -60,6 +61,11 @@ public:
         stack.adapted = kAllAdapted;
         for_each_tensor(stack, family_.stack, [&](const TensorSpec& spec) {
             if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none) add_product(stack, spec, matrix);
+            if (spec.role < Role::adapter_latent_query_in) return;
+            const std::string name = full_name(name_of(Role::latent_query)->name, spec.layer);
+            used_.insert(name);
+            if (product_of(name)) adapted_ |= static_cast<std::uint32_t>(Adapted::latent);
+            add_latent_factor(spec, stack, product_of(name), weights_);
         });
         for (const auto& [name, low] : products_)
             if (!used_.count(name))
@@ -370,18 +376,10 @@ private:
 
     /// Of each head of one tensor the rows that make keys, transposed, or those that make values.
     void add_latent(const Block& block, const TensorSpec& spec, const std::string& name) {
-        const std::uint32_t n_key = block.latent_query_dim, n_all = n_key + block.latent_value_dim;
+        const std::uint64_t n_all = std::uint64_t{block.n_heads} * (block.latent_query_dim + block.latent_value_dim);
         const bool is_key = spec.role == Role::latent_query;
-        TensorView all = view(name, false, {.n_all = std::uint64_t{block.n_heads} * n_all}, block.value_head_dim);
-        const std::uint64_t row_bytes = block.value_head_dim * std::uint64_t{all.type == Type::f32 ? 4u : 2u};
-        std::vector<MappedWeights::Expert> heads;
-        for (std::uint32_t i = 0; i < block.n_heads; ++i) {
-            TensorView head = all;
-            head.data += (std::uint64_t{i} * n_all + (is_key ? 0 : n_key)) * row_bytes;
-            if (is_key) std::swap(head.row_stride, head.col_stride);
-            heads.push_back({head});
-        }
-        weights_.add_experts(spec.role, spec.layer, std::move(heads),
+        const TensorView all = view(name, false, {.n_all = n_all}, block.value_head_dim);
+        weights_.add_experts(spec.role, spec.layer, latent_heads(all, block, is_key),
                              is_key ? block.value_head_dim : block.latent_value_dim, false, spec.stack);
     }
 

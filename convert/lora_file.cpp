@@ -17,6 +17,7 @@ Adapted adapted_by(Role role) noexcept {
         case Role::adapter_attention_output_out: return Adapted::attention_output;
         case Role::adapter_up_out: return Adapted::up;
         case Role::adapter_down_out: return Adapted::down;
+        case Role::adapter_query_down_out: return Adapted::query_down;
         default: return Adapted::none;
     }
 }
@@ -28,13 +29,15 @@ Role adapted_role(Adapted matrix) noexcept {
         case Adapted::value: return Role::value;
         case Adapted::attention_output: return Role::attention_output;
         case Adapted::up: return Role::up;
+        case Adapted::query_down: return Role::query_down;
         default: return Role::down;
     }
 }
 
 std::uint32_t n_inputs(const Stack& stack, Adapted matrix, std::uint32_t layer) noexcept {
     const Block& b = stack.block(layer);
-    if (matrix == Adapted::attention_output) return b.n_heads * b.value_head_dim;
+    if (matrix == Adapted::attention_output) return b.n_heads * merged_head_dim(b);
+    if (matrix == Adapted::query && b.query_rank) return b.query_rank;
     return matrix == Adapted::down ? b.d_ff : stack.d_model;
 }
 

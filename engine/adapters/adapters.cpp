@@ -21,17 +21,15 @@ struct Factors {
         case Adapted::attention_output: return {t.output_in, t.output_out};
         case Adapted::up: return {t.up_in, t.up_out};
         case Adapted::down: return {t.down_in, t.down_out};
+        case Adapted::query_down: return {t.query_down_in, t.query_down_out};
+        case Adapted::latent:  // see latent/latent.cpp
         case Adapted::none: break;
     }
     return {};
 }
 
-[[nodiscard]] const AdapterUse& use_of(const WorkspaceState& w, std::uint32_t i) noexcept {
-    return *reinterpret_cast<const AdapterUse*>(w.arena + w.map.adapters + i * AdapterUse::kBytes);
-}
-
 [[nodiscard]] Factors factors_of(const Pass& pass, std::uint32_t i, Adapted matrix) noexcept {
-    return factors(pass.workspace.adapter_layers(i)[pass.tensors().first_layer + pass.layer], matrix);
+    return factors(adapter_tensors(pass, i), matrix);
 }
 
 /// One panel of the inner layer: of a gated part act(gate)·up, from panels of both in turn.
@@ -51,6 +49,15 @@ void activate(const Pass& pass, const Block& block, const float* raw, std::uint3
 
 }  // namespace
 
+const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    return *reinterpret_cast<const AdapterUse*>(w.arena + w.map.adapters + i * AdapterUse::kBytes);
+}
+
+const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcept {
+    return pass.workspace.adapter_layers(i)[pass.tensors().first_layer + pass.layer];
+}
+
 bool is_adapted(const Pass& pass, Adapted matrix) noexcept {
     for (std::uint32_t i = 0; has(Part::adapters) && i < pass.workspace.n_adapters; ++i)
         if (factors_of(pass, i, matrix).in.offset) return true;
@@ -62,7 +69,7 @@ void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const Co
     const WorkspaceState& w = pass.workspace;
     const Rows low = pass.rows(w.map.low, w.map.low_stride);
     for (std::uint32_t i = 0; has(Part::adapters) && i < w.n_adapters; ++i) {
-        const AdapterUse& use = use_of(w, i);
+        const AdapterUse& use = adapter_use(pass, i);
         Linear in[3], out[3];
         std::uint32_t n = 0, n_low = 0;
         for (const AdaptedProduct& product : products) {
@@ -94,9 +101,10 @@ void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const Co
 
 void add_adapted(Pass& pass, const Block& block, Adapted matrix, const Rows& out) noexcept {
     const bool down = matrix == Adapted::down;
-    const ConstRows rows = down ? ConstRows(pass.inner()) : ConstRows(pass.attended());
+    const bool in_inner = down || (has(Part::latent) && block.latent_query_dim);  // see map_latent_values
     const AdaptedProduct product{matrix, out, pass.stack().d_model};
-    add_adapters(pass, {&product, 1}, rows, pass.seq_len, down ? block.d_ff : block.n_heads * block.value_head_dim, {});
+    add_adapters(pass, {&product, 1}, in_inner ? pass.inner() : pass.attended(), pass.seq_len,
+                 down ? block.d_ff : block.n_heads * merged_head_dim(block), {});
 }
 
 void compute_adapted_inner(Pass& pass, const FeedForwardTensors& t, const Block& block,

@@ -29,6 +29,10 @@ struct AdapterUse {
 };
 static_assert(sizeof(AdapterUse) <= AdapterUse::kBytes);
 
+/// Number i of those in use, and its tensors of the pass's layer.
+[[nodiscard]] const AdapterUse& adapter_use(const Pass& pass, std::uint32_t i) noexcept;
+[[nodiscard]] const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcept;
+
 /// Whether one in use has a product for that matrix of the pass's layer.
 [[nodiscard]] bool is_adapted(const Pass& pass, Adapted matrix) noexcept;
 

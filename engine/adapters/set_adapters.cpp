@@ -15,11 +15,14 @@ namespace {
     return {Code::bad_shape, what, wanted, had};
 }
 
+[[nodiscard]] Status quantized() noexcept {
+    return {Code::unsupported, "quantized adapters: expected f32, f16 or bf16", 0, 0};
+}
+
 /// Of one product: both matrices are of floats, and as wide and high as the model's.
 [[nodiscard]] Status check_product(const Matrix& in, const Matrix& out, const Matrix& of_model) noexcept {
     if (!in.offset) return {};
-    if (is_quantized(in.type) || is_quantized(out.type))
-        return {Code::unsupported, "quantized adapters: expected f32, f16 or bf16", 0, 0};
+    if (is_quantized(in.type) || is_quantized(out.type)) return quantized();
     if (!of_model.offset) return mismatch("matrix of the model that an adapter is for", 1, 0);
     if (in.n_cols != of_model.n_cols) return mismatch("columns of an adapter's matrix", of_model.n_cols, in.n_cols);
     if (out.n_rows != of_model.n_rows) return mismatch("rows of an adapter's matrix", of_model.n_rows, out.n_rows);
@@ -34,6 +37,25 @@ namespace {
                     {a.up_in, a.up_out, layer.feed_forward.up},  {a.down_in, a.down_out, layer.feed_forward.down}};
     for (const auto& product : products)
         if (Status status = check_product(product.in, product.out, product.of_model); !status.ok()) return status;
+    return {};
+}
+
+/// Of latent attention: what a narrower row is made by, and the heads' maps, which have the widths of their blocks.
+[[nodiscard]] Status check_latent(const AdapterTensors& a, const Block& its, const LatentTensors& t,
+                                  const Block& own) noexcept {
+    if (Status status = check_product(a.query_down_in, a.query_down_out, t.query_down); !status.ok()) return status;
+    if (!a.latent_query_in.offset) return {};
+    for (const Matrix* m : {&a.latent_query_in, &a.latent_query_out, &a.latent_value_in, &a.latent_value_out})
+        if (is_quantized(m->type)) return quantized();
+    const struct {
+        const char* what;
+        std::uint32_t own, its;
+    } widths[] = {{"heads of an adapter's latent attention", own.n_heads, its.n_heads},
+                  {"latent_query_dim of an adapter's", own.latent_query_dim, its.latent_query_dim},
+                  {"latent_value_dim of an adapter's", own.latent_value_dim, its.latent_value_dim},
+                  {"width of an adapter's latent vector", own.value_head_dim, its.value_head_dim}};
+    for (const auto& width : widths)
+        if (width.own != width.its) return mismatch(width.what, width.own, width.its);
     return {};
 }
 
@@ -70,7 +92,6 @@ namespace {
     if (rank > w.limits.max_adapter_rank)
         return {Code::bad_limits, "max_adapter_rank at least", rank, w.limits.max_adapter_rank};
     const Config &own = w.model.config(), &its = adapter.model->config();
-    if (is_latent(own)) return {Code::unsupported, "adapters of latent attention", 0, 0};
     for (const StackIndex index : {StackIndex::encoder, StackIndex::decoder})
         if (const std::uint32_t n = stack_of(own, index).n_layers, had = stack_of(its, index).n_layers; n != had)
             return mismatch("layers of an adapter's stack", n, had);
@@ -78,7 +99,10 @@ namespace {
     if (const std::uint32_t base = wanted ? vectors_checksum(w.model) : 0; base != wanted)
         return {Code::checksum_mismatch, "vectors of the model that an adapter is for", wanted, base};
     return for_each_layer(w, [&](StackIndex index, std::uint32_t layer, std::uint32_t number) {
-        return check_layer(find_adapter(*adapter.model, index, layer), w.layers()[number]);
+        const AdapterTensors tensors = find_adapter(*adapter.model, index, layer);
+        if (Status status = check_layer(tensors, w.layers()[number]); !status.ok() || !has(Part::latent)) return status;
+        return check_latent(tensors, stack_of(its, index).block(layer),
+                            is_latent(own) ? w.latent()[number] : LatentTensors{}, stack_of(own, index).block(layer));
     });
 }
 

@@ -10,6 +10,8 @@
 
 #include <cstring>
 
+#include "../adapters/adapters.h"
+
 namespace fovea {
 namespace {
 
@@ -17,14 +19,18 @@ namespace {
     return pass.workspace.latent()[pass.tensors().first_layer + pass.layer];
 }
 
-/// One map for each head, whose matrices lie one below the other, each in whole panels.
+/// One map for each head, whose matrices lie one below the other, each in whole panels; or one for all.
 struct HeadMaps {
     Pass& pass;
     const Matrix& all;
     std::uint32_t n_heads, n_stored;  // outputs of each
+    Epilogue epilogue = Epilogue::store;
+    const std::byte* file = nullptr;  // an adapter's; null: the model's
+    bool shared = false;
 
     [[nodiscard]] Matrix of(std::uint32_t head) const noexcept {
         Matrix one = all;
+        if (shared) return one;
         one.n_rows = all.n_rows / n_heads;
         one.offset += std::uint64_t{head} * one.n_panels() * all.panel_stride;
         return one;
@@ -54,12 +60,40 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
             const std::uint32_t first = head * n_of_head;
             const Linear linear{.matrix = of(head),
                                 .out = {to.data + std::uint64_t{head} * to_stride, to.stride},
-                                .n_stored = n_stored};
+                                .n_stored = n_stored,
+                                .epilogue = epilogue,
+                                .file = file};
             const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
             const std::uint32_t end = mine.end - first < n_of_head ? mine.end - first : n_of_head;
             pass.multiply({&linear, 1}, operand + head * of_head, n_rows, {begin, end});
         }
     });
+}
+
+/// What each adapter adds to the heads' maps: queries' where `queries`, else values'. Rows' heads as HeadMaps::multiply has them.
+void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std::uint32_t from_stride, const Rows& to,
+                 std::uint32_t to_stride) noexcept {
+    const WorkspaceState& w = pass.workspace;
+    const Rows low = pass.rows(w.map.low, w.map.low_stride);
+    for (std::uint32_t i = 0; has(Part::adapters) && i < w.n_adapters; ++i) {
+        const AdapterUse& use = adapter_use(pass, i);
+        const AdapterTensors& t = adapter_tensors(pass, i);
+        const Matrix &in = queries ? t.latent_query_in : t.latent_value_in,
+                     &out = queries ? t.latent_query_out : t.latent_value_out;
+        if (!in.offset) continue;
+        const std::uint32_t rank = out.n_cols, stride = (rank + kLanes - 1) / kLanes * kLanes;
+        const HeadMaps first{pass, in, b.n_heads, rank, Epilogue::store, use.file, !queries};
+        first.multiply("adapter", from, from_stride, low, stride);
+        if (use.scale != 1.0f)
+            pass.phase("adapter", {}, in_parts(pass.seq_len), [&](Pass::Share mine) {
+                for (std::uint32_t row = mine.begin; row < mine.end; ++row)
+                    for (std::uint32_t j = 0; j < b.n_heads * stride; ++j)
+                        if (j % stride < rank) low[row][j] = low[row][j] * use.scale;
+            });
+        const std::uint32_t width = queries ? b.value_head_dim : b.latent_value_dim;
+        const HeadMaps second{pass, out, b.n_heads, width, Epilogue::add, use.file, queries};
+        second.multiply("adapter", low, stride, to, to_stride);
+    }
 }
 
 [[nodiscard]] Linear to(const Matrix& matrix, const Rows& rows, VectorOffset bias = 0) noexcept {
@@ -86,15 +120,25 @@ void project_latent(const Attention& a, const Input& in) noexcept {
         const void* operand = pass.operand(type, in.rows, in.n_rows, in.width, in.norm);
         pass.multiply("projections", {}, std::span(parts).subspan(first, end - first), operand, in.n_rows);
     }
+    const AdaptedProduct adapted[] = {{Adapted::query, raw, t.query.n_rows},
+                                      {Adapted::query_down, pass.inner(), b.query_rank},
+                                      {Adapted::key, part(a.key_at), t.key.n_rows},
+                                      {Adapted::value, part(a.value_at), t.value.n_rows}};
+    if (has(Part::adapters)) {
+        const AdaptedProduct first[] = {adapted[narrow ? 1 : 0], adapted[2], adapted[3]};
+        add_adapters(pass, std::span(first).first(n_parts), in.rows, in.n_rows, in.width, in.norm);
+    }
     if (narrow) {
         const NormWeights norm{Norm::rms, l.query_down_norm, 0, b.norm_epsilon};
         const void* operand = pass.operand(query.matrix.type, pass.inner(), in.n_rows, b.query_rank, norm);
         pass.multiply("projections", {}, {&query, 1}, operand, in.n_rows);
+        if (has(Part::adapters)) add_adapters(pass, {adapted, 1}, pass.inner(), in.n_rows, b.query_rank, norm);
     }
     if (!a.is_latent()) return;
     const HeadMaps maps{pass, l.query, b.n_heads, b.value_head_dim};
     const Rows from{raw.data + b.rotary_dim, raw.stride};
     maps.multiply("latent queries", from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
+    if (has(Part::adapters)) adapt_heads(pass, b, true, from, query_head_dim(b), part(b.rotary_dim), b.head_dim);
 }
 
 void take_turning(const Attention& a, std::uint32_t row, std::uint32_t number, float* head) noexcept {
@@ -111,6 +155,8 @@ void norm_latent(const Attention& a, float* head) noexcept {
 Rows map_latent_values(Pass& pass, const Block& b) noexcept {
     const HeadMaps maps{pass, tensors_of(pass).value, b.n_heads, b.latent_value_dim};
     maps.multiply("latent values", pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
+    if (has(Part::adapters))
+        adapt_heads(pass, b, false, pass.attended(), b.value_head_dim, pass.inner(), b.latent_value_dim);
     return pass.inner();
 }
 

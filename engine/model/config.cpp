@@ -163,12 +163,7 @@ void check_head(const Stack& s, Checks& check) {
 void check_stack(const Stack& s, Checks& check) {
     for_each_stack_field(s, check);
     if (has(Part::vectors)) check_head(s, check);
-    if (has(Part::adapters) && (s.adapter_rank || s.adapted)) {
-        for_each_adapter_field(s, check);
-        for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-            check.expect(!s.blocks[i].query_rank && !s.blocks[i].latent_query_dim, "adapters of latent attention", 0,
-                         1);
-    }
+    if (has(Part::adapters) && (s.adapter_rank || s.adapted)) for_each_adapter_field(s, check);
     check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
     check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
     check.needs("embedding_norm_bias", s.embedding_norm_bias, s.embedding_norm == Norm::layer);

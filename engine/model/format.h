@@ -247,6 +247,10 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t latent_value_rows(const Block& b) noexcept {
     return static_cast<std::uint32_t>(round_up(b.latent_value_dim, kLanes));
 }
+/// Rows of one head's first matrix of an adapter: whole panels.
+[[nodiscard]] constexpr std::uint32_t latent_rank_rows(const Stack& s) noexcept {
+    return static_cast<std::uint32_t>(round_up(s.adapter_rank, kLanes));
+}
 /// Dims of a head as `query` makes it, and as `attention_output` reads it.
 [[nodiscard]] constexpr std::uint32_t query_head_dim(const Block& b) noexcept {
     return has(Part::latent) && b.latent_query_dim ? b.rotary_dim + b.latent_query_dim : b.head_dim;
@@ -281,12 +285,15 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
     const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
     const std::uint32_t query_rows = b.n_heads * query_head_dim(b), key_rows = b.n_kv_heads * b.head_dim;
-    const std::uint32_t query_cols = narrow ? b.query_rank : or_else(b.query_width, s.d_model);
+    const bool adapts_attention = adapter && projects;
+    const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent_query_dim;
+    const bool adapts_narrow = has(Part::latent) && adapts_attention && b.query_rank;
+    const std::uint32_t query_cols = narrow || adapts_narrow ? b.query_rank : or_else(b.query_width, s.d_model);
     const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * merged_head_dim(b);
     const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
     const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
-    const bool adapts_attention = adapter && projects, columns = has(Part::columns) && b.column_scales;
+    const bool columns = has(Part::columns) && b.column_scales;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

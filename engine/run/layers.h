@@ -99,7 +99,7 @@ struct Layer {
 }
 
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
-              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 384 && sizeof(LatentTensors) == 112 &&
+              sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 576 && sizeof(LatentTensors) == 112 &&
               sizeof(ColumnTensors) == 64);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.

@@ -198,12 +198,17 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     }
 }
 
-/// Three products may share an operand; a gated part has two in one. What they leave is an operand in its turn.
+/// Three products may share an operand; a gated part has two in one, and latent attention one for each head. What they leave
+/// is an operand in its turn.
 void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.low_stride, 3 * pad(limits.max_adapter_rank));
     grow_to(widest.operand, 2 * std::uint64_t{limits.max_adapter_rank});
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-        if (!s.blocks[i].n_experts) grow_to(map.raw_stride, pad(up_rows(s.blocks[i])));
+    for (const Block& b : std::span(s.blocks).first(s.n_blocks)) {
+        if (!b.n_experts) grow_to(map.raw_stride, pad(up_rows(b)));
+        if (!has(Part::latent) || !b.latent_query_dim) continue;
+        grow_to(map.low_stride, b.n_heads * pad(limits.max_adapter_rank));  // each head's own
+        grow_to(widest.operand, b.n_heads * std::uint64_t{limits.max_adapter_rank});
+    }
 }
 
 }  // namespace

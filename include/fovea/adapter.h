@@ -32,7 +32,7 @@ struct Adapter {
 ///
 /// Errors, nothing changed: bad_argument (not made; no adapter; a scale that is not finite; a session with positions cached),
 /// bad_limits (more adapters or a higher rank than was planned), bad_shape (an adapter of a model of another shape),
-/// checksum_mismatch (of another model of that shape), unsupported (quantized adapters; latent attention; a build without).
+/// checksum_mismatch (of another model of that shape), unsupported (quantized adapters; a build without).
 [[nodiscard]] Status set_adapters(Workspace& workspace, std::span<const Adapter> adapters) noexcept;
 [[nodiscard]] Status set_adapters(Session& session, std::span<const Adapter> adapters) noexcept;
 

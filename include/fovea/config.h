@@ -125,6 +125,7 @@ struct HeadMap {
 inline constexpr int kMaxHeadMaps = 4;
 
 /// Which of a layer's matrices an adapter has products for: a bit each.
+/// query_down: where queries come by way of a narrower row. latent: both maps of each head, latent_query and latent_value.
 enum class Adapted : std::uint32_t {
     none = 0,
     query = 1,
@@ -132,9 +133,11 @@ enum class Adapted : std::uint32_t {
     value = 4,
     attention_output = 8,
     up = 16,
-    down = 32
+    down = 32,
+    query_down = 64,
+    latent = 128
 };
-inline constexpr std::uint32_t kAllAdapted = 63;
+inline constexpr std::uint32_t kAllAdapted = 255;
 
 struct Stack {
     std::uint32_t n_layers = 0;  ///< 0: the model has no such stack

@@ -20,6 +20,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS = 16
 
 
+def load(base):
+    model = AutoModelForCausalLM.from_pretrained(HERE / base, dtype=torch.float32, attn_implementation="eager")
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # others want widths of whole vectors
+    return model
+
+
 def save_safetensors(path, tensors):
     kinds = {torch.float32: ("F32", torch.int32), torch.bfloat16: ("BF16", torch.int16), torch.float16: ("F16", torch.int16)}
     header, data = {}, b""
@@ -69,7 +76,7 @@ def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **co
     folder = HERE / "lora" / name
     folder.mkdir(parents=True)
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base, "bias": "none", **config}
-    model = AutoModelForCausalLM.from_pretrained(HERE / base, dtype=torch.float32, attn_implementation="eager")
+    model = load(base)
     generator = torch.Generator().manual_seed(seed)
     tensors, differences = factors(model, config, generator, dtype)
     parameters = dict(model.named_parameters())
@@ -96,7 +103,7 @@ def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **co
 
 def check(folder, base, ids, logits):
     from peft import PeftModel
-    model = AutoModelForCausalLM.from_pretrained(HERE / base, dtype=torch.float32, attn_implementation="eager")
+    model = load(base)
     model = PeftModel.from_pretrained(model, folder)
     with torch.no_grad():
         theirs = model(ids, use_cache=False).logits[0].float()
@@ -114,3 +121,7 @@ make("gpt_neox", "families/gpt_neox", 3, torch.bfloat16, r=3, lora_alpha=6, targ
 make("phi3", "families/phi3", 4, torch.float16, r=2, lora_alpha=2, target_modules=["qkv_proj", "gate_up_proj", "o_proj"])
 make("embedding", "models/llama_wide_heads", 5, r=2, lora_alpha=4, target_modules=["embed_tokens", "k_proj"],
      modules_to_save=["lm_head"], replaced=[("lm_head.weight", "base_model.model.lm_head.weight")])
+make("deepseek_v2", "families/deepseek_v2", 6, torch.bfloat16, r=3, lora_alpha=6, rank_pattern={"kv_b_proj": 2},
+     target_modules=["q_proj", "q_a_proj", "q_b_proj", "kv_b_proj"])
+make("deepseek_v3", "families/deepseek_v3", 7, r=3, lora_alpha=5,
+     target_modules=["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"])

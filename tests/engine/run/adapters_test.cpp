@@ -24,6 +24,20 @@ Config adapter_of(Config config, std::uint32_t rank = kRank, std::uint32_t adapt
     return config;
 }
 
+std::uint32_t bits(std::initializer_list<Adapted> matrices) {
+    std::uint32_t all = 0;
+    for (const Adapted matrix : matrices) all |= static_cast<std::uint32_t>(matrix);
+    return all;
+}
+
+/// The config of decoder_configs() whose attention is latent.
+Config latent_config() {
+    for (const NamedConfig& named : decoder_configs())
+        if (named.config.decoder.blocks[0].latent_query_dim) return named.config;
+    FAIL("no latent attention among decoder_configs()");
+    return {};
+}
+
 Limits with_adapters(Limits limits, std::uint32_t n = 2, std::uint32_t rank = kRank) {
     limits.max_adapters = n;
     limits.max_adapter_rank = rank;
@@ -81,7 +95,7 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("adapters: a file beside the model makes the logits of the sums") {
-    for (const char* name : {"llama", "gpt_neox", "phi3"}) {
+    for (const char* name : {"llama", "gpt_neox", "phi3", "deepseek_v2", "deepseek_v3"}) {
         CAPTURE(name);
         const fs::path folder = golden() / "lora" / name;
         const Pair pair(folder);
@@ -105,15 +119,9 @@ TEST_CASE("adapters: the same bits on every instruction set, thread count, promp
     for (const NamedConfig& named : decoder_configs())
         for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
             CAPTURE(named.name);
-            if (const Block& b = named.config.decoder.blocks[0]; b.latent_query_dim || b.query_rank) {
-                CHECK(std::string(check(adapter_of(named.config)).what) == "adapters of latent attention");
-                continue;
-            }
             CAPTURE(static_cast<int>(type));
             const SmallModel small(named.config, type), first(adapter_of(named.config), Type::f32),
-                second(adapter_of(named.config, 3,
-                                  static_cast<std::uint32_t>(Adapted::value) | static_cast<std::uint32_t>(Adapted::up)),
-                       Type::f16);
+                second(adapter_of(named.config, 3, bits({Adapted::value, Adapted::up, Adapted::latent})), Type::f16);
             const Adapter both[] = {{&first.model, 0.5f}, {&second.model, 1.0f}};
             const Stack& stack = small.model.config().decoder;
             const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, 40), stack.vocab_size);
@@ -234,6 +242,33 @@ TEST_CASE("adapters: limits and adapters that do not fit are refused, and change
     CHECK(same_bits(got, logits_of(small.model, one, tokens, tokens.size(), with_adapters({}))));
 }
 
+TEST_CASE("adapters: of latent attention, one of other heads or widths is refused") {
+    const Config config = latent_config();
+    const SmallModel small(config, Type::q8);
+    SmallSession s(small.model, with_adapters({}), nullptr);
+    const auto refused = [&](const Config& other, std::uint32_t adapted, Type type = Type::f32) {
+        const SmallModel adapter(adapter_of(other, kRank, adapted), type);
+        const Adapter one[] = {{&adapter.model, 1.0f}};
+        return set_adapters(s.session, one).code;
+    };
+    CHECK(refused(config, kAllAdapted) == Code::ok);
+    const std::uint32_t latent = bits({Adapted::latent});
+    const auto changed = [&](auto change) {
+        Config other = config;
+        for (std::uint32_t i = 0; i < other.decoder.n_blocks; ++i) change(other.decoder.blocks[i]);
+        return other;
+    };
+    CHECK(refused(changed([](Block& b) { ++b.latent_query_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.latent_value_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.n_heads; }), latent) == Code::bad_shape);
+    CHECK(refused(changed([](Block& b) { ++b.value_head_dim, ++b.head_dim; }), latent) == Code::bad_shape);
+    CHECK(refused(config, latent, Type::q8) == Code::unsupported);
+    if (config.decoder.blocks[0].query_rank)
+        CHECK(refused(changed([](Block& b) { ++b.query_rank; }), bits({Adapted::query_down})) == Code::bad_shape);
+    const Config plain = llama_config(config.decoder.n_layers, config.decoder.d_model);
+    CHECK(refused(plain, bits({Adapted::query})) == Code::bad_shape);
+}
+
 TEST_CASE("adapters: a workspace's steps have the bits of each sequence alone") {
     const SmallModel small(llama_config(), Type::q8), adapter(adapter_of(llama_config()), Type::f32);
     const std::uint32_t vocab_size = small.model.config().decoder.vocab_size;
@@ -306,18 +341,20 @@ TEST_CASE("adapters: what only a merge can do is refused by name") {
 }
 
 TEST_CASE("adapters: an adapter's file changed anywhere is refused or safe to use") {
-    const SmallModel small(llama_config(), Type::f32);
-    const AlignedBytes good = write_bytes(random_model(adapter_of(llama_config()), 3), {});
-    const auto tokens = some_tokens(3, small.model.config().decoder.vocab_size);
-    for (std::size_t at = 0; at < std::min<std::size_t>(good.size(), 4096); ++at) {
-        AlignedBytes bytes = good;
-        bytes[at] ^= std::byte{0x41};
-        Model model;
-        if (!open_model(bytes, model).ok()) continue;
-        SmallSession s(small.model, with_adapters({}), nullptr);
-        const Adapter one[] = {{&model, 1.0f}};
-        if (!set_adapters(s.session, one).ok()) continue;
-        std::vector<float> logits(small.model.config().decoder.vocab_size);
-        CHECK(forward(s.session, tokens, logits).ok());
+    for (const Config& config : {llama_config(), latent_config()}) {
+        const SmallModel small(config, Type::f32);
+        const AlignedBytes good = write_bytes(random_model(adapter_of(config), 3), {});
+        const auto tokens = some_tokens(3, small.model.config().decoder.vocab_size);
+        for (std::size_t at = 0; at < std::min<std::size_t>(good.size(), 8192); ++at) {
+            AlignedBytes bytes = good;
+            bytes[at] ^= std::byte{0x41};
+            Model model;
+            if (!open_model(bytes, model).ok()) continue;
+            SmallSession s(small.model, with_adapters({}), nullptr);
+            const Adapter one[] = {{&model, 1.0f}};
+            if (!set_adapters(s.session, one).ok()) continue;
+            std::vector<float> logits(small.model.config().decoder.vocab_size);
+            CHECK(forward(s.session, tokens, logits).ok());
+        }
     }
 }
