@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "convert/refusal.h"
 #include "fovea/arena.h"
 #include "fovea/constraint.h"
+#include "fovea/sampler.h"
 #include "fovea/session.h"
 #include "presets.h"
 #include "suites.h"
@@ -134,6 +136,33 @@ void mask_all(benchmark::State& state) {
     }
 }
 
+// ---- the likeliest token -------------------------------------------------------------------------------------------
+
+/// The likeliest of 150,000 tokens, of which so many in a thousand may be chosen; or without a mask.
+constexpr int kNoMask = -1;
+void choose_likeliest(benchmark::State& state, int per_mille) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> logits(kTokens);
+    for (float& logit : logits) logit = normal(random);
+    std::vector<std::uint32_t> mask;
+    if (per_mille != kNoMask) mask.resize((kTokens + 31) / 32);
+    for (std::uint32_t id = 0; !mask.empty() && id < kTokens; ++id)
+        if (id == 0 || static_cast<int>(random() % 1000) < per_mille) mask[id / 32] |= 1u << id % 32;
+    std::vector<Candidate> candidates(kTokens);
+    Sampler sampler;
+    require(make_sampler({}, sampler));
+    std::vector<double> times;
+    for (auto _ : state)
+        for (int i = -200; i < 201; ++i) {
+            Token token = 0;
+            const double began = now();
+            require(sample(sampler, 0, logits, {}, candidates, token, mask));
+            if (i >= 0) times.push_back(milliseconds(began));
+        }
+    report(state, times);
+}
+
 // ---- whole answers -------------------------------------------------------------------------------------------------
 
 /// A model of few layers whose output head is of the vocabulary: larger ones take longer for a token, and masks no more.
@@ -198,6 +227,9 @@ void generate_pairs(benchmark::State& state, float temperature) {
 void add_constraint_suite() {
     add("constraint/compile/150000", compile_all);
     add("constraint/mask/150000", mask_all);
+    add("constraint/choose/150000/no_mask", [](auto& state) { choose_likeliest(state, kNoMask); });
+    for (const int share : {1000, 970, 700, 300, 10, 0})
+        add("constraint/choose/150000/" + std::to_string(share), [=](auto& state) { choose_likeliest(state, share); });
     add("constraint/generate/150000/greedy", [](auto& state) { generate_pairs(state, 0); });
     add("constraint/generate/150000/temperature", [](auto& state) { generate_pairs(state, 0.8f); });
 }

@@ -1,6 +1,7 @@
 #include "fovea/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "../../platform/float_env.h"
@@ -95,6 +96,36 @@ struct Allowed {
         return true;
     }
 };
+
+/// Where vocabularies are so large that writing candidates shows. Boards have small ones, and count the code.
+constexpr bool kManyTokens = sizeof(void*) > 4;
+
+/// The highest logit of those that may be chosen, the first of equal ones; NaN where one of them is. A form leaves most tokens
+/// or nearly none, so words of the mask are looked at. Where most bits are set a logit is compared first: that it is higher
+/// is rare, and only then its bit counts.
+Candidate find_best(std::span<const float> logits, const Allowed& allowed) noexcept {
+    Candidate best{-kInfinity, 0};
+    const auto ends_at = [&](std::size_t id) {  // a NaN is no number to go on with
+        best = {logits[id], static_cast<Token>(id)};
+        return logits[id] != logits[id];
+    };
+    for (std::size_t first = 0; first < logits.size(); first += 32) {
+        const std::size_t left = logits.size() - first;
+        std::uint32_t word = allowed.all() ? ~0u : allowed.mask[first / 32];
+        if (left < 32) word &= (1u << left) - 1;
+        const std::uint32_t in_both = word & word >> 16;
+        if (left >= 32 && (in_both & in_both >> 8 & 0xff)) {  // a bit of all four bytes: rare where few are set
+            for (std::size_t id = first; id < first + 32; ++id)
+                if (!(logits[id] <= best.logit) && word >> (id - first) & 1 && ends_at(id)) return best;
+            continue;
+        }
+        for (; word; word &= word - 1) {
+            const std::size_t id = first + static_cast<std::size_t>(std::countr_zero(word));
+            if (!(logits[id] <= best.logit) && ends_at(id)) return best;
+        }
+    }
+    return best;
+}
 
 [[nodiscard]] float repeated(float logit, float penalty) noexcept {
     return logit > 0 ? logit / penalty : logit * penalty;
@@ -231,14 +262,15 @@ Status sample(const Sampler& sampler, std::uint32_t pos, std::span<const float> 
         return {Code::bad_shape, "words of the mask of allowed tokens", n_words, mask.size()};
     const Allowed allowed{mask};
     // The highest logit: one pass, no candidates.
-    const bool plain = o.temperature == 0 && is_neutral(o);
+    const bool plain = kManyTokens && o.temperature == 0 && is_neutral(o);
     const auto candidates = plain ? std::span<Candidate>() : fill(scratch, logits, recent, counted, o, allowed);
-    Candidate best{-kInfinity, 0};
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-        const float logit = !plain ? candidates[i].logit : allowed.has(i) ? logits[i] : -kInfinity;
-        if (logit != logit) return {Code::bad_argument, "logits: one is NaN", 0, 0};
-        if (logit > best.logit) best = {logit, static_cast<Token>(i)};
+    Candidate best = plain ? find_best(logits, allowed) : Candidate{-kInfinity, 0};
+    for (const Candidate& candidate : candidates) {
+        if (candidate.logit <= best.logit) continue;
+        best = candidate;
+        if (best.logit != best.logit) break;
     }
+    if (best.logit != best.logit) return {Code::bad_argument, "logits: one is NaN", 0, 0};
     if (best.logit == -kInfinity && allowed.none(logits.size()))
         return {Code::bad_argument, "allowed tokens at least", 1, 0};
     if (best.logit == -kInfinity) return {Code::bad_argument, "logits: none is above -inf", 0, 0};

@@ -20,8 +20,8 @@ enum {
 static const char kPrompts[][32] = {"turn on the garden dehumidifier", "open the fridge and play chess",
                                     "write a poem about the sea"};
 enum { kPromptCount = sizeof kPrompts / sizeof kPrompts[0] };
-static const char kLogits[] = "logits ", kTime[] = "ns per token ", kModelBytes[] = "model bytes ",
-                  kArena[] = "arena bytes ", kStack[] = "stack bytes ";
+static const char kDigits[] = "0123456789abcdef", kLogits[] = "logits ", kTime[] = "ns per token ",
+                  kModelBytes[] = "model bytes ", kArena[] = "arena bytes ", kStack[] = "stack bytes ";
 static const char kLongPrompt[] = "a prompt with its suffix: expected fewer bytes\n";
 static const char kCutAnswer[] = "an answer: expected one of the form, got its beginning\n";
 
@@ -36,7 +36,7 @@ static void print_line(const char* name, uint64_t number, unsigned base) {
     size_t at = sizeof digits - 1;
     digits[at] = 0;
     do {
-        digits[--at] = "0123456789abcdef"[number % base];
+        digits[--at] = kDigits[number % base];
         number /= base;
     } while (number || (base == 16 && at > sizeof digits - 17));
     print(name);

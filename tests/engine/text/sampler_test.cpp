@@ -320,6 +320,46 @@ Token sort_and_draw(const SamplerOptions& o, std::vector<Candidate> kept, float 
     return kept.back().id;
 }
 
+TEST_CASE("sampler: the likeliest under any mask is that of a plain search, and a NaN counts where it may be chosen") {
+    std::mt19937 random(5);
+    for (const std::size_t n : {1u, 31u, 32u, 33u, 64u, 95u, 1000u})
+        for (int density = 0; density <= 4; ++density)
+            for (int round = 0; round < 20; ++round) {
+                CAPTURE(n);
+                CAPTURE(density);
+                std::vector<float> logits(n);
+                for (float& x : logits) x = static_cast<float>(random() % 50) - 25.0f;  // with equal ones
+                if (round % 3 == 0) logits[random() % n] = kInf;
+                if (round % 4 == 1) logits[random() % n] = -kInf;
+                if (round % 5 == 4) logits[random() % n] = kNaN;
+                std::vector<std::uint32_t> mask((n + 31) / 32);
+                for (std::uint32_t& word : mask) {
+                    word = density == 0 ? 0 : ~0u;
+                    for (int i = 1; i < density; ++i) word &= random();
+                    if (round % 2 && random() % 2) word = random() % 2 ? ~0u : 0u;
+                }
+                float best = -kInf;
+                Token wanted = 0;
+                bool any = false, nan = false;
+                for (std::size_t id = 0; id < n; ++id) {
+                    if (!(mask[id / 32] >> id % 32 & 1)) continue;
+                    any = true;
+                    nan |= logits[id] != logits[id];
+                    if (logits[id] > best) best = logits[id], wanted = static_cast<Token>(id);
+                }
+                std::vector<Candidate> scratch(n);
+                for (const float penalty : {1.0f, 1.5f}) {  // by itself, and among candidates
+                    Sampler sampler;
+                    REQUIRE(make_sampler({.repeat_penalty = penalty}, sampler).ok());
+                    Token token = 12345;
+                    const Status status = sample(sampler, 0, logits, {}, scratch, token, mask);
+                    REQUIRE(status.ok() == (any && !nan && best > -kInf));
+                    CHECK(token == (status.ok() ? wanted : 12345));
+                    if (nan) CHECK(std::string(status.what) == "logits: one is NaN");
+                }
+            }
+}
+
 TEST_CASE("sampler: the same token as from a full sort, ties included") {
     std::mt19937 random(7);
     const auto pick = [&](auto... choices) {
