@@ -317,7 +317,11 @@ Status copy_state(const ConstraintState& from, ConstraintState& to) noexcept {
 void allow_tokens(ConstraintState& state, std::span<std::uint32_t> mask) noexcept {
     if (!state.valid()) return;
     ConstraintRun& run = *ConstraintAccess::run(state);
-    if (!run.mask_made) make_mask(run, true);
+    if (!run.mask_made) {
+        make_mask(run, true);
+        // A form's own masks are whole words, whatever its bytes say of ids past the vocabulary.
+        if (const std::uint32_t n_last = run.form.header->vocab_size % 32) run.mask.back() &= (1u << n_last) - 1;
+    }
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] &= i < run.mask.size() ? run.mask[i] : 0;
 }
 

@@ -1,5 +1,7 @@
 // What a grammar that is read has to stand: compiled for a small vocabulary, opened, and answered.
 #pragma once
+#include <bit>
+#include <span>
 #include <vector>
 
 #include "convert/grammar/grammar.h"
@@ -25,23 +27,38 @@ struct FormVocabulary {
     }
 };
 
+/// The bits that are set, in order.
+inline std::size_t count_bits(const std::vector<std::uint32_t>& mask) {
+    std::size_t n = 0;
+    for (const std::uint32_t word : mask) n += static_cast<std::size_t>(std::popcount(word));
+    return n;
+}
+inline Token nth_bit(const std::vector<std::uint32_t>& mask, std::size_t n) {
+    std::size_t at = 0;
+    for (std::size_t here; n >= (here = static_cast<std::size_t>(std::popcount(mask[at]))); ++at) n -= here;
+    std::uint32_t word = mask[at];
+    while (n--) word &= word - 1;
+    return static_cast<Token>(at * 32 + static_cast<std::size_t>(std::countr_zero(word)));
+}
+
 /// A text in a form that opened: with `sound` ones there is always a token that is allowed, and it is taken.
 inline void draw(const Constraint& constraint, const Tokenizer& tokenizer, std::uint32_t seed, bool sound) {
+    static std::vector<std::uint32_t> mask;
     std::vector<std::uint64_t> memory(constraint_state_bytes(constraint) / 8);
     ConstraintState state;
     promise(make_constraint_state(constraint, std::as_writable_bytes(std::span(memory)), state).ok(),
             "a state is made");
-    std::vector<std::uint32_t> mask((tokenizer.vocab_size() + 31) / 32);
+    const std::uint32_t vocab_size = tokenizer.vocab_size();
+    mask.resize((vocab_size + 31) / 32);
     for (int i = 0; i < 24; ++i) {
         std::fill(mask.begin(), mask.end(), 0xffffffffu);
         allow_tokens(state, mask);
-        std::vector<Token> allowed;
-        for (Token id = 0; id < tokenizer.vocab_size(); ++id)
-            if (mask[id / 32] >> id % 32 & 1) allowed.push_back(id);
-        promise(!sound || !allowed.empty(), "a token is allowed");
-        if (allowed.empty()) return;
+        const std::size_t n_allowed = count_bits(mask);
+        promise(!sound || n_allowed != 0, "a token is allowed");
+        if (n_allowed == 0) return;
         seed = seed * 1664525u + 1013904223u;
-        const Token token = allowed[(seed >> 8) % allowed.size()];
+        const Token token = nth_bit(mask, (seed >> 8) % n_allowed);
+        promise(token < vocab_size, "what is allowed is a token");
         Token forced[4];
         (void)forced_tokens(state, forced);
         const bool taken = advance(state, token);
