@@ -11,7 +11,8 @@
 namespace fovea::grammar {
 namespace {
 
-constexpr std::size_t kMostStates = 60000, kMostFragments = 400000, kMostWork = 20'000'000;
+// For each state that an automaton may have: a grammar that is refused costs so much at most.
+constexpr std::size_t kFragmentsEach = 7, kWorkEach = 333;
 
 struct Fragment {
     std::vector<std::uint32_t> empty;
@@ -27,13 +28,10 @@ struct Hash {
     }
 };
 
-[[noreturn]] void too_large() {
-    throw GrammarError("expected a grammar of at most " + std::to_string(kMostStates) + " states, got more");
-}
-
 class Builder {
 public:
-    explicit Builder(const Grammar& grammar) : grammar_(grammar), rules_(grammar) {}
+    Builder(const Grammar& grammar, std::size_t max_states)
+        : grammar_(grammar), rules_(grammar), max_states_(max_states) {}
 
     Automaton build() {
         const Rule& root = grammar_.rules[grammar_.root];
@@ -43,6 +41,10 @@ public:
     }
 
 private:
+    [[noreturn]] void too_large() const {
+        throw GrammarError("expected a grammar of at most " + std::to_string(max_states_) + " states, got more");
+    }
+
     std::uint32_t unit_of(NodeId body, const std::string& name) {
         const auto [place, made] = unit_of_.try_emplace(body, static_cast<std::uint32_t>(out_.units.size()));
         if (made) out_.units.push_back({name, body, 0});
@@ -52,7 +54,7 @@ private:
     // ---- fragments: nothing leads into `from`, and nothing out of `to`, but what a caller adds ---------------------
 
     std::uint32_t fresh() {
-        if (fragments_.size() > kMostFragments) too_large();
+        if (fragments_.size() > max_states_ * kFragmentsEach) too_large();
         fragments_.emplace_back();
         return static_cast<std::uint32_t>(fragments_.size() - 1);
     }
@@ -185,10 +187,10 @@ private:
         }
         std::sort(set.begin(), set.end());
         work_ += set.size() + 1;
-        if (work_ > kMostWork) too_large();
+        if (work_ > max_states_ * kWorkEach) too_large();
         const auto [place, made] = known_.try_emplace(std::move(set), static_cast<std::uint32_t>(out_.states.size()));
         if (made) {
-            if (out_.states.size() >= kMostStates) too_large();
+            if (out_.states.size() >= max_states_) too_large();
             out_.states.push_back({.unit = unit_});
             sets_.push_back(&place->first);
         }
@@ -267,7 +269,7 @@ private:
     std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, Hash> known_;
     std::vector<const std::vector<std::uint32_t>*> sets_;  // keys of known_, by state
     std::uint32_t stamp_ = 0, start_ = 0, end_ = 0, unit_ = 0;
-    std::size_t work_ = 0;
+    std::size_t max_states_, work_ = 0;
 };
 
 }  // namespace
@@ -278,6 +280,8 @@ std::uint32_t State::next(std::uint8_t byte) const {
     return kNoTarget;
 }
 
-Automaton build_automaton(const Grammar& grammar) { return Builder(grammar).build(); }
+Automaton build_automaton(const Grammar& grammar, std::size_t max_states) {
+    return Builder(grammar, max_states).build();
+}
 
 }  // namespace fovea::grammar

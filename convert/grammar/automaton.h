@@ -49,7 +49,7 @@ struct Automaton {
 };
 
 /// Throws GrammarError: a grammar too large, or without a text.
-[[nodiscard]] Automaton build_automaton(const Grammar& grammar);
+[[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states);
 
 /// Leaves out bytes that are not `available`, then states that lead to no end or that nothing leads to. Calls name states from
 /// here on. Throws GrammarError: no text at all, recursion at the left.

@@ -115,7 +115,7 @@ private:
 std::vector<std::byte> compile(const Grammar& grammar, const Tokenizer& tokenizer, std::span<const std::byte> index,
                                const CompileOptions& options) {
     const IndexView view = view_index(tokenizer, index);
-    Automaton automaton = build_automaton(grammar);
+    Automaton automaton = build_automaton(grammar, options.max_states);
     trim(automaton, view.bytes);
     ConstraintHeader header{};
     std::memcpy(header.magic, kConstraintMagic, sizeof kConstraintMagic);

@@ -42,9 +42,10 @@ struct SchemaOptions {
 [[nodiscard]] std::vector<std::byte> index_vocabulary(const Tokenizer& tokenizer);
 
 struct CompileOptions {
-    bool own_index = false;        ///< the index becomes part of the form, for a board
-    bool known_masks = true;       ///< masks of states with many tokens are made now; costs their bytes
-    std::uint32_t max_depth = 64;  ///< rules within rules, at most 200; more only where the grammar needs it
+    bool own_index = false;            ///< the index becomes part of the form, for a board
+    bool known_masks = true;           ///< masks of states with many tokens are made now; costs their bytes
+    std::uint32_t max_depth = 64;      ///< rules within rules, at most 200; more only where the grammar needs it
+    std::uint32_t max_states = 60000;  ///< of all automata; a grammar of more is refused before it costs more
 };
 
 /// The automaton of a grammar over a vocabulary: open_constraint's `form`. The same bytes on every machine.

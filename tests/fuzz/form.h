@@ -67,12 +67,15 @@ inline void draw(const Constraint& constraint, const Tokenizer& tokenizer, std::
     }
 }
 
+/// Few, for most of a search would go into grammars that are refused for their size.
+inline constexpr std::uint32_t kMostStates = 3000;
+
 template<class Read>
 void compile_and_draw(Read&& read) {
     const FormVocabulary& v = FormVocabulary::get();
     std::vector<std::byte> form;
     try {
-        form = grammar::compile(read(), v.tokenizer, v.index);
+        form = grammar::compile(read(), v.tokenizer, v.index, {.max_states = kMostStates});
     } catch (const grammar::GrammarError& error) {  // what a hostile grammar should get
         promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "a refusal is one line");
         return;

@@ -158,9 +158,9 @@ TEST_CASE("json schemas: texts that people write fit, and near misses do not") {
 
 /// The line that refuses it; empty where it is taken.
 template<class Read>
-std::string refusal(Read&& read) {
+std::string refusal(Read&& read, const grammar::CompileOptions& options = {}) {
     try {
-        (void)grammar::compile(read(), byte_level().tokenizer(), byte_level().index);
+        (void)grammar::compile(read(), byte_level().tokenizer(), byte_level().index, options);
     } catch (const GrammarError& error) {
         return error.what();
     }
@@ -216,6 +216,19 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     std::string deep = "{}";
     for (int i = 0; i < 500; ++i) deep = R"({"items":)" + deep + "}";
     CHECK(schema(deep).find("brackets within brackets") != std::string::npos);
+}
+
+TEST_CASE("grammars: one of too many states is refused before it costs more") {
+    // What comes so many places before the end has to be remembered: each place doubles the states.
+    const auto doubling = [](int n_places) {
+        std::string text = "(a|b)*a";
+        for (int i = 0; i < n_places; ++i) text += "(a|b)";
+        return read_regex(text);
+    };
+    CHECK(refusal([&] { return doubling(8); }) == "");
+    CHECK(refusal([&] { return doubling(8); }, {.max_states = 100}) ==
+          "expected a grammar of at most 100 states, got more");
+    CHECK(refusal([&] { return doubling(18); }) == "expected a grammar of at most 60000 states, got more");
 }
 
 TEST_CASE("grammars: bytes that the vocabulary has no token for are not asked for") {
