@@ -130,6 +130,14 @@ void write_seeds(const std::filesystem::path& folder) {
         const std::string name = std::to_string(n++);
         for (const char* target : {"small/run", "small/model"}) write_bytes_to(folder / target / name, file_of(tiny));
     }
+    n = 0;
+    constexpr Type kFloats[] = {Type::f32, Type::f16, Type::bf16};
+    for (const Tiny& model : tinier_adapted()) {
+        const Tiny adapter{"adapter", adapter_of(model.config, 3), kFloats[n % 3], nullptr};
+        const std::string name = "adapter_" + std::to_string(n++);
+        for (const char* target : {"small/adapter", "small/model", "small/run"})
+            write_bytes_to(folder / target / name, file_of(adapter));
+    }
     const TinyOpened tiny;
     const Token tokens[] = {1, 7, 2, 5, 9, 3};
     for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q4}) {

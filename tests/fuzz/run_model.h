@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert/parameters.h"
+#include "fovea/adapter.h"
 #include "fovea/encode.h"
 #include "fovea/session.h"
 #include "fovea/tokenizer.h"
@@ -16,7 +17,8 @@ namespace fovea::fuzz {
 struct Most {
     std::uint64_t arena_bytes = 16 << 20, parameters = 1 << 20;
     Type kv_type = Type::f32;
-    bool weights = false;  ///< again for the attention weights of each layer
+    bool weights = false;                     ///< again for the attention weights of each layer
+    std::span<const std::byte> adapter = {};  ///< the file of one of the model, which is then in use
 };
 
 enum class Outcome { refused, too_large, no_session, ran };
@@ -125,10 +127,19 @@ inline Outcome run_model(std::span<const std::byte> file, const Most& most = {})
     if (count_parameters(model.config()).total > most.parameters) return Outcome::too_large;
     // A model is for logits or for rows, and limits of the other kind are refused.
     Limits limits{.max_batch = Rows::kRows, .kv_type = most.kv_type, .max_sequences = 2};
+    Model adapter;
+    const bool adapts = !most.adapter.empty();
+    if (adapts) promise(open_model(most.adapter, adapter).ok(), "an adapter's file opens");
+    const auto with_adapters = [&](Limits of) {
+        if (adapts) of.max_adapters = 2, of.max_adapter_rank = adapter_rank(adapter);
+        return of;
+    };
+    limits = with_adapters(limits);
     Plan plan;
     if (!make_plan(model.config(), limits, plan).ok()) {
-        limits = {
-            .max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u, .max_batch = 4, .kv_type = most.kv_type};
+        limits = with_adapters({.max_kv_len = model.config().decoder.max_positions < 9 ? 0u : 9u,
+                                .max_batch = 4,
+                                .kv_type = most.kv_type});
         if (!make_plan(model.config(), limits, plan).ok()) return Outcome::no_session;
     }
     if (plan.arena_bytes > most.arena_bytes) return Outcome::too_large;
@@ -139,6 +150,8 @@ inline Outcome run_model(std::span<const std::byte> file, const Most& most = {})
         promise(!make_session(model, limits, std::span(arena).first(arena.size() - 1), session, isa).ok(),
                 "a byte less than the plan is refused");
         if (!make_session(model, limits, arena, session, isa).ok()) return Outcome::no_session;  // types no kernel has
+        const Adapter both[] = {{&adapter, 0.5f}, {&adapter, -2.0f}};
+        if (adapts) promise(set_adapters(session, both).ok(), "an adapter of the model's own shape is taken");
         const std::vector<float> out = result_of(session);
         for (const float x : out)
             promise(!std::isnan(x) || std::bit_cast<std::uint32_t>(x) == 0x7fc00000u, "there is one NaN");

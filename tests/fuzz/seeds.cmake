@@ -10,7 +10,7 @@ endfunction()
 
 file(REMOVE_RECURSE ${OUT})
 file(COPY ${SMALL}/ DESTINATION ${OUT}/small)
-foreach(folder chat_template config_json constraint gbnf gguf http_request json_schema llama2c lora model npy packed regex run safetensors
+foreach(folder adapter chat_template config_json constraint gbnf gguf http_request json_schema llama2c lora model npy packed regex run safetensors
         sampler sentence_piece session tokenize tokenizer_json torch_file)
   file(MAKE_DIRECTORY ${OUT}/small/${folder} ${OUT}/large/${folder})
 endforeach()
@@ -72,6 +72,12 @@ file(GLOB adapters ${GOLDEN}/lora/*)
 foreach(adapter IN LISTS adapters)
   cmake_path(GET adapter FILENAME name)
   seed(lora ${adapter}/adapter_config.json ${name}.json)
+  file(STRINGS ${adapter}/base.txt base)
+  if(NOT name MATCHES "^(embedding|gpt2)$")  # what only a merge can take
+    execute_process(COMMAND ${CLI} convert ${adapter} --base ${GOLDEN}/${base} -o ${OUT}/large/adapter/${name} ERROR_QUIET
+                    COMMAND_ERROR_IS_FATAL ANY)
+    seed(model ${OUT}/large/adapter/${name} adapter_${name})
+  endif()
 endforeach()
 file(GLOB folders ${GOLDEN}/packed/*)
 foreach(folder IN LISTS folders)

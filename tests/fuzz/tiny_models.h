@@ -122,6 +122,21 @@ inline std::vector<Tiny> tinier_models() {
     return all;
 }
 
+/// Those of them that adapters are tried beside: every shape that makes logits.
+inline std::vector<Tiny> tinier_adapted() {
+    std::vector<Tiny> all;
+    for (const Tiny& model : tinier_models())
+        if (!model.config.encoder.n_layers) all.push_back(model);
+    return all;
+}
+
+/// An adapter of such a model, for all matrices that it has.
+inline Config adapter_of(Config config, std::uint32_t rank, std::uint32_t adapted = kAllAdapted) {
+    for (Stack* stack : {&config.encoder, &config.decoder})
+        if (stack->n_layers) stack->adapter_rank = rank, stack->adapted = adapted;
+    return config;
+}
+
 inline AlignedBytes file_of(const Tiny& tiny) {
     ModelSource source = random_model(tiny.config, 1);
     if (tiny.tokenizer) {

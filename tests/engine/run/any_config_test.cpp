@@ -147,6 +147,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         REQUIRE(!text.fail());
     }
     int counts[fuzz::kOutcomes] = {};
+    unsigned n_adapted = 0;
     for (unsigned seed = first; seed != first + n; ++seed) {
         CAPTURE(seed);
         const AnyConfig any(seed);
@@ -167,14 +168,29 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         } catch (const Refusal& refusal) {
             FAIL("seed ", seed, ": ", refusal.what());
         }
+        // Of every third one two adapters are in use, which are one file.
+        std::mt19937 random(seed);
+        const std::uint32_t rank = 1 + static_cast<std::uint32_t>(random() % 9);
+        const Config adapted =
+            fuzz::adapter_of(any.config, rank, 1 + static_cast<std::uint32_t>(random() % kAllAdapted));
+        AlignedBytes adapter;
+        if (seed % 3 == 0 && make_plan(any.config, {.max_adapters = 2, .max_adapter_rank = rank}, plan).ok() &&
+            count_parameters(adapted).total <= 1 << 15) {
+            constexpr Type kFloats[] = {Type::f32, Type::f16, Type::bf16};
+            adapter = write_bytes(random_model(adapted, 2), {.type = kFloats[random() % 3], .weights_alignment = 64});
+            ++n_adapted;
+        }
         constexpr Type kKvTypes[] = {Type::f32, Type::f16, Type::q8, Type::q4};
-        const fuzz::Outcome outcome = fuzz::run_model(
-            file,
-            {.arena_bytes = 4 << 20, .parameters = 1 << 15, .kv_type = kKvTypes[seed % 4], .weights = seed % 5 == 0});
+        const fuzz::Outcome outcome = fuzz::run_model(file, {.arena_bytes = 4 << 20,
+                                                             .parameters = 1 << 15,
+                                                             .kv_type = kKvTypes[seed % 4],
+                                                             .weights = seed % 5 == 0,
+                                                             .adapter = adapter});
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
     }
     for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
+    CHECK((asked || n_adapted > n / 100));
     CHECK(counts[static_cast<int>(fuzz::Outcome::ran)] > counts[static_cast<int>(fuzz::Outcome::refused)] / 10);
 }
 
