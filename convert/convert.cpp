@@ -10,6 +10,7 @@
 #include "convert/gguf_model.h"
 #include "convert/hf_config.h"
 #include "convert/hf_model.h"
+#include "convert/hf_prompts.h"
 #include "convert/llama2c.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
@@ -98,9 +99,10 @@ void read_score_function(const fs::path& folder, HfConfig& config) {
 
 /// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
 /// model's own.
-void add_modules(SentenceModules modules, const fs::path& folder, HfConfig& config) {
+void add_modules(SentenceModules modules, const fs::path& given, const fs::path& folder, HfConfig& config) {
     add_text_limit(folder, config);
     if (modules.pooling == Pooling::none) return read_score_function(folder, config);
+    add_prompts(given, config.source);
     Stack& stack = config.stack();
     stack.pooling = modules.pooling;
     stack.normalize_pooled = modules.normalize;
@@ -148,7 +150,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw Refusal((given / "modules.json").string() + ": expected only beside an encoder");
-    if (has_modules) add_modules(std::move(modules), folder, config);
+    if (has_modules) add_modules(std::move(modules), given, folder, config);
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     Safetensors files = weights(config.quantization);
     ModelSource source = join_hf_model(std::move(config), std::move(files));

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "convert/refusal.h"
+#include "convert/source_file.h"
 #include "fovea/encode.h"
 
 namespace fovea {
@@ -86,6 +87,31 @@ std::vector<Text> read_text_lines(const std::string& path) {
     for (std::string line; std::getline(file, line);) texts.push_back(text_of(line));
     if (texts.empty()) throw Refusal(path + ": lines: expected 1 or more, got none");
     return texts;
+}
+
+Prompts prompts_of(const OpenedModel& opened) {
+    Prompts prompts;
+    const std::string_view text = find_info(opened.model, "prompts");
+    if (text.empty()) return prompts;
+    check_json_depth(text, opened.name);
+    const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
+    for (const auto& [name, prompt] : object.items())
+        if (object.is_object() && prompt.is_string()) prompts.texts.emplace_back(name, prompt.get<std::string>());
+    prompts.chosen = find_info(opened.model, "default_prompt");
+    return prompts;
+}
+
+std::string prompt_before(const OpenedModel& opened, const std::optional<std::string>& name) {
+    const Prompts prompts = prompts_of(opened);
+    const std::string& wanted = name ? *name : prompts.chosen;
+    if (wanted.empty()) return {};
+    std::string names;
+    for (const auto& [known, text] : prompts.texts) {
+        if (known == wanted) return text;
+        names += (names.empty() ? "" : ", ") + known;
+    }
+    throw Refusal("prompt's name: expected " + (names.empty() ? opened.name + " to have prompts" : "one of " + names) +
+                  ", got " + wanted);
 }
 
 std::uint32_t most_tokens(const OpenedModel& opened) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "opened.h"
@@ -19,6 +20,16 @@ struct Text {
 /// A file's lines, of "-" standard input's. A line that is a JSON object with a "text", and maybe a "pair", gives those.
 /// Throws Refusal where there are none.
 [[nodiscard]] std::vector<Text> read_text_lines(const std::string& path);
+
+/// What a model's folder says to put before texts, by a name for each task; and which of them unasked, "": none.
+struct Prompts {
+    std::vector<std::pair<std::string, std::string>> texts;
+    std::string chosen;
+};
+[[nodiscard]] Prompts prompts_of(const OpenedModel& opened);
+/// What stands before a text: the prompt of that name, without a name the model's own choice. Throws Refusal for a name that
+/// there is not. An empty name is none.
+[[nodiscard]] std::string prompt_before(const OpenedModel& opened, const std::optional<std::string>& name);
 
 /// A text's tokens.
 struct TextTokens {

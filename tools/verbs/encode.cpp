@@ -1,6 +1,7 @@
 // fovea encode: vectors of encoders, of decoders beside a memory, of both; of texts where the model reads ids.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "arrays.h"
@@ -23,6 +24,7 @@ struct VectorOptions {
     std::string model, text, texts, source, target, memory, output;
     std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
     std::vector<Token> tokens;  // of --tokens
+    std::optional<std::string> prompt_name;
     bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
     std::uint32_t repeat = 1;
     Type kv_type = Type::f32;
@@ -65,13 +67,19 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedMod
         TextTokens given;
         given.ids = options.tokens;
         given.n_whole = given.ids.size();
+        if (options.prompt_name)
+            throw Refusal("--prompt-name: expected none with --tokens, got " + *options.prompt_name, 2);
         return {given};
     }
     std::vector<Text> texts;
     if (options.has_text) texts.push_back({options.text, {}});
     if (!options.texts.empty()) texts = read_text_lines(options.texts);
     std::vector<TextTokens> tokens;
-    for (const Text& text : texts) tokens.push_back(tokens_of(opened, text));
+    const std::string prompt = prompt_before(opened, options.prompt_name);
+    for (Text& text : texts) {
+        if (!text.pair) text.text.insert(0, prompt);
+        tokens.push_back(tokens_of(opened, text));
+    }
     note_cut(opened, tokens);
     return tokens;
 }
@@ -357,6 +365,10 @@ void add_encode(CLI::App& app) {
         add_text(verb, name, path, help)->type_name("FILE");
     };
     add_tokens(verb, options->tokens, "ids such as 1,2,3, instead of a text");
+    verb.add_option_function<std::string>(
+            "--prompt-name", [options](const std::string& name) { options->prompt_name = name; },
+            "put the model's prompt of that name before texts (default: the one that its folder chooses; \"\": none)")
+        ->type_name("NAME");
     file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
     file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
     file("--target", options->target, "what the decoder reads");
