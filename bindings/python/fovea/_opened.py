@@ -29,6 +29,8 @@ class OpenedModel:
         facts = native.facts()
         for name in ("name", "architecture", "prompt_suffix"):
             facts[name] = facts[name].decode(errors="replace")
+        facts["prompts"] = {name: prompt.decode(errors="replace") for name, prompt in facts["prompts"].items()}
+        facts["default_prompt_name"] = facts["default_prompt_name"].decode(errors="replace") or None
         self._facts = facts
         self._stack: dict[str, Any] = facts.get("decoder") or facts["encoder"]
 
@@ -93,6 +95,16 @@ class OpenedModel:
     def has_tokenizer(self) -> bool:
         """Whether its file holds a tokenizer."""
         return bool(self._facts["has_tokenizer"])
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """What :meth:`Model.encode` may put before texts, by a name for each task."""
+        return dict(self._facts["prompts"])
+
+    @property
+    def default_prompt_name(self) -> str | None:
+        """The name of the prompt that is used unasked."""
+        return self._facts["default_prompt_name"]  # type: ignore[no-any-return]
 
     @property
     def closed(self) -> bool:

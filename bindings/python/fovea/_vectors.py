@@ -23,6 +23,8 @@ class VectorModel(OpenedModel):
         self,
         texts: str | Iterable[str],
         *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         normalize_embeddings: bool = False,
         batch_size: int = 64,
         max_length: int = 0,
@@ -33,6 +35,8 @@ class VectorModel(OpenedModel):
 
         texts: a list, a pandas Series, or anything that gives str; read in pieces, so that memory beyond the result
             does not grow with their number. Those of like length go through a pass together.
+        prompt_name: put the model's prompt of that name before each text; by default that of default_prompt_name.
+        prompt: put this before each text instead; "" puts nothing.
         normalize_embeddings: divide each vector by its length, where the model does not do so itself.
         batch_size: texts in one pass, at most.
         max_length: tokens of a text; by default what its sentence-transformers folder says, or the model's positions.
@@ -43,8 +47,16 @@ class VectorModel(OpenedModel):
         self._need_vectors()
         if isinstance(texts, str):
             one = new_array((self.vector_width,), "texts") if out is None else out
-            self.encode([texts], normalize_embeddings=normalize_embeddings, max_length=max_length, out=one[None])
+            self.encode(
+                [texts],
+                prompt_name=prompt_name,
+                prompt=prompt,
+                normalize_embeddings=normalize_embeddings,
+                max_length=max_length,
+                out=one[None],
+            )
             return one
+        before = self._prompt_before(prompt_name, prompt)
         n = len(texts) if isinstance(texts, Sized) else None
         if out is not None and n is not None and shape_of(out, "out") != (n, self.vector_width):
             raise ValueError(f"out: expected shape {[n, self.vector_width]}, got {list(shape_of(out, 'out'))}")
@@ -60,7 +72,7 @@ class VectorModel(OpenedModel):
                     if vectors is None
                     else vectors[done:][: len(chunk)]
                 )
-                session._native.encode_texts(chunk, max_length, to)
+                session._native.encode_texts([before + text for text in chunk] if before else chunk, max_length, to)
                 if normalize_embeddings and not self._stack["normalizes"]:
                     to /= np.maximum(np.linalg.norm(to, axis=1, keepdims=True), np.float32(1e-12))
                 pieces += [to] if vectors is None else []
@@ -69,6 +81,17 @@ class VectorModel(OpenedModel):
         if n is not None and done != n:
             raise ValueError(f"texts: expected {n}, as their len() says, got {done}")
         return out if out is not None else np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
+
+    def _prompt_before(self, name: str | None, prompt: str | None) -> str:
+        if prompt is not None:
+            return prompt
+        if name is None:
+            name = self.default_prompt_name
+        prompts = self.prompts
+        if name is not None and name not in prompts:
+            names = ", ".join(prompts) or "none, for the model has no prompts"
+            raise ValueError(f"prompt_name: expected one of {names}, got {name!r}")
+        return "" if name is None else prompts[name]
 
     def _need_vectors(self) -> None:
         if self.gives_logits:

@@ -128,6 +128,11 @@ nb::dict facts_of(const ModelHandle& handle) {
     const std::string_view task = find_info(opened->model, "task");
     facts["task"] = nb::str(task.data(), task.size());
     facts["vector_width"] = vector_width(*opened);
+    const Prompts prompts = prompts_of(view_of(*opened));
+    nb::dict texts;
+    for (const auto& [name, prompt] : prompts.texts) texts[nb::str(name.data(), name.size())] = text(prompt);
+    facts["prompts"] = texts;
+    facts["default_prompt_name"] = text(prompts.chosen);
     facts["file_bytes"] = opened->model.bytes().size();
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
