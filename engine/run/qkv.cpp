@@ -84,6 +84,12 @@ struct Writes {
           n_pieces(begin == end ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
 };
 
+/// Asks for the lines of the head behind x, which the next piece reads: rows lie too far apart for a CPU to foresee them.
+/// Nothing is read, so there need be no such head.
+void fetch_next_head(const float* x, std::uint32_t head_dim) noexcept {
+    for (std::uint32_t i = 0; i < head_dim; i += kLanes) __builtin_prefetch(x + head_dim + i);
+}
+
 void write_piece(const Attention& a, const Sequence& s, const Writes& writes, std::uint32_t piece, bool positions,
                  const float* zeros) noexcept {
     const Block& b = a.block;
@@ -102,8 +108,14 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
             float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
             norm_and_rotate(a, true, row, kv_head, head);
         }
-        k.write_key[type](source(a, s, true, pos, kv_head, zeros), b.head_dim, pos % kLanes, keys);
-        k.write_value[type](source(a, s, false, pos, kv_head, zeros), b.value_head_dim, pos % kLanes, values);
+        const float* key = source(a, s, true, pos, kv_head, zeros);
+        const float* value = source(a, s, false, pos, kv_head, zeros);
+        if (has(Part::teams)) {  // which boards are without, and so are their caches
+            fetch_next_head(key, b.head_dim);
+            fetch_next_head(value, b.value_head_dim);
+        }
+        k.write_key[type](key, b.head_dim, pos % kLanes, keys);
+        k.write_value[type](value, b.value_head_dim, pos % kLanes, values);
     }
 }
 

@@ -81,6 +81,8 @@ FOVEA_LANES void map(const float* x, std::size_t n, float* y, F&& f) {
     });
 }
 
+constexpr std::uint32_t kPackAhead = 8 * kLanes;  // columns that are asked for before they are packed
+
 [[gnu::flatten]] void pack(const float* x, std::size_t x_stride, std::uint32_t n_rows, std::uint32_t n_cols,
                            float* packed) noexcept {
     if (n_rows == 1) {
@@ -96,6 +98,7 @@ FOVEA_LANES void map(const float* x, std::size_t n, float* y, F&& f) {
     for (std::uint32_t col = 0; col < whole_cols; col += kLanes) {
         for (std::uint32_t row = 0; row < whole_rows; row += 4) {
             const float* from = x + row * x_stride + col;
+            for (std::uint32_t i = 0; i < 4; ++i) __builtin_prefetch(from + i * x_stride + kPackAhead);
             F32x16 a = load(from), b = load(from + x_stride), c = load(from + 2 * x_stride),
                    d = load(from + 3 * x_stride);
             transpose4(a, b, c, d);
