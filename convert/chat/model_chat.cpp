@@ -31,6 +31,10 @@ constexpr std::string_view kPlain =
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}";
 
+/// Of a model whose prompts a text closes: what was said last, as `run` has it.
+constexpr std::string_view kLastAlone =
+    "{{ bos_token }}{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}";
+
 std::vector<Token> tokenized(const Tokenizer& tokenizer, std::string_view text) {
     std::vector<std::byte> scratch(static_cast<std::size_t>(tokenize_scratch_bytes(tokenizer, text.size())) + 3);
     std::vector<Token> tokens(static_cast<std::size_t>(max_tokens(tokenizer, text.size())));
@@ -69,6 +73,12 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
     } else if (special_token(tokenizer, "<|im_start|>") != Tokenizer::kNoToken) {
         chat.template_ = ChatTemplate::chatml();
         chat.note_ = "no chat template: ChatML, for which it has tokens";
+    } else if (!model.info().prompt_suffix.empty()) {
+        const nlohmann::json suffix(std::string(model.info().prompt_suffix));  // quoted as templates do
+        chat.template_ =
+            ChatTemplate::parse(std::string(kLastAlone) + "{{ " +
+                                suffix.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + " }}");
+        chat.note_ = "no chat template: it answers each message by itself";
     } else {
         chat.template_ = ChatTemplate::parse(kPlain);
         chat.note_ = "no chat template: turns as plain text";

@@ -15,7 +15,8 @@ namespace fovea {
 
 class ModelChat {
 public:
-    /// The model's own template; of one without, ChatML where the vocabulary has its tokens, else turns as plain text. Throws
+    /// The model's own template; of one without, ChatML where the vocabulary has its tokens, what was said last alone where a
+    /// text closes the model's prompts, else turns as plain text. Throws
     /// ChatTemplateError where the model's own cannot be read, std::invalid_argument where there is no tokenizer. Model and
     /// tokenizer are views, whose bytes must outlive this.
     [[nodiscard]] static ModelChat of(const Model& model, const Tokenizer& tokenizer);

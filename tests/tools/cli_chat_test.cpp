@@ -90,6 +90,21 @@ TEST_CASE("cli: chat computes only what is new, and answers as without a cache")
     CHECK(anew["n_prompt_tokens"] == all[0]["n_prompt_tokens"]);
 }
 
+TEST_CASE("cli: chat with a model whose prompts a text closes answers each message as run does") {
+    const std::string commands = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
+    std::string messages;
+    std::vector<std::string> wanted;
+    for (std::size_t at = 0; wanted.size() < 3; at = commands.find('\n', at) + 1) {
+        const std::size_t tab = commands.find('\t', at);
+        messages += commands.substr(at, tab - at) + '\n';
+        wanted.push_back(commands.substr(tab + 1, commands.find('\n', tab) - tab - 1));
+    }
+    const std::vector<json> all =
+        answers(piped(messages, {"chat", FOVEA_SOURCE_DIR "/tools/demo/demo.fovea", "--json"}));
+    REQUIRE(all.size() == wanted.size());
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i]["text"] == wanted[i]);
+}
+
 TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
     const ChatModel model;
     const std::string session = (model.folder / "session").string();
