@@ -155,13 +155,15 @@ private:
         };
         const auto begin_layer = [&](std::uint32_t next) {
             if (next >= n_layers) return;
-            norm(next, 0, InputOf::projections);
-            if (stack_.block(next).parallel) norm(next, 1, InputOf::up);
+            const Block& b = stack_.block(next);
+            if (b.n_heads) norm(next, 0, InputOf::projections);
+            if (b.d_ff && (b.parallel || !b.n_heads)) norm(next, 1, InputOf::up);
         };
         const auto copy = [&](InputOf of) { std::memcpy(input(layer, of, pos), row.data(), row.size_bytes()); };
         if (operation == "embedding") begin_layer(0);
         if (operation == "attended") copy(InputOf::attention_output);
-        if (operation == "attention" && !stack_.block(layer).parallel) norm(layer, 1, InputOf::up);
+        if (operation == "attention" && stack_.block(layer).d_ff && !stack_.block(layer).parallel)
+            norm(layer, 1, InputOf::up);
         if (operation == "inner") copy(InputOf::down);
         if (operation == "block") begin_layer(layer + 1);
     }
@@ -182,10 +184,10 @@ void check_blocks(const ModelSource& source) {
         throw Refusal(
             "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if (!stack.blocks[i].n_heads || !stack.blocks[i].d_ff || stack.blocks[i].n_experts ||
+        if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
             stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
             stack.blocks[i].norm_place == NormPlace::output)
-            throw Refusal("--calibrate: expected blocks of usual attention and one feed-forward part for all rows");
+            throw Refusal("--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
 }
 
 /// Factors all moments, with the column scales that are best for each input if they are asked for.

@@ -143,6 +143,27 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
         }
 }
 
+TEST_CASE("calibrate: layers of attention alone, or of a feed-forward part alone, have the inputs that they read") {
+    const ModelSource source = read_source({.source = FOVEA_GOLDEN_DIR "/encoders/modernbert_sequenceclassification"});
+    const Stack& stack = source.config.encoder;
+    const Calibration calibration = calibrate(source, some_text(), {});
+    REQUIRE(calibration.moments.size() == std::size_t{stack.n_layers} * kInputCount);
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        CHECK((b.n_heads != 0) != (layer == 1));
+        CHECK((b.d_ff != 0) != (layer == 0));
+        const std::uint32_t widths[kInputCount] = {b.n_heads ? stack.d_model : 0, b.n_heads * b.value_head_dim,
+                                                   b.d_ff ? stack.d_model : 0, b.d_ff};
+        for (std::uint32_t of = 0; of < kInputCount; ++of) {
+            const InputMoments& m = calibration.moments[layer * kInputCount + of];
+            CHECK(m.n == widths[of]);
+            bool differ = m.n == 0;  // moments of nothing would have a factor of ones
+            for (std::uint32_t i = 0; i < m.n; ++i) differ = differ || m.row(i)[i] != 1.0f;
+            CHECK(differ);
+        }
+    }
+}
+
 TEST_CASE("column scales: what has quants in the source keeps them") {
     ModelSource source = with_outliers(read_source({.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"}),
                                        {{Role::attention_norm, Role::attention_norm, Role::query},
