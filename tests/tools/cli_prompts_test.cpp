@@ -46,7 +46,9 @@ TEST_CASE("prompts: ids and vectors are those of sentence-transformers, for each
     const json expected = json::parse(read_text(kGolden / "prompts/expected.json"));
     CHECK(expected.size() == 6);
     CHECK(prompts_of(opened).texts.size() == 4);
-    for (const auto& [way, want] : expected.items()) {
+    for (const auto& entry : expected.items()) {
+        const std::string& way = entry.key();
+        const json& want = entry.value();
         CAPTURE(way);
         std::optional<std::string> name;
         if (way != "default") name = way == "nothing" ? "" : way;
