@@ -36,9 +36,10 @@ struct Pattern {
 /// would overlap are left out evenly; long ones are cut.
 [[nodiscard]] std::string draw_svg(std::span<const Pattern> patterns);
 
-/// A page of its own, without references: one picks a pattern and a head, and points at a token to see what it looks
-/// at. `first` is the pattern it opens with.
-[[nodiscard]] std::string draw_html(std::span<const Pattern> patterns, std::size_t first = 0);
+/// A page of its own, without references: every head of every pattern side by side, and one of them large, with its tokens,
+/// where pointing or arrow keys tell a cell's weight. Weights are to about a hundredth. `first` is the pattern it opens with,
+/// `name` what its heading says it is of.
+[[nodiscard]] std::string draw_html(std::span<const Pattern> patterns, std::size_t first = 0, std::string_view name = {});
 
 /// Lines of shaded blocks, a head after the other.
 [[nodiscard]] std::string draw_text(std::span<const Pattern> patterns);

@@ -1,6 +1,7 @@
 #include "show/view.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "arrays.h"
 #include "convert/refusal.h"
@@ -10,7 +11,12 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint64_t kMostWeights = 1u << 25;  // in one picture: 44 MB of a page
+constexpr std::uint64_t kMostWeights = 1u << 25;  // in one picture: at most 34 MB of a page
+
+std::string file_name(const std::string& path) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    return name.empty() ? path : name;
+}
 
 std::uint32_t longest(const std::vector<std::vector<std::string>>& labels) {
     std::size_t n = 0;
@@ -82,7 +88,7 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
     std::vector<Pattern> patterns;
     for (const Part& part : parts) add_patterns(part.attended, part.layer, pass, patterns);
     write_picture(view.picture, kind == PictureKind::svg    ? draw_svg(patterns)
-                                : kind == PictureKind::html ? draw_html(patterns, first)
+                                : kind == PictureKind::html ? draw_html(patterns, first, file_name(all[chosen].model))
                                                             : draw_text(patterns));
 }
 
@@ -158,7 +164,7 @@ void show_attention(const ViewOptions& view, std::span<const Attended> all, std:
 void show_attention(const ViewOptions& view, const OpenedModel& opened, Session& session, std::span<const Token> tokens,
                     std::size_t seq_len, bool batched) {
     if (!view.wanted()) return;
-    Attended a{.stack = &opened.model.config().decoder, .batched = batched};
+    Attended a{.stack = &opened.model.config().decoder, .model = opened.name, .batched = batched};
     for (std::size_t at = 0; at < tokens.size(); at += seq_len)
         a.queries.push_back(token_labels(opened, tokens.subspan(at, seq_len)));
     a.keys = a.queries;

@@ -28,6 +28,7 @@ void check_layer(const ViewOptions& view, const Stack& stack);
 /// One attention that every layer of a stack has, as calls of one session compute it.
 struct Attended {
     const Stack* stack = nullptr;
+    std::string model = {};  ///< its path, whose last part a page says they are of; empty: nothing
     std::string title = {};  ///< what its patterns are called; empty: by their layer's number
     bool in_encoder = false, cross = false;
     bool batched = false;  ///< whether arrays have a dimension for sequences

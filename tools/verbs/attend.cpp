@@ -202,7 +202,7 @@ void refuse_given(const std::string& option, bool given) {
 
 /// Keys that the module appends come last.
 Attended attended_of(const OpenedModel& opened, const Job& job) {
-    Attended attended{.stack = &only_stack(opened), .title = "attention", .batched = job.batched};
+    Attended attended{.stack = &only_stack(opened), .model = opened.name, .title = "attention", .batched = job.batched};
     const Block& b = attended.stack->blocks[0];
     std::vector<std::string> keys = position_labels(job.size.n_keys);
     if (b.bias_kv) keys.emplace_back("bias");

@@ -253,6 +253,7 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
     std::vector<Attended> all;
     if (job.encodes)
         all.push_back({.stack = &config.encoder,
+                       .model = opened.name,
                        .title = job.decodes ? "encoder" : "",
                        .in_encoder = true,
                        .batched = job.source.batched,
@@ -261,6 +262,7 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
     if (!job.decodes) return all;
     const auto add = [&](const char* title, const Side& keys, bool cross) {
         all.push_back({.stack = &config.decoder,
+                       .model = opened.name,
                        .title = title,
                        .cross = cross,
                        .batched = job.target.batched,

@@ -229,11 +229,13 @@ class AttentionPattern:
     weights: [layer, head, query, key] float32; each row sums to 1.
     tokens: the bytes that each position stands for.
     layers: the numbers of the layers.
+    model: the name of the model's file, for the page's heading; may be empty.
     """
 
     weights: Floats
     tokens: tuple[bytes, ...]
     layers: tuple[int, ...]
+    model: str = ""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Return the weights, so that NumPy's functions take the pattern."""
@@ -252,7 +254,7 @@ class AttentionPattern:
         """Return the page that `fovea run --picture x.html` writes."""
         labels = list(self.tokens)
         patterns = [(f"layer {n}", self.weights[i], labels, labels) for i, n in enumerate(self.layers)]
-        return _fovea.draw_page(patterns)
+        return _fovea.draw_page(patterns, name=self.model)
 
     def save(self, path: str) -> None:
         """Write the page to a file."""
@@ -262,7 +264,7 @@ class AttentionPattern:
     def _repr_html_(self) -> str:
         # A frame of its own: pages of one notebook share no names and no styles.
         page = html.escape(self.html(), quote=True)
-        return f'<iframe title="Attention" style="width:100%;height:640px;border:0" srcdoc="{page}"></iframe>'
+        return f'<iframe title="Attention" style="width:100%;height:900px;border:0" srcdoc="{page}"></iframe>'
 
 
 def labels_of(model: _fovea.Model, ids: Sequence[int], *, has_tokenizer: bool) -> tuple[bytes, ...]:

@@ -253,7 +253,7 @@ class Model(VectorModel):
         with self._session("text" if self.gives_logits else "rows", **limits) as session:
             session._native.attention(ids, list(chosen), weights)
         labels = labels_of(self._native, ids, has_tokenizer=self.has_tokenizer)
-        return AttentionPattern(weights=weights, tokens=labels, layers=chosen)
+        return AttentionPattern(weights=weights, tokens=labels, layers=chosen, model=os.path.basename(self._path or ""))
 
 
 def _scaled(adapters: Sequence[Adapter]) -> list[tuple[str, float]]:

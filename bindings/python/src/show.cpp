@@ -19,7 +19,7 @@ std::vector<std::string> labels_of(const nb::list& labels) {
 }
 
 /// Patterns as tuples of a title, weights [head, query, key], and the bytes of each query and key.
-nb::str draw_page(const nb::list& objects, std::size_t first) {
+nb::str draw_page(const nb::list& objects, std::size_t first, const std::string& name) {
     std::vector<Pattern> patterns;
     for (nb::handle object : objects) {
         const auto parts = nb::cast<nb::tuple>(object);
@@ -33,12 +33,14 @@ nb::str draw_page(const nb::list& objects, std::size_t first) {
         patterns.push_back(std::move(pattern));
     }
     if (first >= patterns.size()) throw ValueRefused("first: expected the number of a pattern, got another");
-    const std::string page = draw_html(patterns, first);
+    const std::string page = draw_html(patterns, first, name);
     return nb::str(page.data(), page.size());
 }
 
 }  // namespace
 
-void bind_show(nb::module_& module) { module.def("draw_page", draw_page, nb::arg("patterns"), nb::arg("first") = 0); }
+void bind_show(nb::module_& module) {
+    module.def("draw_page", draw_page, nb::arg("patterns"), nb::arg("first") = 0, nb::arg("name") = "");
+}
 
 }  // namespace fovea::python
