@@ -12,7 +12,8 @@ namespace {
 struct Tiling {
     static constexpr std::uint32_t kRows = 12;               // rows of an operand at once
     static constexpr std::uint32_t kLiveSums = 24;           // rows·panels at once
-    static constexpr std::uint32_t kMostPanels = 8;          // panels at once with a single row
+    static constexpr std::uint32_t kMostPanels = 4;          // panels at once with a single row
+    static constexpr std::uint32_t kStreamRows = 0;          // rows up to which panels go one after another: one chain
     static constexpr std::uint32_t kLiveVectors = 32;        // sums and columns that are kept in registers together
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together, in the L2
 };

@@ -14,6 +14,9 @@ inline constexpr std::uint32_t kMostRows = 16 * kRowBlock;
 inline constexpr std::size_t kCachedBytes = 256 << 10;
 inline constexpr std::uint32_t kCachedStreams = 4;  // read at once there: a line a cycle is what the cache gives
 
+// Panels of so many units are read side by side even where long ones go one after another: beginning one takes a while.
+inline constexpr std::uint32_t kShortPanel = 4;
+
 // How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for.
 inline constexpr std::size_t kAheadTogether = 8 << 10;
 
@@ -115,13 +118,12 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
     return (block + n_tiles<W>(block) - 1) / n_tiles<W>(block);
 }
 
-/// At most kFewRows rows: the weights are read once, several panels side by side. What decoding waits for is memory, or
-/// for small matrices the latency of one chain of fma; both want many panels at once. Of kRows rows there is one tile,
-/// else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the first-level cache.
-template<std::uint32_t kRows, Fetch kFetch, bool kTiled, class W>
+/// At most kFewRows rows: the weights are read once, kPanels panels side by side. One hides the latency of its chain of
+/// fma behind the others'; where a step of the chain stands for many products, one after another is what memory gives
+/// fastest. Of kRows rows there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the
+/// weights in the first-level cache.
+template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
-    constexpr std::uint32_t kMost = kFetch == Fetch::nothing ? kCachedStreams : kLanes;
-    constexpr std::uint32_t kPanels = smaller(panels_for<typename ColumnGroup<W>::Shape>(kRows), kMost);
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     constexpr std::uint32_t kAhead = kAheadOfStream<W, kPanels>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
@@ -167,15 +169,19 @@ void few_tiles(const Matmul& m) {
             tiles[n_all++] = {operand_at<W>(m, start, packed, 0) + row, packed, packed * (i + 1) / n - row};
         }
     }
-    gemv<kRows, Fetch::first, true, W>(m, tiles, n_all);
+    gemv<kRows, panels_for<typename ColumnGroup<W>::Shape>(kRows), Fetch::first, true, W>(m, tiles, n_all);
 }
 
 /// gemv for a number of rows that is only known now, in tiles of kRows at most. Where one tile does not do, the
 /// larger ones have more than half of its rows.
 template<std::uint32_t kRows, class W>
 void gemv_of(const Matmul& m) {
-    constexpr std::uint32_t kMost = ColumnGroup<W>::Shape::kRows;
-    if (m.seq_len == kRows) return gemv<kRows, Fetch::first, false, W>(m, nullptr, 0);
+    using Shape = typename ColumnGroup<W>::Shape;
+    constexpr std::uint32_t kMost = Shape::kRows;
+    if constexpr (kRows <= Shape::kStreamRows)
+        if (m.seq_len == kRows && n_units<W>(m) > kShortPanel)
+            return gemv<kRows, 1, Fetch::first, false, W>(m, nullptr, 0);
+    if (m.seq_len == kRows) return gemv<kRows, panels_for<Shape>(kRows), Fetch::first, false, W>(m, nullptr, 0);
     if constexpr (2 * kRows > kMost && ColumnGroup<W>::kGemvRows == kFewRows)
         if (m.seq_len > kMost && tile_rows<W>(row_block(m.seq_len)) == kRows) return few_tiles<kRows, W>(m);
     if constexpr (kRows > 1) gemv_of<kRows - 1, W>(m);
@@ -301,7 +307,8 @@ void matmul(const Matmul& m) noexcept {
     if (m.seq_len > ColumnGroup<W>::kGemvRows) return gemm<W>(m);
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
-        if (m.seq_len == 1 && weight_bytes <= kCachedBytes) return gemv<1, Fetch::nothing, false, W>(m, nullptr, 0);
+        if (m.seq_len == 1 && weight_bytes <= kCachedBytes)
+            return gemv<1, smaller(panels_for(1), kCachedStreams), Fetch::nothing, false, W>(m, nullptr, 0);
     }
     gemv_of<smaller(ColumnGroup<W>::Shape::kRows, ColumnGroup<W>::kGemvRows), W>(m);
 }

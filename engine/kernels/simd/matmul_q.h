@@ -155,9 +155,28 @@ concept BroadGroups = QuantPanels<W> && ColumnGroup<W>::Unit::kFormat.broad();
 template<class W>
 concept QuantGroups = QuantPanels<W> && !BroadGroups<W>;
 
+/// Float sums, [row][panel]. In memory registers are left for the integer sums: the more there are, the less the adders
+/// wait, and a float sum is touched once for eight integer products. Few sums would wait for their way to memory and back.
+template<std::uint32_t kRows, std::uint32_t kPanels>
+struct SumsInMemory {
+    float* at;
+    FOVEA_LANES F32x16 get(std::uint32_t r, std::uint32_t p) const { return load(at + (r * kPanels + p) * kLanes); }
+    FOVEA_LANES void set(std::uint32_t r, std::uint32_t p, F32x16 x) const {
+        store(x, at + (r * kPanels + p) * kLanes);
+    }
+    FOVEA_LANES void touch() { asm volatile("" : "+r"(at) : : "memory"); }  // else they would be kept in registers
+};
+template<std::uint32_t kRows, std::uint32_t kPanels>
+struct SumsInRegisters {
+    F32x16 (&at)[kRows][kPanels];
+    FOVEA_LANES F32x16 get(std::uint32_t r, std::uint32_t p) const { return at[r][p]; }
+    FOVEA_LANES void set(std::uint32_t r, std::uint32_t p, F32x16 x) const { at[r][p] = x; }
+    FOVEA_LANES void touch() const {}
+};
+
 /// sum[row][p] = fma((−Σ x quants)·x_scale, minimum, sum[row][p]) of the group i that has that minimum.
-template<std::uint32_t kRows, class At, class Q, std::uint32_t kPanels, class Totals>
-FOVEA_LANES void take_minima(At&& at, const Q (&weight)[kPanels], std::size_t i, const Totals& totals,
+template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class Totals>
+FOVEA_LANES void take_minima(const Sums& sums, const Q (&weight)[kPanels], std::size_t i, const Totals& totals,
                              const std::byte* x_scales, std::size_t n_packed) {
     F32x16 minimum[kPanels];
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) minimum[p] = weight[p].minimum(i);
@@ -169,7 +188,7 @@ FOVEA_LANES void take_minima(At&& at, const Q (&weight)[kPanels], std::size_t i,
             minus = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r)) * 0.125f;
         const F32x16 minus_total = splat(minus * number(x_scales + 4 * r));
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            store(fma(minus_total, minimum[p], load(at(r, p))), at(r, p));
+            sums.set(r, p, fma(minus_total, minimum[p], sums.get(r, p)));
         }
     }
 }
@@ -177,12 +196,11 @@ FOVEA_LANES void take_minima(At&& at, const Q (&weight)[kPanels], std::size_t i,
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
 /// scales are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
 /// called before every eight columns, to fetch what comes next.
-template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class EachPair>
-FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
+template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class EachPair>
+FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
                            std::size_t n_packed, EachPair&& each_pair) {
     constexpr std::size_t kParts = kGroup / Q::kFormat.scale_columns, kPartPairs = kGroup / 8 / kParts;
     const std::byte* const x_scales = x + kGroup * n_packed;
-    const auto at = [&](std::uint32_t r, std::uint32_t p) { return sum + (r * kPanels + p) * kLanes; };
     FOVEA_UNROLL for (std::size_t part = 0; part < kParts; ++part) {
         const Starts<Q::kType, kRows> starts(x, n_packed, x_scales);
         Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
@@ -194,7 +212,8 @@ FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t g
         const auto finish_row = [&](std::uint32_t r) __attribute__((always_inline)) {
             const F32x16 x_scale = splat(number(x_scales + 4 * r));
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                store(fma(end_sum<Q::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at(r, p))), at(r, p));
+                const F32x16 products = end_sum<Q::kType>(dot[r][p], starts.of(r));
+                sums.set(r, p, fma(products, scale[p] * x_scale, sums.get(r, p)));
             }
         };
         FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs; ++pair) {
@@ -219,7 +238,7 @@ FOVEA_LANES void add_group(float* sum, const Q (&weight)[kPanels], std::size_t g
             x += 8 * n_packed;
         }
         if constexpr (Q::kFormat.minima)
-            take_minima<kRows>(at, weight, group * kParts + part, starts, x_scales, n_packed);
+            take_minima<kRows>(sums, weight, group * kParts + part, starts, x_scales, n_packed);
     }
 }
 
@@ -255,14 +274,10 @@ FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
     return static_cast<std::size_t>(ahead) + (i < b.ahead_cols ? 0 : b.ahead_jump);
 }
 
-/// Registers are for the integer sums: the more there are, the less the adders wait. A float sum is touched once for
-/// eight integer products and stays in memory.
-template<std::uint32_t kRows, Fetch kFetch, QuantGroups W, std::uint32_t kPanels>
-void microkernel(const Block<W, kPanels>& b) {
+/// Goes on with the sums over a block's units.
+template<std::uint32_t kRows, Fetch kFetch, class Sums, QuantGroups W, std::uint32_t kPanels>
+FOVEA_LANES void add_block(Sums sums, const Block<W, kPanels>& b) {
     using Unit = typename ColumnGroup<W>::Unit;
-    alignas(64) float sums[kRows * kPanels * kLanes];
-    float* sum = sums;
-    for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sum + i * kLanes);
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
         const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : i * b.ahead_step;
@@ -274,15 +289,29 @@ void microkernel(const Block<W, kPanels>& b) {
                 __builtin_prefetch(b.ahead[p] + ahead + line, 0, 2);
         }
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
-            asm volatile("" : "+r"(sum) : : "memory");  // else they would be kept in registers that there are not
+            sums.touch();
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
                 if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead);
                 if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
-            add_group<kRows>(sum, weight, group, x, b.operand_stride, fetch);
+            add_group<kRows>(sums, weight, group, x, b.operand_stride, fetch);
         }
     }
-    store_totals<kRows>(sum, b);
+}
+
+template<std::uint32_t kRows, Fetch kFetch, QuantGroups W, std::uint32_t kPanels>
+void microkernel(const Block<W, kPanels>& b) {
+    if constexpr (kPanels == 1 && kRows <= QuantTiling::kStreamRows) {
+        F32x16 sum[kRows][kPanels];
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) sum[r][0] = splat(0.0f);
+        add_block<kRows, kFetch>(SumsInRegisters<kRows, kPanels>{sum}, b);
+        store_totals(sum, b);
+    } else {
+        alignas(64) float sums[kRows * kPanels * kLanes];
+        for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
+        add_block<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b);
+        store_totals<kRows>(sums, b);
+    }
 }
 
 /// As that of product.h, with a group for a step.
@@ -298,16 +327,17 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
         for (std::size_t group = 0; group < 2; ++group, offset += kQuantGroupBytes / 4) {
             float* sum = sums;
             for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes) {
-                asm volatile("" : "+r"(sum) : : "memory");  // as above
+                SumsInMemory<kRows, kPanels> of_tile{sum};
+                of_tile.touch();
                 const std::size_t n_packed = tiles[t].packed;
                 const auto* x = reinterpret_cast<const std::byte*>(tiles[t].operand + offset * n_packed);
                 const auto fetch = [&, line = t % 2 * 64 ](std::size_t pair) __attribute__((always_inline)) {
                     fetch_pair<true>(weight, group, pair, ahead + line);
                 };
                 if (tiles[t].n_rows == kRows)
-                    add_group<kRows>(sum, weight, group, x, n_packed, fetch);
+                    add_group<kRows>(of_tile, weight, group, x, n_packed, fetch);
                 else if constexpr (kRows > 1)
-                    add_group<kRows - 1>(sum, weight, group, x, n_packed, fetch);
+                    add_group<kRows - 1>(of_tile, weight, group, x, n_packed, fetch);
             }
         }
     }

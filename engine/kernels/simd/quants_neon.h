@@ -59,6 +59,7 @@ struct QuantTiling {
     static constexpr std::uint32_t kRows = 6;
     static constexpr std::uint32_t kLiveSums = 6;
     static constexpr std::uint32_t kMostPanels = 4;
+    static constexpr std::uint32_t kStreamRows = 0;
     static constexpr std::size_t kOperandBytes = 256 << 10;
 #if defined(__ARM_FEATURE_MATMUL_INT8)
     static constexpr bool kPairs = true;
@@ -134,6 +135,7 @@ struct QuantTiling {
     static constexpr std::uint32_t kRows = 2;
     static constexpr std::uint32_t kLiveSums = 2;
     static constexpr std::uint32_t kMostPanels = 2;
+    static constexpr std::uint32_t kStreamRows = 0;
     static constexpr std::size_t kOperandBytes = 256 << 10;
     static constexpr bool kPairs = false;
 };

@@ -23,6 +23,7 @@ struct QuantTiling {
     static constexpr std::uint32_t kRows = 12;       // rows of an operand at once
     static constexpr std::uint32_t kLiveSums = 24;   // rows·panels at once: as many integer sums are in registers
     static constexpr std::uint32_t kMostPanels = 8;  // panels at once with a single row
+    static constexpr std::uint32_t kStreamRows = 2;  // rows up to which long panels are read one after another
     static constexpr std::size_t kOperandBytes = 768 << 10;  // of rows taken together
     static constexpr bool kPairs = false;
 };
@@ -72,6 +73,7 @@ struct QuantTiling {
     static constexpr std::uint32_t kRows = 6;
     static constexpr std::uint32_t kLiveSums = 6;
     static constexpr std::uint32_t kMostPanels = 4;
+    static constexpr std::uint32_t kStreamRows = 2;
     static constexpr std::size_t kOperandBytes = 256 << 10;
     static constexpr bool kPairs = false;
 };

@@ -108,19 +108,20 @@ void check_matmul(const Kernels& k) {
                                               .fill = fill},
                                              type, ++seed);
                     }
-        // What several threads, each with panels of its own, are given.
+        // What several threads, each with panels of its own, are given; few rows of long panels read one after another.
         for (const Epilogue epilogue : {Epilogue::store, Epilogue::add, Epilogue::gate})
-            for (std::uint32_t front = 0; front <= 9; ++front)
-                for (std::uint32_t back = 0; back <= 9 - front; ++back)
-                    check_matmul(k,
-                                 {.n_rows = 16 * 10 - 3,
-                                  .n_cols = 20,
-                                  .seq_len = 1 + 5 * (front % 3),
-                                  .epilogue = epilogue,
-                                  .bias = true,
-                                  .skip_front = front,
-                                  .skip_back = back},
-                                 type, ++seed);
+            for (const bool is_long : {false, true})
+                for (std::uint32_t front = 0; front <= 9; ++front)
+                    for (std::uint32_t back = 0; back <= 9 - front; ++back)
+                        check_matmul(k,
+                                     {.n_rows = 16 * 10 - 3,
+                                      .n_cols = is_long ? 300u : 20u,
+                                      .seq_len = is_long ? 1 + front % 3 : 1 + 5 * (front % 3),
+                                      .epilogue = epilogue,
+                                      .bias = true,
+                                      .skip_front = front,
+                                      .skip_back = back},
+                                     type, ++seed);
     }
 }
 
