@@ -45,9 +45,14 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }
 
+/// Older checkpoints, Pythia's among them, hold the masks too.
+bool is_mask(std::string_view name) {
+    return name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
+}
+
 }  // namespace
 
 const Family families::gpt_neox = {
-    .types = kModelTypes, .names = kNames, .outer = "gpt_neox.", .layers = "layers.", .read = read};
+    .types = kModelTypes, .names = kNames, .outer = "gpt_neox.", .layers = "layers.", .read = read, .ignores = is_mask};
 
 }  // namespace fovea
