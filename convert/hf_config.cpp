@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "convert/families/defaults.h"
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/refusal.h"
@@ -44,8 +45,9 @@ Stack& HfConfig::stack() {
 }
 
 HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool bare) {
-    const Fields fields = Fields::read(config);
-    const std::string type = fields.text("model_type");
+    const Fields written = Fields::read(config);
+    const std::string type = written.text("model_type");
+    const Fields fields = with_defaults(written, type);
     HfConfig result;
     result.family = find_family(type);
     if (!result.family) fields.refuse("model_type", known_model_types());

@@ -148,6 +148,13 @@ std::vector<std::string> Fields::texts(const char* name) const {
     return texts;
 }
 
+Fields Fields::or_else(const nlohmann::json& more) const {
+    Fields all = *this;
+    for (const auto& [name, value] : more.items())
+        if (!json_.contains(name)) all.json_[name] = value;
+    return all;
+}
+
 Fields Fields::object(const char* name) const {
     const auto field = json_.find(name);
     if (field == json_.end() || !field->is_object()) refuse(name, "an object");

@@ -38,6 +38,8 @@ public:
     [[nodiscard]] std::string text(const char* name) const;
     [[nodiscard]] std::string text_or(const char* name, const std::string& otherwise) const;
     [[nodiscard]] std::vector<std::string> texts(const char* name) const;
+    /// These, and the fields of `more` that are not among them.
+    [[nodiscard]] Fields or_else(const nlohmann::json& more) const;
     /// A field that is an object itself.
     [[nodiscard]] Fields object(const char* name) const;
 

@@ -71,8 +71,8 @@ TEST_CASE("refusals: config.json") {
     const auto without = [](const char* field) {
         return Spoiled().config([&](Json& json) { json.erase(field); }).line();
     };
-    for (const char* field : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-                              "vocab_size", "max_position_embeddings", "model_type"})
+    for (const char* field :
+         {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size", "model_type"})
         check_has(without(field), {"config.json", field, "expected", "got nothing"});
     check_has(with("hidden_size", "wide"), {"config.json: hidden_size: expected a whole number", "got \"wide\""});
     check_has(with("hidden_size", -1), {"hidden_size", "got -1"});
@@ -81,7 +81,8 @@ TEST_CASE("refusals: config.json") {
     check_has(with("head_dim", 7), {"config.json", "head_dim, even"});
     check_has(with("model_type", "mamba"), {"model_type: expected llama, mistral", "got \"mamba\""});
     check_has(with("hidden_act", "swiglu"), {"hidden_act: expected silu", "swiglu"});
-    check_has(with("quantization_config", Json::object({{"bits", 4}})), {"quantization_config: quant_method: expected a text"});
+    check_has(with("quantization_config", Json::object({{"bits", 4}})),
+              {"quantization_config: quant_method: expected a text"});
     check_has(with("tie_word_embeddings", "yes"), {"tie_word_embeddings: expected true or false"});
     check_has(with("rope_theta", -1.0), {"rope_theta: expected a number"});
     check_has(with("rope_scaling", Json{{"type", "ntk"}}), {"rope_scaling: type: expected default, linear", "ntk"});

@@ -69,6 +69,69 @@ TEST_CASE("families: every one has transformers' logits") {
     CHECK(n_models >= 38);
 }
 
+TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
+    const Json defaults = Json::parse(read_text(fs::path(FOVEA_GOLDEN_DIR) / "config_defaults.json"));
+    std::size_t n_converted = 0;
+    for (const auto& entry : fs::directory_iterator(golden_families())) {
+        const std::string type = Json::parse(read_text(entry.path() / "config.json"))["model_type"];
+        REQUIRE(defaults.contains(type));
+        TemporaryFolder folder;
+        fs::copy(entry.path(), folder / "model");
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "model.fovea";
+        // The file, or the line that refuses it.
+        const auto made = [&](const Json& config) {
+            write_text(folder / "model/config.json", config.dump());
+            fs::remove(folder / "model.fovea");
+            const std::string line = refusal_of([&] { convert(options); });
+            return line.empty() ? read_text(folder / "model.fovea") : line;
+        };
+        const Json golden = Json::parse(read_text(entry.path() / "config.json"));
+        for (const auto& [name, value] : defaults[type].items()) {
+            const std::string field = name;
+            CAPTURE(type);
+            CAPTURE(field);
+            Json without = golden, with = golden;
+            const bool is_rotary = field == "rope_theta" || field == "partial_rotary_factor";
+            if (is_rotary && golden.contains("rope_parameters")) {
+                without["rope_parameters"].erase(field);
+                with["rope_parameters"][field] = value;
+            } else {
+                without.erase(field);
+                with[field] = value;
+            }
+            const std::string expected = made(with);
+            CHECK(made(without) == expected);
+            n_converted += fs::exists(folder / "model.fovea");
+        }
+    }
+    CHECK(n_converted >= 250);
+}
+
+TEST_CASE("families: masks in a checkpoint of GPT-NeoX are left out, as Pythia's have them") {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / "gpt_neox", folder / "model");
+    ConvertOptions options;
+    options.source = folder / "model";
+    options.output = folder / "plain.fovea";
+    convert(options);
+    SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
+    const auto add = [&](const char* name, const char* type, const Json& shape, std::size_t n_bytes) {
+        const std::size_t begin = text.data.size();
+        text.data.append(n_bytes, '\1');
+        text.header[std::string("gpt_neox.layers.0.attention.") + name] = {
+            {"dtype", type}, {"shape", shape}, {"data_offsets", {begin, begin + n_bytes}}};
+    };
+    add("bias", "BOOL", {1, 1, 4, 4}, 16);
+    add("masked_bias", "F32", Json::array(), 4);
+    add("rotary_emb.inv_freq", "F32", {4}, 16);
+    write_text(folder / "model/model.safetensors", text.text());
+    options.output = folder / "masks.fovea";
+    convert(options);
+    CHECK(read_text(folder / "masks.fovea") == read_text(folder / "plain.fovea"));
+}
+
 TEST_CASE("families: a GGUF file has the logits of the folder that it was made from, in every bit") {
     std::size_t n_models = 0;
     for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "families_gguf")) {
