@@ -74,7 +74,7 @@ std::string Answer::add(const std::vector<Event>& events) {
             choice.n_shared = event.n_shared;
             choice.n_new = event.n_new;
             choice.hash = event.logits_hash;
-            choice.vector = event.vector;
+            choice.vector = shortened(event.vector, options_.n_dimensions);
             ++n_ended_;
         }
         const std::string text = visible(choice, event);
@@ -164,6 +164,7 @@ Json Answer::chat_choice(const Choice& choice, std::size_t index) const {
 }
 
 Json Answer::vectors() const {
+    if (options_.api == Api::ollama_embedding) return {{"embedding", choices_.front().vector}};
     Json list = Json::array();
     if (options_.api == Api::ollama_embed) {
         for (const Choice& choice : choices_) list.push_back(choice.vector);

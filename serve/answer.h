@@ -17,9 +17,10 @@ struct AnswerOptions {
     std::int64_t created = 0;                 ///< seconds since 1970
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
     bool stream = false, with_usage = false, with_hash = false, with_chances = false, in_base64 = false;
-    bool may_call = false;          ///< there are tools: the text may hold calls
-    bool must_call = false;         ///< the text is a call; may_call is set too
-    std::vector<std::string> echo;  ///< a text for each choice that comes before its own; empty: none
+    std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
+    bool may_call = false;           ///< there are tools: the text may hold calls
+    bool must_call = false;          ///< the text is a call; may_call is set too
+    std::vector<std::string> echo;   ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
 };
 
@@ -83,6 +84,8 @@ private:
 [[nodiscard]] Json completion_logprobs(const std::vector<ChosenToken>& tokens, std::size_t n_chars);
 [[nodiscard]] Json openai_calls(const std::string& id, std::size_t choice, const std::vector<ToolCall>& calls,
                                 std::size_t from, bool with_index);
+/// The first n of a vector's values, divided by their length; all of them as they are where n is 0.
+[[nodiscard]] std::vector<float> shortened(std::vector<float> vector, std::size_t n);
 [[nodiscard]] std::string base64(const std::vector<float>& values);
 [[nodiscard]] std::string utc_time(std::int64_t seconds);
 [[nodiscard]] std::size_t n_characters(const std::string& text);

@@ -1,5 +1,6 @@
 // Pieces of answers that more than one form has.
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -79,6 +80,17 @@ Json openai_calls(const std::string& id, std::size_t choice, const std::vector<T
         list.push_back(std::move(call));
     }
     return list;
+}
+
+std::vector<float> shortened(std::vector<float> vector, std::size_t n) {
+    if (!n || n >= vector.size()) return vector;
+    vector.resize(n);
+    double squares = 0;
+    for (const float value : vector) squares += static_cast<double>(value) * static_cast<double>(value);
+    const double length = std::sqrt(squares);
+    if (length > 0)
+        for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / length);
+    return vector;
 }
 
 std::string base64(const std::vector<float>& values) {

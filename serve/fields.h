@@ -97,6 +97,8 @@ private:
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
 /// frequency_penalty and presence_penalty.
 void read_penalties(const Fields& fields, SamplerOptions& sampler);
+/// What embeddings have in both forms: prompt_name, dimensions, truncate.
+void read_vector_options(const Fields& fields, Request& request, bool cuts);
 void read_openai(const Fields& fields, Request& request);
 void read_ollama(const Fields& fields, Request& request);
 

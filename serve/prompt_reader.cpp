@@ -22,6 +22,7 @@ PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, boo
         throw Refusal(served.name + ": memory: expected " + with_separators(n_scratch) +
                       " bytes to read prompts, got less");
     tokens_.resize(max_tokens(served.tokenizer, most_bytes_));
+    if (!has_answer) prompts_ = prompts_of(served.model, served.name);
     const ModelInfo& info = served.model.info();
     if (!has_answer || (info.chat_template.empty() && !info.prompt_suffix.empty())) return;
     try {
@@ -100,6 +101,18 @@ std::string PromptReader::render(const Request& request) const {
     throw RequestError(400, "messages: expected one of role user, got none", "messages");
 }
 
+std::string PromptReader::prompt_of(const Request& request) const {
+    if (!makes_vectors(request.api)) return {};
+    const auto is_tokens = [](const Prompt& prompt) { return prompt.is_tokens; };
+    if (request.prompt_name && std::any_of(request.prompts.begin(), request.prompts.end(), is_tokens))
+        throw RequestError(400, "prompt_name: expected texts beside it, got token ids", "prompt_name");
+    try {
+        return prompt_before(prompts_, request.prompt_name);
+    } catch (const Refusal& error) {
+        throw RequestError(400, std::string("prompt_name: ") + error.what(), "prompt_name");
+    }
+}
+
 std::vector<std::vector<Token>> PromptReader::read(const Request& request) {
     if (is_chat(request)) {
         // A template has the start token itself, and other special ones.
@@ -107,10 +120,11 @@ std::vector<std::vector<Token>> PromptReader::read(const Request& request) {
         return {checked(tokens_of(render(request), options, "messages", false), "messages")};
     }
     const char* param = makes_vectors(request.api) ? "input" : "prompt";
+    const std::string before = prompt_of(request);
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : request.prompts)
-        prompts.push_back(
-            checked(prompt.is_tokens ? prompt.tokens : tokens_of(prompt.text, {}, param, request.cuts), param));
+        prompts.push_back(checked(
+            prompt.is_tokens ? prompt.tokens : tokens_of(before + prompt.text, {}, param, request.cuts), param));
     return prompts;
 }
 

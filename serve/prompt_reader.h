@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert/chat/model_chat.h"
+#include "convert/text_prompts.h"
 #include "fovea/arena.h"
 #include "serve/request.h"
 #include "serve/worker.h"
@@ -36,6 +37,8 @@ private:
     [[nodiscard]] std::vector<Token> tokens_of(const std::string& text, const TokenizeOptions& options,
                                                const char* param, bool cuts);
     [[nodiscard]] std::vector<Token> checked(const std::vector<Token>& tokens, const char* param) const;
+    /// What stands before each text of a request for vectors.
+    [[nodiscard]] std::string prompt_of(const Request& request) const;
     [[noreturn]] void refuse_length(const char* param, const std::string& got) const;
 
     const ServedModel& served_;
@@ -43,6 +46,7 @@ private:
     std::size_t most_bytes_ = 0;
     std::optional<ModelChat> chat_;
     std::string no_chat_;  // why there is none
+    Prompts prompts_;      // of an encoder
     Arena scratch_;
     std::vector<Token> tokens_;
 };

@@ -1,4 +1,4 @@
-// Ollama's requests: /api/chat, /api/generate, /api/embed.
+// Ollama's requests: /api/chat, /api/generate, /api/embed, /api/embeddings.
 #include <algorithm>
 
 #include "serve/fields.h"
@@ -57,20 +57,23 @@ void read_generate(const Fields& fields, Request& request) {
 }
 
 void read_embed(const Fields& fields, Request& request) {
-    const Json& input = fields.find("input") ? *fields.find("input") : fields.need("prompt", "a text");
+    const bool is_one = request.api == Api::ollama_embedding;
+    const bool by_prompt = is_one || (!fields.find("input") && fields.find("prompt"));  // older clients' name
+    const Json& input = fields.need(by_prompt ? "prompt" : "input", "a text");
+    if (is_one && !input.is_string()) fields.refuse("prompt", "a text", input);
     const Json list = input.is_array() ? input : Json::array({input});
     if (list.size() > kMostTexts) fields.refuse("input", "at most 2048 texts", input);
     for (const Json& text : list) {
         if (!text.is_string()) fields.refuse("input", "a text or an array of texts", text);
         request.prompts.push_back({text.get<std::string>(), {}, false});
     }
-    request.cuts = fields.flag("truncate", true);
+    read_vector_options(fields, request, true);
 }
 
 }  // namespace
 
 void read_ollama(const Fields& fields, Request& request) {
-    if (request.api == Api::ollama_embed) return read_embed(fields, request);
+    if (makes_vectors(request.api)) return read_embed(fields, request);
     read_options(fields, request);
     read_format(fields, request);
     request.stream = fields.flag("stream", true);

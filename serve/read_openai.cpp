@@ -184,6 +184,7 @@ void read_openai(const Fields& fields, Request& request) {
         throw RequestError(400, "encoding_format: expected float or base64, got " + format.substr(0, 40),
                            "encoding_format");
     request.in_base64 = format == "base64";
+    read_vector_options(fields, request, false);
 }
 
 }  // namespace fovea::serve

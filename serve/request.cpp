@@ -111,6 +111,12 @@ std::vector<std::string> read_stops(const Fields& fields) {
     return stops;
 }
 
+void read_vector_options(const Fields& fields, Request& request, bool cuts) {
+    if (fields.find("prompt_name")) request.prompt_name = fields.text("prompt_name");
+    request.n_dimensions = static_cast<std::uint32_t>(fields.whole("dimensions", 0, 1, 1 << 24));
+    request.cuts = fields.flag("truncate", cuts);
+}
+
 Request read_request(Api api, std::string_view body) {
     const Json json = read_json(body);
     const Fields fields(json);

@@ -16,9 +16,9 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
 
-enum class Api { chat, completion, embedding, ollama_chat, ollama_generate, ollama_embed };
+enum class Api { chat, completion, embedding, ollama_chat, ollama_generate, ollama_embed, ollama_embedding };
 [[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
-[[nodiscard]] inline bool makes_vectors(Api api) { return api == Api::embedding || api == Api::ollama_embed; }
+[[nodiscard]] inline bool makes_vectors(Api api) { return api == Api::embedding || api >= Api::ollama_embed; }
 
 /// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
 /// parameter and a code (both may be empty).
@@ -47,6 +47,9 @@ struct Request {
     Json template_extra = Json::object();
     std::vector<Prompt> prompts;  ///< completions and embeddings
     bool raw = false;             ///< the prompt as it is, without a template
+    std::optional<std::string>
+        prompt_name{};               ///< of what stands before each text of embeddings; none: the model's choice
+    std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
 
     std::optional<std::uint32_t> n_new;
     SamplerOptions sampler;

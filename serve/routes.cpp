@@ -111,9 +111,10 @@ void Server::route(Call& call) {
         const char* path;
         Api api;
     };
-    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},     {"/v1/completions", Api::completion},
-                                      {"/v1/embeddings", Api::embedding},      {"/api/chat", Api::ollama_chat},
-                                      {"/api/generate", Api::ollama_generate}, {"/api/embed", Api::ollama_embed}};
+    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},       {"/v1/completions", Api::completion},
+                                      {"/v1/embeddings", Api::embedding},        {"/api/chat", Api::ollama_chat},
+                                      {"/api/generate", Api::ollama_generate},   {"/api/embed", Api::ollama_embed},
+                                      {"/api/embeddings", Api::ollama_embedding}};
     const HttpRequest& request = call.request;
     if (request.method == "OPTIONS") {
         call.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
@@ -148,7 +149,8 @@ void Server::route(Call& call) {
 void Server::route_get(Call& call) {
     const std::string& path = call.request.path;
     const bool known = path == "/" || path == "/health" || path == "/metrics" || path == "/v1/models" ||
-                       path == "/api/tags" || path == "/api/version" || path.starts_with("/v1/models/");
+                       path == "/api/tags" || path == "/api/ps" || path == "/api/version" ||
+                       path.starts_with("/v1/models/");
     if (!known) return refuse(call, 404, "path: expected one that docs/server.md lists, got " + path.substr(0, 100));
     if (call.request.method != "GET" && call.request.method != "HEAD") {
         call.headers.emplace_back("Allow", "GET, HEAD");
@@ -168,7 +170,7 @@ void Server::route_get(Call& call) {
     if (path == "/metrics")
         return call.exchange->answer({200, "text/plain; version=0.0.4", metrics_.text(), std::move(call.headers)});
     if (path == "/api/version") return answer(call, {{"version", FOVEA_VERSION}});
-    if (path == "/api/tags") return answer(call, tag_list());
+    if (path == "/api/tags" || path == "/api/ps") return answer(call, tag_list());
     const Json models = model_list();
     if (path == "/v1/models") return answer(call, models);
     for (const Json& model : models["data"])

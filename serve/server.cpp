@@ -102,7 +102,15 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
     job->prompts = readers_[model]->read(request);
     job->arrived = call.arrived;
     job->deadline = call.arrived + options_.time;
-    if (engine_.worker(model).makes_vectors()) return job;
+    if (engine_.worker(model).makes_vectors()) {
+        const std::uint32_t width = vector_width(models_[model]);
+        if (request.n_dimensions > width)
+            throw RequestError(400,
+                               "dimensions: expected at most " + std::to_string(width) + ", got " +
+                                   std::to_string(request.n_dimensions),
+                               "dimensions");
+        return job;
+    }
     job->n_each = request.n_each;
     job->n_new = request.n_new.value_or(0xffffffffu);
     job->sampler = request.sampler;
@@ -141,6 +149,7 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
                           .with_hash = job.hash_logits,
                           .with_chances = request.n_likeliest >= 0,
                           .in_base64 = request.in_base64,
+                          .n_dimensions = request.n_dimensions,
                           .may_call = !request.tools.is_null(),
                           .must_call = request.form == Form::tool,
                           .echo = {},

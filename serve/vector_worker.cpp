@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "convert/refusal.h"
+#include "convert/text_prompts.h"
 #include "fovea/arena.h"
 #include "fovea/encode.h"
 #include "serve/worker.h"
@@ -25,8 +26,8 @@ public:
           served_(served),
           isa_(options.isa),
           metrics_(metrics),
-          width_(served.model.config().encoder.d_model),
-          context_(served.model.config().encoder.max_positions) {
+          width_(vector_width(served)),
+          context_(most_tokens(served.model)) {
         Limits limits{.max_batch = std::max(kRows, context_), .n_threads = options.n_threads, .max_sequences = kTexts};
         plan_adapters(served.adapters, limits);
         require(make_workspace_plan(served.model.config(), limits, plan_), served.name);
@@ -114,8 +115,9 @@ bool VectorWorker::turn() {
     metrics_.n_waiting = queue.size();
     metrics_.n_running = places_.size();
     if (places_.empty()) return false;
-    const Status status = encode(workspace_, {.source = {.ids = ids_, .lengths = lengths_}},
-                                 std::span(out_).first(places_.size() * width_));
+    const Status status =
+        encode(workspace_, {.source = {.ids = ids_, .lengths = lengths_}, .before_head = before_head(served_)},
+               std::span(out_).first(places_.size() * width_));
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {

@@ -21,6 +21,14 @@ struct ServedModel {
     std::vector<NamedAdapter> adapters{};  ///< of every request; their files' bytes must outlive the server, too
 };
 
+/// Whether what its head predicts is left out, so that it gives the vectors before it: fovea classify has the head.
+[[nodiscard]] inline bool before_head(const ServedModel& served) { return !find_info(served.model, "task").empty(); }
+/// Values of each vector of a model that pools.
+[[nodiscard]] inline std::uint32_t vector_width(const ServedModel& served) {
+    const Stack& encoder = served.model.config().encoder;
+    return before_head(served) ? encoder.d_model : encoder.result_width();
+}
+
 struct WorkerOptions {
     std::uint32_t n_threads = 1;
     const char* isa = nullptr;      ///< nullptr: the best

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "convert/refusal.h"
-#include "convert/source_file.h"
 #include "fovea/encode.h"
 
 namespace fovea {
@@ -89,40 +88,8 @@ std::vector<Text> read_text_lines(const std::string& path) {
     return texts;
 }
 
-Prompts prompts_of(const OpenedModel& opened) {
-    Prompts prompts;
-    const std::string_view text = find_info(opened.model, "prompts");
-    if (text.empty()) return prompts;
-    check_json_depth(text, opened.name);
-    const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
-    for (const auto& [name, prompt] : object.items())
-        if (object.is_object() && prompt.is_string()) prompts.texts.emplace_back(name, prompt.get<std::string>());
-    prompts.chosen = find_info(opened.model, "default_prompt");
-    return prompts;
-}
-
-std::string prompt_before(const OpenedModel& opened, const std::optional<std::string>& name) {
-    const Prompts prompts = prompts_of(opened);
-    const std::string& wanted = name ? *name : prompts.chosen;
-    if (wanted.empty()) return {};
-    std::string names;
-    for (const auto& [known, text] : prompts.texts) {
-        if (known == wanted) return text;
-        names += (names.empty() ? "" : ", ") + known;
-    }
-    throw Refusal("prompt's name: expected " + (names.empty() ? opened.name + " to have prompts" : "one of " + names) +
-                  ", got " + wanted);
-}
-
-std::uint32_t most_tokens(const OpenedModel& opened) {
-    const std::uint32_t positions = encoder_of(opened).max_positions;
-    const std::string said(find_info(opened.model, "max_seq_length"));
-    const unsigned long n = std::strtoul(said.c_str(), nullptr, 10);
-    return n && n < positions ? static_cast<std::uint32_t>(n) : positions;
-}
-
 TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_special, CutOf cut_of) {
-    const std::size_t most = most_tokens(opened);
+    const std::size_t most = most_tokens(opened.model);
     if (text.pair) return tokens_of_pair(opened, text, most, cut_of);
     TextTokens result;
     result.ids = tokenize_text(opened, text.text, parse_special);
@@ -137,7 +104,7 @@ void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts) {
     const auto first = std::find_if(texts.begin(), texts.end(), is_cut);
     if (first == texts.end()) return;
     const auto n = static_cast<std::uint64_t>(std::count_if(texts.begin(), texts.end(), is_cut));
-    const std::string most = with_separators(most_tokens(opened));
+    const std::string most = with_separators(most_tokens(opened.model));
     if (texts.size() == 1)
         std::fprintf(stderr, "note: the text has %s tokens and is cut to %s\n", with_separators(first->n_whole).c_str(),
                      most.c_str());

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/text_prompts.h"
 #include "opened.h"
 
 namespace fovea {
@@ -21,16 +22,6 @@ struct Text {
 /// Throws Refusal where there are none.
 [[nodiscard]] std::vector<Text> read_text_lines(const std::string& path);
 
-/// What a model's folder says to put before texts, by a name for each task; and which of them unasked, "": none.
-struct Prompts {
-    std::vector<std::pair<std::string, std::string>> texts;
-    std::string chosen;
-};
-[[nodiscard]] Prompts prompts_of(const OpenedModel& opened);
-/// What stands before a text: the prompt of that name, without a name the model's own choice. Throws Refusal for a name that
-/// there is not. An empty name is none.
-[[nodiscard]] std::string prompt_before(const OpenedModel& opened, const std::optional<std::string>& name);
-
 /// A text's tokens.
 struct TextTokens {
     std::vector<Token> ids, types;                 ///< types may be empty: all are 0
@@ -42,9 +33,6 @@ struct TextTokens {
 
 /// Of a pair that is too long: whether the longer text is cut, token by token, or the second alone.
 enum class CutOf { longer, second };
-
-/// The most tokens that a text may have: what its sentence-transformers folder says, else the model's positions.
-[[nodiscard]] std::uint32_t most_tokens(const OpenedModel& opened);
 
 /// Tokens with the model's template around them, cut where they are more than most_tokens: the template's own stay.
 /// Throws Refusal where nothing is left, or where the model has no types for a pair's.

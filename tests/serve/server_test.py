@@ -2,7 +2,6 @@
 
     server_test.py FOVEA GOLDEN_DIR DOCUMENT [NAME...]    the built program, tests/golden, docs/server.md; tests by name
 """
-import base64
 import json
 import math
 import os
@@ -10,7 +9,6 @@ import re
 import shlex
 import shutil
 import socket
-import struct
 import sys
 import tempfile
 import time
@@ -23,6 +21,7 @@ from cases import (
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
+from vectors import Classifiers, Vectors  # noqa: F401, as above
 
 
 class Text(WithServer):
@@ -384,40 +383,6 @@ class ManyAtOnce(WithServer):
             connection.close()
 
 
-class Vectors(unittest.TestCase):
-    def test_embeddings(self):
-        folder = os.path.join(GOLDEN, "encoders/bert_sentence")
-        with open(os.path.join(folder, "texts.txt"), encoding="utf-8") as file:
-            texts = file.read().splitlines()
-        expected = read_npy(os.path.join(folder, "expected_texts.npy"))
-        with tempfile.TemporaryDirectory() as scratch:
-            model = os.path.join(scratch, "m.fovea")
-            run_fovea("convert", folder, "-o", model)
-            with Server(FOVEA, "bert=" + model, "demo=", "--context", "256") as server:
-                answer = server.post(EMBED, {"model": "bert", "input": texts})
-                vectors = [one["embedding"] for one in answer["data"]]
-                self.assertEqual(len(vectors), len(texts))
-                for got, want in zip(vectors, expected):
-                    self.assertLess(max(abs(a - b) for a, b in zip(got, want)), 1e-5)
-                encoded = server.post(EMBED, {"input": texts[0], "encoding_format": "base64"})["data"][0]["embedding"]
-                self.assertEqual(struct.unpack(f"<{len(vectors[0])}f", base64.b64decode(encoded)),
-                                 struct.unpack(f"<{len(vectors[0])}f", struct.pack(f"<{len(vectors[0])}f", *vectors[0])))
-                self.assertEqual(server.post("/api/embed", {"model": "bert", "input": texts})["embeddings"], vectors)
-                many = at_once([lambda text=text: server.post(EMBED, {"input": text}) for text in texts * 3])
-                self.assertEqual([one["data"][0]["embedding"] for one in many], vectors * 3)
-                server.post(EMBED, {"input": "word " * 5000}, want=400)
-                cut = server.post("/api/embed", {"model": "bert", "input": "word " * 5000})
-                self.assertEqual(len(cut["embeddings"]), 1)
-                server.post(EMBED, {"model": "demo", "input": "x"}, want=400)
-                server.post(CHAT, {**chat("x"), "model": "bert"}, want=400)
-                self.assertEqual(server.post(CHAT, chat("play jazz"))["model"], "demo")
-                names = [model["id"] for model in json.loads(server.get("/v1/models"))["data"]]
-                self.assertEqual(names, ["bert", "demo"])
-
-
-
-
-
 class Document(unittest.TestCase):
     def test_every_example_works(self):
         """Each `curl` of the document, sent as it is written, and what the document says comes of it."""
@@ -441,7 +406,8 @@ class Document(unittest.TestCase):
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/tags",
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
+                              "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)
 
 

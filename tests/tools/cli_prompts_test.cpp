@@ -30,6 +30,11 @@ struct Prompted {
     }
 };
 
+Prompts kept(const Prompted& files) {
+    const OpenedModel opened = open_path(files.model);
+    return prompts_of(opened.model, opened.name);
+}
+
 std::vector<std::string> lines_of(const fs::path& path) {
     std::istringstream file(read_text(path));
     std::vector<std::string> lines;
@@ -45,14 +50,14 @@ TEST_CASE("prompts: ids and vectors are those of sentence-transformers, for each
     const std::vector<std::string> texts = lines_of(texts_path);
     const json expected = json::parse(read_text(kGolden / "prompts/expected.json"));
     CHECK(expected.size() == 6);
-    CHECK(prompts_of(opened).texts.size() == 4);
+    CHECK(prompts_of(opened.model, opened.name).texts.size() == 4);
     for (const auto& entry : expected.items()) {
         const std::string& way = entry.key();
         const json& want = entry.value();
         CAPTURE(way);
         std::optional<std::string> name;
         if (way != "default") name = way == "nothing" ? "" : way;
-        const std::string before = prompt_before(opened, name);
+        const std::string before = prompt_before(prompts_of(opened.model, opened.name), name);
         std::vector<std::string> command{"encode",   files.model, "--texts",
                                          texts_path, "-o",        (files.folder / "out.npy").string()};
         if (name) command.insert(command.end(), {"--prompt-name", *name});
@@ -85,7 +90,7 @@ TEST_CASE("prompts: a name that there is not lists those there are") {
     CHECK(ids.status == 2);
     fs::remove(files.source / "config_sentence_transformers.json");
     convert({.source = files.source, .output = files.model});
-    CHECK(contains(with({"--prompt-name", "query"}).err, "to have prompts, got query"));
+    CHECK(contains(with({"--prompt-name", "query"}).err, "the model has no prompts, got query"));
     CHECK(with({}).status == 0);
 }
 
@@ -95,7 +100,7 @@ TEST_CASE("prompts: what sentence-transformers would not take is refused by its 
                    "config_sentence_transformers.json: default_prompt_name: expected one of the prompts' names"));
     CHECK(contains(files.refused("default_prompt_name", 3), "default_prompt_name"));
     CHECK(files.refused("default_prompt_name", nullptr).empty());
-    CHECK(prompt_before(open_path(files.model), {}).empty());
+    CHECK(kept(files).chosen.empty());
     CHECK(contains(files.refused("prompts", json{{"query", 3}}), "prompts: query: expected a text"));
     CHECK(contains(files.refused("prompts", json::array({"query"})), "prompts: expected an object"));
     CHECK(contains(files.refused("prompts", json{{"query", std::string(70000, 'a')}}), "at most 65536 bytes"));
@@ -103,7 +108,7 @@ TEST_CASE("prompts: what sentence-transformers would not take is refused by its 
     CHECK(files.refused("prompts", json{{"query", "lamp "}}).empty());
     edit_json(files.source / "1_Pooling/config.json", [](auto& fields) { fields["include_prompt"] = false; });
     convert({.source = files.source, .output = files.model});
-    CHECK(prompts_of(open_path(files.model)).texts.empty());
+    CHECK(kept(files).texts.empty());
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::vector<TextTokens> read_texts(const VectorOptions& options, const OpenedMod
     if (options.has_text) texts.push_back({options.text, {}});
     if (!options.texts.empty()) texts = read_text_lines(options.texts);
     std::vector<TextTokens> tokens;
-    const std::string prompt = prompt_before(opened, options.prompt_name);
+    const std::string prompt = prompt_before(prompts_of(opened.model, opened.name), options.prompt_name);
     for (Text& text : texts) {
         if (!text.pair) text.text.insert(0, prompt);
         tokens.push_back(tokens_of(opened, text));

@@ -131,8 +131,8 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
     std::vector<std::string_view> views;
     for (nb::handle text : texts) views.push_back(utf8_of(text, "texts"));
     const Output out = read_output(out_object, "out", {views.size(), vector_width(*opened_)});
-    const std::uint32_t most = std::min({most_tokens ? most_tokens : fovea::most_tokens(view_of(*opened_)),
-                                         stack.max_positions, plan_.limits.max_batch});
+    const std::uint32_t most = std::min(
+        {most_tokens ? most_tokens : fovea::most_tokens(opened_->model), stack.max_positions, plan_.limits.max_batch});
     std::vector<TextTokens> tokens(views.size());
     {
         nb::gil_scoped_release released;

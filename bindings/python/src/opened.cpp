@@ -128,7 +128,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     const std::string_view task = find_info(opened->model, "task");
     facts["task"] = nb::str(task.data(), task.size());
     facts["vector_width"] = vector_width(*opened);
-    const Prompts prompts = prompts_of(view_of(*opened));
+    const Prompts prompts = prompts_of(opened->model, opened->name);
     nb::dict texts;
     for (const auto& [name, prompt] : prompts.texts) texts[nb::str(name.data(), name.size())] = text(prompt);
     facts["prompts"] = texts;

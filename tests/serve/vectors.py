@@ -1,0 +1,179 @@
+"""Vectors as clients have them: those that `fovea encode` makes, with a folder's prompts, their longest text and heads."""
+import base64
+import json
+import math
+import os
+import shutil
+import struct
+import tempfile
+import unittest
+
+from cases import CHAT, EMBED, FOVEA, GOLDEN, chat, read_npy, run_fovea
+from client import Server, at_once
+
+SENTENCE = os.path.join(GOLDEN, "encoders/bert_sentence")
+LEGACY, OLLAMA = "/api/embeddings", "/api/embed"
+
+
+def read_lines(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def converted(scratch, name, change=None):
+    """A model of a copy of the golden folder, changed first."""
+    folder, model = os.path.join(scratch, name), os.path.join(scratch, name + ".fovea")
+    shutil.copytree(SENTENCE, folder)
+    if change:
+        change(folder)
+    run_fovea("convert", folder, "-o", model)
+    return model
+
+
+def write_json(folder, name, value):
+    os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        json.dump(value, file)
+
+
+def write_matrix(path, name, n_rows, n_columns):
+    """A safetensors file of one matrix."""
+    values = [((i * 37) % 101 - 50) / 200 for i in range(n_rows * n_columns)]
+    head = json.dumps({name: {"dtype": "F32", "shape": [n_rows, n_columns], "data_offsets": [0, 4 * len(values)]}}).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head + struct.pack(f"<{len(values)}f", *values))
+
+
+class Vectors(unittest.TestCase):
+    def assertNear(self, got, want):
+        self.assertEqual(len(got), len(want))
+        self.assertLess(max(abs(a - b) for a, b in zip(got, want)), 1e-5)
+
+    def test_embeddings(self):
+        texts = read_lines(os.path.join(SENTENCE, "texts.txt"))
+        expected = read_npy(os.path.join(SENTENCE, "expected_texts.npy"))
+        with tempfile.TemporaryDirectory() as scratch:
+            model = converted(scratch, "m")
+            with Server(FOVEA, "bert=" + model, "demo=", "--context", "256") as server:
+                answer = server.post(EMBED, {"model": "bert", "input": texts})
+                vectors = [one["embedding"] for one in answer["data"]]
+                self.assertEqual(len(vectors), len(texts))
+                for got, want in zip(vectors, expected):
+                    self.assertNear(got, want)
+                encoded = server.post(EMBED, {"input": texts[0], "encoding_format": "base64"})["data"][0]["embedding"]
+                self.assertEqual(struct.unpack(f"<{len(vectors[0])}f", base64.b64decode(encoded)),
+                                 struct.unpack(f"<{len(vectors[0])}f", struct.pack(f"<{len(vectors[0])}f", *vectors[0])))
+                self.assertEqual(server.post(OLLAMA, {"model": "bert", "input": texts})["embeddings"], vectors)
+                self.assertEqual(server.post(LEGACY, {"model": "bert", "prompt": texts[1]}), {"embedding": vectors[1]})
+                many = at_once([lambda text=text: server.post(EMBED, {"input": text}) for text in texts * 3])
+                self.assertEqual([one["data"][0]["embedding"] for one in many], vectors * 3)
+                server.post(EMBED, {"model": "demo", "input": "x"}, want=400)
+                server.post(CHAT, {**chat("x"), "model": "bert"}, want=400)
+                self.assertEqual(server.post(CHAT, chat("play jazz"))["model"], "demo")
+                names = [model["id"] for model in json.loads(server.get("/v1/models"))["data"]]
+                self.assertEqual(names, ["bert", "demo"])
+                loaded = [model["name"] for model in json.loads(server.get("/api/ps"))["models"]]
+                self.assertEqual(loaded, names)
+                self.refusals(server)
+
+    def refusals(self, server):
+        for path, body, words in (
+                (EMBED, {"input": "x", "prompt_name": "query"}, "prompt_name: prompt's name: expected none"),
+                (EMBED, {"input": "x", "prompt_name": 3}, "prompt_name: expected a string"),
+                (EMBED, {"input": [5, 6], "prompt_name": "query"}, "prompt_name: expected texts beside it"),
+                (EMBED, {"input": "x", "dimensions": 0}, "dimensions: expected 1 to"),
+                (EMBED, {"input": "x", "dimensions": 100000}, "dimensions: expected at most"),
+                (LEGACY, {"prompt": ["x"]}, "prompt: expected a text"),
+                (OLLAMA, {"model": "bert"}, "input: expected a text, got none")):
+            error = server.post(path, body, want=400)["error"]
+            self.assertIn(words, error if isinstance(error, str) else error["message"])
+        self.assertEqual(server.post(EMBED, {"input": "x", "prompt_name": ""}), server.post(EMBED, {"input": "x"}))
+
+    def test_prompts_are_sentence_transformers_own(self):
+        with open(os.path.join(GOLDEN, "prompts/expected.json"), encoding="utf-8") as file:
+            expected = json.load(file)
+        texts = read_lines(os.path.join(SENTENCE, "texts.txt"))
+        with tempfile.TemporaryDirectory() as scratch:
+            config = os.path.join(GOLDEN, "prompts/config_sentence_transformers.json")
+            model = converted(scratch, "prompted", lambda folder: shutil.copy(config, folder))
+            with Server(FOVEA, model) as server:
+                self.assertGreater(len(expected), 4)
+                for way, want in expected.items():
+                    name = {} if way == "default" else {"prompt_name": "" if way == "nothing" else way}
+                    answer = server.post(EMBED, {"input": texts, **name})
+                    for one, vector in zip(answer["data"], want["vectors"], strict=True):
+                        self.assertNear(one["embedding"], vector)
+                    self.assertEqual(answer["usage"]["prompt_tokens"], sum(len(ids) for ids in want["ids"]))
+                    for got, vector in zip(server.post(OLLAMA, {"input": texts, **name})["embeddings"], want["vectors"]):
+                        self.assertNear(got, vector)
+                # Tokens are the client's own: nothing comes before them.
+                ids = expected["nothing"]["ids"][0]
+                self.assertNear(server.post(EMBED, {"input": ids})["data"][0]["embedding"], expected["nothing"]["vectors"][0])
+                error = server.post(EMBED, {"input": "x", "prompt_name": "nobody"}, want=400)["error"]
+                self.assertIn("expected one of Instruct, document, empty, query, got nobody", error["message"])
+
+    def test_dimensions_are_the_first_ones_at_length_1(self):
+        with tempfile.TemporaryDirectory() as scratch, Server(FOVEA, converted(scratch, "m")) as server:
+            whole = server.post(EMBED, {"input": "the lamp"})["data"][0]["embedding"]
+            length = math.sqrt(sum(value * value for value in whole[:5]))
+            self.assertLess(length, 0.99)
+            for body in ({"dimensions": 5}, {"dimensions": 5, "encoding_format": "base64"}):
+                cut = server.post(EMBED, {"input": "the lamp", **body})["data"][0]["embedding"]
+                cut = struct.unpack("<5f", base64.b64decode(cut)) if isinstance(cut, str) else cut
+                self.assertNear(cut, [value / length for value in whole[:5]])
+            self.assertNear(server.post(OLLAMA, {"input": "the lamp", "dimensions": 5})["embeddings"][0], cut)
+            self.assertEqual(server.post(EMBED, {"input": "the lamp", "dimensions": len(whole)})["data"][0]["embedding"], whole)
+
+    def test_texts_are_as_long_as_the_folder_says(self):
+        def short(folder):
+            write_json(folder, "sentence_bert_config.json", {"max_seq_length": 8})
+        with tempfile.TemporaryDirectory() as scratch:
+            model = converted(scratch, "short", short)
+            path = os.path.join(scratch, "v.npy")
+            run_fovea("encode", model, "-p", "the " * 30, "-o", path)
+            with Server(FOVEA, model) as server:
+                message = server.post(EMBED, {"input": "the " * 30}, want=400)["error"]["message"]
+                self.assertIn("expected at most 8 tokens", message)
+                answer = server.post(EMBED, {"input": "the " * 30, "truncate": True})
+                self.assertEqual(answer["usage"]["prompt_tokens"], 8)
+                cut = server.post(OLLAMA, {"input": "the " * 30})["embeddings"][0]
+                self.assertEqual(cut, answer["data"][0]["embedding"])
+                self.assertEqual(cut, server.post(EMBED, {"input": "the " * 6})["data"][0]["embedding"])
+                server.post(OLLAMA, {"input": "the " * 30, "truncate": False}, want=400)
+                server.post(OLLAMA, {"input": "word " * 100000, "truncate": True})
+
+    def test_a_head_makes_vectors_of_its_own_width(self):
+        """What a Dense module behind the pooling makes: what encode writes, to its last bit."""
+        def dense(folder):
+            with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+                width = json.load(file)["hidden_size"]
+            with open(os.path.join(folder, "modules.json"), encoding="utf-8") as file:
+                modules = json.load(file)[:2]
+            modules.append({"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
+            write_json(folder, "modules.json", modules)
+            write_json(folder, "2_Dense/config.json", {"in_features": width, "out_features": 11, "bias": False,
+                                                       "activation_function": "torch.nn.modules.linear.Identity"})
+            write_matrix(os.path.join(folder, "2_Dense/model.safetensors"), "linear.weight", 11, width)
+        texts = read_lines(os.path.join(SENTENCE, "texts.txt"))
+        with tempfile.TemporaryDirectory() as scratch:
+            model = converted(scratch, "dense", dense)
+            path = os.path.join(scratch, "v.npy")
+            run_fovea("encode", model, "--texts", os.path.join(SENTENCE, "texts.txt"), "-o", path)
+            with Server(FOVEA, model) as server:
+                answer = server.post(EMBED, {"input": texts, "encoding_format": "base64"})
+                got = [struct.unpack("<11f", base64.b64decode(one["embedding"])) for one in answer["data"]]
+                self.assertEqual(got, [tuple(row) for row in read_npy(path)])
+
+
+class Classifiers(unittest.TestCase):
+    def test_vectors_of_a_classifier_are_those_before_its_head(self):
+        folder = os.path.join(GOLDEN, "encoders/bert_sequenceclassification")
+        with tempfile.TemporaryDirectory() as scratch:
+            model = os.path.join(scratch, "m.fovea")
+            run_fovea("convert", folder, "-o", model)
+            path = os.path.join(scratch, "v.npy")
+            run_fovea("encode", model, "--tokens", "2,5,7,3", "-o", path)
+            with Server(FOVEA, model) as server:
+                answer = server.post(EMBED, {"input": [2, 5, 7, 3], "encoding_format": "base64"})["data"][0]["embedding"]
+                with open(path, "rb") as file:
+                    self.assertTrue(file.read().endswith(base64.b64decode(answer)))
