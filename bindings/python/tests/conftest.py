@@ -1,5 +1,6 @@
 """What the tests share: models, made once, and the command line, where there is one."""
 
+import importlib
 import json
 import os
 import shutil
@@ -13,6 +14,13 @@ import fovea
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden"
 DEMO = ROOT / "tools" / "demo" / "demo.fovea"
+
+
+def wanted(name, **how):
+    """The module of that name. The test is skipped where it is not here, and fails where FOVEA_EXPECT_MODULES names it."""
+    if name.partition(".")[0] in os.environ.get("FOVEA_EXPECT_MODULES", "").split():
+        return importlib.import_module(name)
+    return pytest.importorskip(name, **how)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, ROOT, write_bert
+from conftest import DEMO, ROOT, wanted, write_bert
 
 import fovea
 
@@ -22,6 +22,7 @@ PATIENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_server_request_timeout_seconds": "3600",
+    "RAY_gcs_server_port_wait_time_s": "600",
     "RAY_worker_register_timeout_seconds": "3600",
 }
 
@@ -74,12 +75,13 @@ def expected(source, texts):
 
 def needs(script):
     if script == "ray_embed.py":
-        pytest.importorskip("ray")
+        wanted("ray")
     elif script == "spark_embed.py":
-        pytest.importorskip("pyspark")
-        pytest.importorskip("pyarrow")
+        wanted("pyspark")
+        wanted("pyarrow")
         if not shutil.which("java") and "JAVA_HOME" not in os.environ:
-            pytest.skip("Spark wants Java: default-jre-headless")
+            missing = pytest.fail if os.environ.get("CI") else pytest.skip
+            missing("Spark wants Java: default-jre-headless")
 
 
 def leave_as_killed(folder):

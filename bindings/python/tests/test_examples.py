@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, ROOT
+from conftest import DEMO, ROOT, wanted
 
 import fovea
 
@@ -33,7 +33,7 @@ def test_embed(bert):
 
 
 def test_langchain(examples, bert):
-    pytest.importorskip("langchain_core")
+    wanted("langchain_core")
     from langchain_embeddings import FoveaEmbeddings
 
     embeddings = FoveaEmbeddings(bert._path)
@@ -43,7 +43,7 @@ def test_langchain(examples, bert):
 
 
 def test_sklearn(examples, bert):
-    pytest.importorskip("sklearn")
+    wanted("sklearn")
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn_vectors import SentenceVectors
@@ -54,7 +54,7 @@ def test_sklearn(examples, bert):
 
 
 def test_llm(examples, demo):
-    llm = pytest.importorskip("llm")
+    llm = wanted("llm")
     from llm_fovea import Fovea
 
     answer = Fovea().prompt("turn on the lamp", path=str(DEMO))
@@ -69,9 +69,9 @@ def test_the_lesson():
 
 
 def test_the_lesson_as_a_notebook():
-    jupytext = pytest.importorskip("jupytext")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    jupytext = wanted("jupytext")
+    nbclient = wanted("nbclient")
+    wanted("ipykernel")
     notebook = jupytext.read(ROOT / "docs" / "attention.py")
     os.environ.update({name: environment()[name] for name in ("PYTHONPATH", "FOVEA_MODEL")})
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()

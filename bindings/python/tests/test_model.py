@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import DEMO, GOLDEN
+from conftest import DEMO, GOLDEN, wanted
 
 import fovea
 
@@ -120,6 +120,13 @@ def test_encode_does_not_depend_on_order_batches_or_company(bert):
     assert bert.encode(texts, out=out, show_progress_bar=True) is out
     assert out.tobytes() == vectors.tobytes()
     assert bert.encode([]).shape == (0, bert.d_model)
+
+
+def test_a_bar_counts_many_texts(bert, capfd):
+    wanted("tqdm")
+    for n, bar, shown in ((3, True, True), (3, None, False), (8192, None, True), (8192, False, False)):
+        bert.encode(["a"] * n, show_progress_bar=bar)
+        assert (f"{n}/{n}" in capfd.readouterr().err) == shown
 
 
 def test_normalized_vectors_have_length_one(bert):
