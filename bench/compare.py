@@ -8,7 +8,7 @@ where Fovea is faster.
 
     bench/make_gguf_twins.py --shape smollm2-135m --type q8_0 -o twin.gguf
     bench/compare.py --fovea build/release/fovea --peer path/to/llama-bench --model twin.gguf --threads 2
-    bench/compare.py ... --peer-args=-rtr=1        # ik_llama.cpp's repacking at run time
+    bench/compare.py ... --peer-args="-rtr 1"       # ik_llama.cpp's repacking at run time
 """
 import argparse
 import json
