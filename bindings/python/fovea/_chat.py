@@ -131,6 +131,8 @@ def prompt_of(
     template_arguments: Mapping[str, Any] | None,
 ) -> tuple[Ids, _fovea.Chat | None]:
     """Return the conversation's ids, and the template whose tokens end the answer."""
+    if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
+        raise TypeError(f"messages: expected a list of dicts, got {type(messages).__name__}")
     checked = [_checked(message, number) for number, message in enumerate(messages)]
     if not checked:
         raise ValueError("messages: expected 1 or more, got none")

@@ -226,14 +226,6 @@ class Model(VectorModel):
             session.rewind()
             return session.forward_all(ids, out=out)
 
-    def transcribe(self, audio: Any) -> str:
-        """Return what is said in a recording: always ValueError, for no family of models so far reads sound.
-
-        audio: [n_samples] float32.
-        """
-        speaks = "text" if self.gives_logits else "vectors"
-        raise ValueError(f"{self._path or 'model'}: model: expected one that reads sound, got one for {speaks}")
-
     def _need_logits(self) -> None:
         if not self.gives_logits:
             raise ValueError(f"{self._path or 'model'}: model: expected one for logits, got one for vectors")

@@ -56,6 +56,8 @@ class VectorModel(OpenedModel):
                 out=one[None],
             )
             return one
+        if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+            raise TypeError(f"texts: expected a str or several, got {type(texts).__name__}")
         before = self._prompt_before(prompt_name, prompt)
         n = len(texts) if isinstance(texts, Sized) else None
         if out is not None and n is not None and shape_of(out, "out") != (n, self.vector_width):

@@ -17,7 +17,7 @@ DEMO = ROOT / "tools" / "demo" / "demo.fovea"
 
 
 def wanted(name, **how):
-    """The module of that name. The test is skipped where it is not here, and fails where FOVEA_EXPECT_MODULES names it."""
+    """The module of that name. A test without it is skipped, and fails where FOVEA_EXPECT_MODULES names the module."""
     if name.partition(".")[0] in os.environ.get("FOVEA_EXPECT_MODULES", "").split():
         return importlib.import_module(name)
     return pytest.importorskip(name, **how)

@@ -113,7 +113,7 @@ CASES = [
     (lambda m: m.logits([m.vocab_size]), ValueError),
     (lambda m: m.logits([]), ValueError),
     (lambda m: m.encode(["x"]), ValueError),
-    (lambda m: m.transcribe(f32(16000)), ValueError),
+    (lambda m: m.chat("hello"), TypeError),
     (lambda m: m.attention([]), ValueError),
     (lambda m: m.attention("x", layers=[99]), ValueError),
     (lambda m: m.session(max_kv_len=-1), ValueError),
