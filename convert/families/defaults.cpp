@@ -26,7 +26,7 @@ constexpr Default kDefaults[] = {
     {"gemma3_text", R"({"max_position_embeddings": 131072, "sliding_window": 4096, "num_key_value_heads": 4,
                         "head_dim": 256, "rope_theta": 1000000.0})"},
     {"phi", R"({"max_position_embeddings": 2048})"},
-    {"phi3", R"({"max_position_embeddings": 4096})"},
+    {"phi3", R"({"max_position_embeddings": 4096, "original_max_position_embeddings": 4096})"},
     {"gpt_neox", R"({"max_position_embeddings": 2048})"},
     {"gptj", R"({"n_positions": 2048, "rotary_dim": 64})"},
     {"gpt_neo", R"({"max_position_embeddings": 2048})"},

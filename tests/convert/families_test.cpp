@@ -438,6 +438,26 @@ TEST_CASE("families: scaling that changes with the length is fixed at the origin
     CHECK(contains(with("1"), "short_factor: expected a list of numbers"));
 }
 
+TEST_CASE("families: Phi-3's scaling began from 4,096 positions where config.json does not say from how many") {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / "phi3", folder / "model");
+    const auto made = [&](std::optional<std::uint32_t> original) {
+        Json json = Json::parse(read_text(golden_families() / "phi3/config.json"));
+        json["max_position_embeddings"] = 8192;
+        json["rope_parameters"] = {{"rope_type", "longrope"}, {"short_factor", {1.0, 2.0, 3.0}}};
+        json.erase("original_max_position_embeddings");
+        if (original) json["original_max_position_embeddings"] = *original;
+        write_text(folder / "model/config.json", json.dump());
+        ConvertOptions options;
+        options.source = folder / "model";
+        options.output = folder / "model.fovea";
+        convert(options);
+        return read_text(options.output);
+    };
+    CHECK(made({}) == made(4096));
+    CHECK(made({}) != made(512));
+}
+
 TEST_CASE("families: slopes are powers of two, for numbers of heads that are none those of the next") {
     CHECK(alibi_slopes(4) == std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f});
     const std::vector<float> six = alibi_slopes(6);
