@@ -165,7 +165,9 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
             throw GrammarError(place + "/not: expected values without a type beside them where several are excluded, " +
                                "got " + one.dump() + ": not supported");
         Json only;
-        for (const Json& value : *constants_of(one, only)) values.push_back(value);
+        const Json* found = constants_of(one, only);
+        if (found == nullptr) throw GrammarError(place + "/not/enum: expected values, got " + one["enum"].dump());
+        for (const Json& value : *found) values.push_back(value);
     }
     return joined(rest, std::vector<Json>(1, Json{{"enum", values}}));
 }

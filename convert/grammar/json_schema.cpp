@@ -193,10 +193,10 @@ private:
             if (!kBeside.contains(key) && !is_annotation(key) && key != "format")
                 throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
         Json one;
-        const Json all = *constants_of(given, one);
-        if (!all.is_array()) throw GrammarError(place + "/enum: expected values, got " + all.dump());
+        const Json* all = constants_of(given, one);
+        if (all == nullptr) throw GrammarError(place + "/enum: expected values, got " + given["enum"].dump());
         std::vector<Json> values;
-        for (const Json& value : all)
+        for (const Json& value : *all)
             if (fits(value, given, place) && std::find(values.begin(), values.end(), value) == values.end())
                 values.push_back(value);
         return values;

@@ -103,6 +103,9 @@ TEST_CASE("schemas: names by pattern, by schema and by list") {
     CHECK(refused(R"({"patternProperties":{"a":{"type":"null"},"b":{"type":"string"}}})").find("of one schema") !=
           std::string::npos);
     CHECK(refused(R"({"patternProperties":{"(":{}}})").find("patternProperties") != std::string::npos);
+    CHECK(refused(R"({"enum":"integer"})").find("/enum: expected values, got \"integer\"") != std::string::npos);
+    CHECK(refused(R"({"allOf":[{"not":{"enum":3}},{"not":{"enum":4}}]})").find("enum: expected values, got 3") !=
+          std::string::npos);
     CHECK(refused(R"({"propertyNames":{"enum":3}})").find("/propertyNames/enum: expected names") != std::string::npos);
     CHECK(refused(R"({"allOf":[{"patternProperties":{"^a":{"type":"null"}}},{"properties":{"a":{}}}]})")
               .find("in a schema that holds together with patternProperties") != std::string::npos);
