@@ -118,9 +118,8 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
     return (block + n_tiles<W>(block) - 1) / n_tiles<W>(block);
 }
 
-/// At most kFewRows rows: the weights are read once, kPanels panels side by side. One hides the latency of its chain of
-/// fma behind the others'; where a step of the chain stands for many products, one after another is what memory gives
-/// fastest. Of kRows rows there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the
+/// At most kFewRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
+/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products. Of kRows rows there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the
 /// weights in the first-level cache.
 template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {

@@ -1,6 +1,7 @@
 // Integer products of quantized weights, sixteen rows at a time, and the only place that knows their instructions.
 //
-//   QuantTiling            tile shapes: kRows, kLiveSums, kMostPanels, kStreamRows, kOperandBytes as in Tiling; kPairs: see make_pairs
+//   QuantTiling            tile shapes: kRows, kLiveSums, kMostPanels, kStreamRows, kOperandBytes as in Tiling; kPairs: see
+//                          make_pairs
 //   Bytes                  64 of them: a cell (four columns of sixteen rows)
 //   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
 //   low_nibbles(w), high_nibbles(w), a | b
