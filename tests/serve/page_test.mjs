@@ -1,17 +1,12 @@
 // The server's page in a browser without a window: a conversation, what its answers look at, an error, a narrow window.
 //
 //     node page_test.mjs FOVEA PICTURES_DIR    the built program; where pictures go, to be looked at
-//
-// Wants puppeteer-core and @sparticuz/chromium from npm (./dev page installs them).
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
+import { openBrowser } from "../browser.mjs";
 
 const [fovea, pictures] = process.argv.slice(2);
-const require = createRequire(pictures + "/");
-const puppeteer = require("puppeteer-core");
-const chromium = (await import(require.resolve("@sparticuz/chromium"))).default;
 mkdirSync(pictures, { recursive: true });
 
 const server = spawn(fovea, ["serve", "demo=", "--port", "0", "--context", "256"], { stdio: ["ignore", "pipe", "pipe"] });
@@ -26,19 +21,10 @@ const address = await new Promise((resolve, reject) => {
   server.stderr.on("data", hear);
   server.on("exit", (status) => reject(new Error(`the server: expected it to run, got status ${status}: ${said}`)));
 });
-const browser = await puppeteer.launch({
-  args: [...chromium.args, "--no-sandbox"],
-  executablePath: await chromium.executablePath(),
-  headless: "shell",
-});
+const { browser, page, wrong } = await openBrowser(pictures, { width: 900, height: 700 });
 
 let failed = 0;
 try {
-  const page = await browser.newPage();
-  const wrong = [];
-  page.on("pageerror", (error) => wrong.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
-  await page.setViewport({ width: 900, height: 700 });
   await page.goto(address);
   const text = (selector) => page.$eval(selector, (element) => element.textContent);
   const count = (selector) => page.$$eval(selector, (elements) => elements.length);

@@ -1,17 +1,12 @@
 // The page of --picture in a browser without a window: every head side by side, one large, its cells by pointing and by keys.
 //
 //     node picture_page_test.mjs FOVEA PICTURES_DIR    the built program; where pictures go, to be looked at
-//
-// Wants puppeteer-core and @sparticuz/chromium from npm (./dev page installs them).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { openBrowser } from "../browser.mjs";
 
 const [fovea, pictures] = process.argv.slice(2);
-const require = createRequire(pictures + "/");
-const puppeteer = require("puppeteer-core");
-const chromium = (await import(require.resolve("@sparticuz/chromium"))).default;
 const file = pictures + "/attention.html", array = pictures + "/attention.npy";
 execFileSync(fovea, ["run", "-p", "turn off the kitchen lights", "-n", "40", "--layer", "2", "--picture", file,
   "--weights", array, "--per-head"], { stdio: "ignore" });
@@ -24,18 +19,9 @@ function readArray(path) {
 }
 const exact = readArray(array), [nHeads, n] = exact.shape;
 
-const browser = await puppeteer.launch({
-  args: [...chromium.args, "--no-sandbox"],
-  executablePath: await chromium.executablePath(),
-  headless: "shell",
-});
+const { browser, page, wrong } = await openBrowser(pictures, { width: 1000, height: 1400 });
 let failed = 0;
 try {
-  const page = await browser.newPage();
-  const wrong = [];
-  page.on("pageerror", (error) => wrong.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
-  await page.setViewport({ width: 1000, height: 1400 });
   await page.goto("file://" + file);
   const text = (selector) => page.$eval(selector, (element) => element.textContent);
 

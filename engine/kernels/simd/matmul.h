@@ -119,8 +119,9 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
 }
 
 /// At most kFewRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
-/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products. Of kRows rows there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the
-/// weights in the first-level cache.
+/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products. Of kRows rows
+/// there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the
+/// first-level cache.
 template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
