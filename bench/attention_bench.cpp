@@ -77,6 +77,7 @@ public:
                         .scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim)),
                         .softcap = 0,
                         .chunk = chunk,
+                        .second_level = detect_features().fetches_to_second_level,
                         .m = state.m.data(),
                         .l = state.l.data(),
                         .o = state.o.data()};

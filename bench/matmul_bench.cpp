@@ -88,7 +88,8 @@ public:
                                             .out_stride = std::size_t{n_panels()} * kLanes,
                                             .epilogue = Epilogue::store,
                                             .activation = Activation::none,
-                                            .canonical = false});
+                                            .canonical = false,
+                                            .second_level = detect_features().fetches_to_second_level});
     }
 
 private:

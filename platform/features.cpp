@@ -35,6 +35,14 @@ unsigned saved_state() noexcept {
     return low;
 }
 
+bool is_amd() noexcept {
+    const Registers vendor = cpuid(0, 0);
+    return vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;  // "AuthenticAMD"
+}
+
+/// As CPUID counts: base and extended family together.
+unsigned family(const Registers& basic) noexcept { return (basic.eax >> 8 & 0xf) + (basic.eax >> 20 & 0xff); }
+
 CpuFeatures ask() noexcept {
     CpuFeatures f;
     const Registers basic = cpuid(1, 0), extended = cpuid(7, 0), further = cpuid(7, 1);
@@ -50,6 +58,8 @@ CpuFeatures ask() noexcept {
     if ((state & kZmmState) != kZmmState) return f;
     f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
+    constexpr unsigned kZen3And4 = 0x19;  // of which Zen 4 alone has AVX-512
+    f.fetches_to_second_level = f.avx512 && is_amd() && family(basic) == kZen3And4;
     return f;
 }
 

@@ -11,6 +11,9 @@ struct CpuFeatures {
     bool avxvnni = false;
     bool neon = false, dotprod = false, i8mm = false;
     bool mve = false;
+    /// No kernel's need. A stream from memory comes faster when it is fetched into the second-level cache than into the
+    /// first: so on AMD's Zen 4, whose first-level cache waits for few lines at a time.
+    bool fetches_to_second_level = false;
 };
 
 /// What the CPU said (CPUID with XGETBV; HWCAP) when it was first asked; after that a few instructions. Any thread.

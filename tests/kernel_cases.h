@@ -183,7 +183,8 @@ public:
                                   .out_stride = out_stride(),
                                   .epilogue = c_.epilogue,
                                   .activation = c_.activation,
-                                  .canonical = c_.canonical});
+                                  .canonical = c_.canonical,
+                                  .second_level = c_.n_rows % 2 != 0});
         return out;
     }
 
@@ -341,6 +342,7 @@ public:
                     .scale = scale(),
                     .softcap = c_.softcap,
                     .chunk = index,
+                    .second_level = c_.head_dim % 2 != 0,
                     .m = s.m.data(),
                     .l = s.l.data(),
                     .o = s.o.data()};

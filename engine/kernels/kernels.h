@@ -97,7 +97,8 @@ struct Matmul {
     float* const* out_rows = nullptr;  // [seq_len] where each row starts, in place of out and out_stride; null: those
     Epilogue epilogue;
     Activation activation;
-    bool canonical;  // store NaN as 0x7fc00000
+    bool canonical;             // store NaN as 0x7fc00000
+    bool second_level = false;  // where weights of few rows are fetched to, see CpuFeatures; changes no bit
 
     [[nodiscard]] float* row(std::size_t i) const noexcept { return out_rows ? out_rows[i] : out + i * out_stride; }
 };
@@ -138,6 +139,7 @@ struct Attend {
     float scale;                           // multiplies a dot product
     float softcap;                         // 0: unused
     std::uint32_t chunk;
+    bool second_level = false;  // where keys are fetched to, as in Matmul
     float* m;  // out [n_rows]: largest score, −inf where nothing was seen
     float* l;  // out [n_rows]: sum of exp(score − m)
     float* o;  // out [n_rows][value_stride]: unnormalised weighted sum

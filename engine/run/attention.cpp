@@ -40,6 +40,7 @@ struct State {
                 .scale = b.softmax_scale != 0.0f ? b.softmax_scale : 1.0f / std::sqrt(static_cast<float>(b.head_dim)),
                 .softcap = b.score_softcap,
                 .chunk = chunk,
+                .second_level = has(Part::teams) && a.pass.workspace.fetches_to_second_level,
                 .m = state.m,
                 .l = state.l,
                 .o = state.o};

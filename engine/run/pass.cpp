@@ -165,6 +165,7 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
             .epilogue = p.epilogue,
             .activation = p.activation,
             .canonical = p.canonical,
+            .second_level = has(Part::teams) && workspace.fetches_to_second_level,
         });
     }
 }

@@ -61,6 +61,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->map = map;
     state->arena = arena;
     state->kernels = kernels;
+    state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
     const auto cross = reads_memory(kept.config()) ? reinterpret_cast<AttentionTensors*>(arena + map.cross) : nullptr;
     state->stacks[0] = find_tensors(kept, StackIndex::encoder, state->layers(), nullptr);

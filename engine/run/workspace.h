@@ -35,6 +35,7 @@ struct WorkspaceState {
     Trace trace;
     AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
+    bool fetches_to_second_level = false;       // this CPU, see CpuFeatures
     bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     StackTensors stacks[2];                     // by StackIndex
     std::uint32_t n_adapters = 0;               // in use, see AdapterUse

@@ -90,7 +90,8 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .ahead = {},
                                 .ahead_step = kUnitBytes<W>,
                                 .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
-                                .ahead_jump = ((kPanels - 1) * panel_size + reference_size) * sizeof(W)};
+                                .ahead_jump = ((kPanels - 1) * panel_size + reference_size) * sizeof(W),
+                                .second_level = a.second_level};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + ColumnGroup<W>::weight_at(unit);
                 b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;

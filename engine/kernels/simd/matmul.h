@@ -17,8 +17,11 @@ inline constexpr std::uint32_t kCachedStreams = 4;  // read at once there: a lin
 // Panels of so many units are read side by side even where long ones go one after another: beginning one takes a while.
 inline constexpr std::uint32_t kShortPanel = 4;
 
-// How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for.
-inline constexpr std::size_t kAheadTogether = 8 << 10;
+// How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for. What
+// goes to the second-level cache is fetched by the CPU too, which far ahead only loses its way.
+inline constexpr std::size_t kAheadTogether = 8 << 10, kAheadInSecond = 1 << 10;
+// More rows take longer over a line, as weights of few bits do: those are better fetched as everywhere else.
+inline constexpr std::uint32_t kSecondLevelRows = 2;
 
 /// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
@@ -28,6 +31,7 @@ struct ColumnGroup {
     static constexpr std::uint32_t kCols = 1;
     static constexpr std::size_t kUnitBytes = kLanes * sizeof(W);
     static constexpr std::size_t kWords = 1;              // of four bytes in one row's operand
+    static constexpr bool kSecondLevel = true;            // whether Matmul::second_level is obeyed
     static constexpr std::uint32_t kGemvRows = kFewRows;  // rows up to which the weights go by as they are
     /// Where in a panel, in W, a unit is that starts a block of columns.
     static constexpr std::size_t weight_at(std::size_t unit) { return unit * kLanes; }
@@ -42,9 +46,10 @@ inline constexpr std::size_t kUnitBytes = ColumnGroup<W>::kUnitBytes;
 /// Units that a stream is fetched ahead: of quants, whose panels may be short, as many whole ones as are nearest.
 template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
-/// The same for one of kPanels streams, which share kAheadTogether.
-template<class W, std::uint32_t kPanels>
-inline constexpr std::uint32_t kAheadOfStream = (kAheadTogether / kPanels + kUnitBytes<W> / 2) / kUnitBytes<W>;
+/// The same for one of kPanels streams, which share kTogether bytes: one at least.
+template<class W, std::uint32_t kPanels, std::size_t kTogether>
+inline constexpr std::uint32_t kAheadOfStream =
+    kTogether / kPanels < kUnitBytes<W> ? 1 : (kTogether / kPanels + kUnitBytes<W> / 2) / kUnitBytes<W>;
 
 /// Units of the matrix's panels.
 template<class W>
@@ -125,7 +130,9 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
 template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
-    constexpr std::uint32_t kAhead = kAheadOfStream<W, kPanels>;
+    const bool second_level = kRows <= kSecondLevelRows && ColumnGroup<W>::kSecondLevel && m.second_level;
+    const std::uint32_t ahead = second_level ? kAheadOfStream<W, kPanels, kAheadInSecond>
+                                             : kAheadOfStream<W, kPanels, kAheadTogether>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
@@ -140,11 +147,12 @@ void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
                                     .total_stride = kTogether * kLanes,
                                     .ahead = {},
                                     .ahead_step = kUnitBytes<W>,
-                                    .ahead_cols = n - unit - smaller(n - unit, kAhead),
-                                    .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>};
+                                    .ahead_cols = n - unit - smaller(n - unit, ahead),
+                                    .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>,
+                                    .second_level = second_level};
                 point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
-                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + kAhead * kUnitBytes<W>;
+                    b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + ahead * kUnitBytes<W>;
                 if constexpr (kTiled)
                     tiles_product<kRows>(b, tiles, n_tiles, std::size_t{unit} * ColumnGroup<W>::kWords);
                 else

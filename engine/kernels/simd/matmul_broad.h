@@ -55,7 +55,7 @@ void microkernel(const Block<W, kPanels>& b) {
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     const auto fetch = [&](const auto& weight, std::size_t i, std::size_t group, std::size_t pair,
                            const std::byte* of_group) __attribute__((always_inline)) {
-        if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead_of(b, i));
+        if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead_of(b, i), b.second_level);
         if constexpr (kFetch == Fetch::second) {
             if (group == 0 && pair == 0) {
                 fetch_results<kRows>(b, static_cast<std::uint32_t>(i));
@@ -86,7 +86,7 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
             const auto fetch =
                 [&, line = t % 2 * 64 ](const auto& weight, std::size_t unit, std::size_t group, std::size_t pair,
                                         const std::byte*) __attribute__((always_inline)) {
-                fetch_pair<true>(weight, group, pair, ahead_of(b, unit) + line);
+                fetch_pair<true>(weight, group, pair, ahead_of(b, unit) + line, false);
             };
             if (tiles[t].n_rows == kRows)
                 add_units<kRows>(sum, b, i, end, x, n_packed, fetch);

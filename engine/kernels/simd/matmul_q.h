@@ -120,6 +120,7 @@ template<Type kType>
 struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).unit_bytes()> {
     using Unit = QuantUnit<kType>;
     /// A cell that takes several steps to unpack is unpacked once, for four rows or less it waits for memory anyway.
+    static constexpr bool kSecondLevel = format_of(kType).bits == 8;
     static constexpr std::uint32_t kGemvRows =
         format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
@@ -245,17 +246,25 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
 /// Fetches what a pair of a group's cells will be `ahead` bytes on, and the group's scales with the first: evenly, for
 /// of a burst only the first lines get under way. Of two tiles that go over the same weights each fetches every other line.
 template<bool kTiled, class Q, std::uint32_t kPanels>
-FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead) {
+FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead,
+                            bool second_level) {
     constexpr std::size_t kLine = 64, kStep = kTiled ? 2 * kLine : kLine;
-    asm volatile("" : "+r"(ahead) : : "memory");  // else the compiler would fetch for all pairs before the first
+    // Else the compiler would fetch for all pairs before the first, and have the whole loop twice.
+    asm volatile("" : "+r"(ahead), "+r"(second_level) : : "memory");
     const std::size_t end = (pair + 1) * Q::kPairBytes;
-    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-        const std::byte* quants = weight[p].quants(group) + ahead;
-        FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
-            if (line % kStep == 0) __builtin_prefetch(quants + line, 0, 3);
+    const auto fetch_lines = [&](auto locality) __attribute__((always_inline)) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+            const std::byte* quants = weight[p].quants(group) + ahead;
+            FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
+                if (line % kStep == 0) __builtin_prefetch(quants + line, 0, decltype(locality)::value);
+            }
+            if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, decltype(locality)::value);
         }
-        if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, 3);
-    }
+    };
+    if (!kTiled && second_level)
+        fetch_lines(Locality<2>{});
+    else
+        fetch_lines(Locality<3>{});
 }
 
 /// Fetches a quarter of the group at x of the rows that come next.
@@ -291,7 +300,7 @@ FOVEA_LANES void add_block(Sums sums, const Block<W, kPanels>& b) {
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
             sums.touch();
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
-                if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead);
+                if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead, b.second_level);
                 if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
             add_group<kRows>(sums, weight, group, x, b.operand_stride, fetch);
@@ -332,7 +341,7 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
                 const std::size_t n_packed = tiles[t].packed;
                 const auto* x = reinterpret_cast<const std::byte*>(tiles[t].operand + offset * n_packed);
                 const auto fetch = [&, line = t % 2 * 64 ](std::size_t pair) __attribute__((always_inline)) {
-                    fetch_pair<true>(weight, group, pair, ahead + line);
+                    fetch_pair<true>(weight, group, pair, ahead + line, false);
                 };
                 if (tiles[t].n_rows == kRows)
                     add_group<kRows>(of_tile, weight, group, x, n_packed, fetch);

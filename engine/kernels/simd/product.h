@@ -50,6 +50,18 @@ inline constexpr std::size_t kAheadBytes = 1024;
 /// second for what waits longer.
 enum class Fetch { nothing = -1, second = 2, first = 3 };
 
+/// What __builtin_prefetch takes for a cache's level, as a type.
+template<int kLocality>
+struct Locality {
+    static constexpr int value = kLocality;
+};
+
+/// Fetches the line of a product's own stream at p, into the first-level cache or, where that is asked for, the second.
+FOVEA_LANES void fetch_stream(const std::byte* p, bool second_level) {
+    asm volatile("" : "+r"(second_level));  // else the whole loop around it would be there twice
+    second_level ? __builtin_prefetch(p, 0, 2) : __builtin_prefetch(p, 0, 3);
+}
+
 /// A block of at most kColumnBlock columns of kRows rows times kPanels panels.
 template<class W, std::uint32_t kPanels>
 struct Block {
@@ -64,6 +76,7 @@ struct Block {
     std::size_t ahead_step;           // so many bytes per column; of quants
     std::uint32_t ahead_cols = ~0u;   // from this column on
     std::size_t ahead_jump = 0;       // so many bytes farther, where the next panels start
+    bool second_level = false;        // see fetch_stream
     std::size_t next_rows = 0;        // bytes from the operand to that of the rows that come next
     float* out = nullptr;             // where the first row's result goes in the end; null: nobody knows
     std::size_t out_stride = 0;       // from one row to the next
@@ -139,7 +152,10 @@ void microkernel(const Block<W, kPanels>& b) {
             const std::size_t at =
                 col * b.ahead_step + (kFetch == Fetch::first && col >= b.ahead_cols ? b.ahead_jump : 0);
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                __builtin_prefetch(b.ahead[p] + at, 0, static_cast<int>(kFetch));
+                if constexpr (kFetch == Fetch::first)
+                    fetch_stream(b.ahead[p] + at, b.second_level);
+                else
+                    __builtin_prefetch(b.ahead[p] + at, 0, static_cast<int>(kFetch));
             }
         }
     };
