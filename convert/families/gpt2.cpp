@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -99,6 +100,7 @@ const Family families::gpt2 = {.types = kModelTypes,
                                .layers = "h.",
                                .read = read,
                                .transposed = true,
-                               .settle = settle_biases};
+                               .settle = settle_biases,
+                               .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea
