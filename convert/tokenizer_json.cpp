@@ -226,6 +226,7 @@ private:
         std::string bytes;
         bytes_of(added.text, bytes);
         source_.tokens.set(added.id, bytes);
+        if (decoding_.clean_up && joins(bytes)) source_.joined.push_back(added.id);
         if (added.flags & kAddedSpecial) source_.special.push_back(added.id);
         source_.added.push_back(std::move(added));
     }

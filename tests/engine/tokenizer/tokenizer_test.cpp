@@ -22,10 +22,10 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kKinds[] = {"gpt2",       "roberta",      "llama3",   "qwen2",        "smollm",
-                                  "gaps",       "llama2",       "mistral",  "metaspace",    "bert",
-                                  "bert_cased", "bert_accents", "falcon",   "bloom",        "deepseek_llm",
-                                  "gpt_oss",    "behaviors",    "t5_small", "albert_small", "unigram_bytes"};
+constexpr const char* kKinds[] = {"gpt2",     "roberta",      "llama3",       "qwen2",   "smollm",     "gaps",
+                                  "llama2",   "mistral",      "metaspace",    "bert",    "bert_cased", "bert_accents",
+                                  "falcon",   "bloom",        "deepseek_llm", "gpt_oss", "behaviors",  "words",
+                                  "t5_small", "albert_small", "unigram_bytes"};
 
 /// CRC-32 as zlib computes it.
 std::uint32_t crc32(std::uint32_t crc, const std::vector<Token>& ids) {
