@@ -34,6 +34,7 @@ public:
 
     ModelSource join() {
         find_prefix();
+        untie_output(full_name(name_of(Role::token_embedding)->name, 0), config_, files_);
         Stack& stack = config_.stack();
         if (family_.settle) family_.settle(*this, config_);
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) { add(stack, spec); });

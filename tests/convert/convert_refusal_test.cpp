@@ -311,7 +311,8 @@ TEST_CASE("refusals: GPT-2 with some of its biases missing") {
     check_has(spoiled.line(), {"tensor transformer.h.0.attn.c_attn.bias: expected [96], got none"});
     Spoiled of_a_kind("gpt2_tied");  // in every layer
     of_a_kind.tensors([](auto& f) {
-        for (const auto& [name, tensor] : std::map<std::string, Json>(f.header.items().begin(), f.header.items().end()))
+        const auto header = f.header;
+        for (const auto& [name, tensor] : header.items())
             if (name.ends_with("c_proj.bias")) f.header.erase(name);
     });
     check_has(of_a_kind.line(), {"c_proj.bias: expected [", "got none"});
