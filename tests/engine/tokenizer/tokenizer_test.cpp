@@ -124,7 +124,7 @@ TEST_CASE("two texts give the ids and the token types that the tokenizers packag
             ++n_checked;
         }
     }
-    CHECK(n_checked == 8 * 20);
+    CHECK(n_checked == 9 * 20);
 }
 
 TEST_CASE("every code point there is gives the ids that the tokenizers package gives") {
