@@ -149,7 +149,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights({}));
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
-        throw Refusal((given / "modules.json").string() + ": expected only beside an encoder");
+        throw Refusal((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
     if (has_modules) add_modules(std::move(modules), given, folder, config);
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     Safetensors files = weights(config.quantization);

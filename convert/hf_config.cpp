@@ -32,9 +32,18 @@ std::string model_name(const Fields& fields, const std::string& type) {
     return name.empty() ? type : name;
 }
 
+/// What makes logits of a decoder's rows.
+void leave_out_logits(const Fields& fields, HfConfig& result) {
+    Stack& stack = result.stack();
+    stack.has_output_head = stack.tied_output = stack.output_bias = false;
+    stack.logit_softcap = 0.0f;
+    stack.logit_scale = Stack{}.logit_scale;
+    if (!result.table_maps.empty()) fields.refuse("word_embed_proj_dim", "hidden_size, where rows become vectors");
+}
+
 }  // namespace
 
-StackIndex HfConfig::stack_index() const { return family->stack; }
+StackIndex HfConfig::stack_index() const { return encodes ? StackIndex::encoder : family->stack; }
 
 const Stack& HfConfig::stack() const {
     return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
@@ -44,7 +53,7 @@ Stack& HfConfig::stack() {
     return stack_index() == StackIndex::encoder ? source.config.encoder : source.config.decoder;
 }
 
-HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool bare) {
+HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool pooled) {
     const Fields written = Fields::read(config);
     const std::string type = written.text("model_type");
     const Fields fields = with_defaults(written, type);
@@ -56,9 +65,13 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     if (fields.has("quantization_config") &&
         !(result.family->reads_mxfp4 && fields.object("quantization_config").text("quant_method") == "mxfp4"))
         result.quantization = read_quantization(fields.object("quantization_config"));
+    const bool decodes = result.family->stack == StackIndex::decoder;
+    const HeadForms* heads = result.family->heads || !decodes ? result.family->heads : &kDecoderHeads;
+    result.encodes = decodes && (pooled || has_classes(fields, *heads));
     result.family->read(fields, type, result);
+    if (result.encodes) leave_out_logits(fields, result);
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
-    if (result.family->heads && !bare) read_head(fields, *result.family->heads, result);
+    if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
     require(check(result.source.config), config.string());
     const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;

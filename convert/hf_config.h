@@ -19,6 +19,7 @@ struct Family;
 struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     const Family* family = nullptr;
+    bool encodes = false;  ///< a decoder whose rows become vectors or classes, not logits: its stack is the encoder's
     std::optional<Quantization> quantization = {};      ///< how the weights are packed
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
@@ -45,10 +46,10 @@ struct HfConfig {
 };
 
 /// Models of the types that convert/families has. `generation` is the generation_config.json beside it,
-/// read where it exists, for its end tokens. What predicts from an encoder is read too, unless `bare`. Throws Refusal naming
-/// file, field, what was wanted and what was there.
+/// read where it exists, for its end tokens. What predicts from a stack's rows is read too, unless they are pooled: then what is
+/// read is an encoder, also of a decoder's family. Throws Refusal naming file, field, what was wanted and what was there.
 [[nodiscard]] HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation,
-                                      bool bare = false);
+                                      bool pooled = false);
 
 /// What sentence-transformers does with an encoder's rows.
 struct SentenceModules {

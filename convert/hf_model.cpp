@@ -34,9 +34,10 @@ public:
 
     ModelSource join() {
         find_prefix();
+        untie_output(full_name(name_of(Role::token_embedding)->name, 0), config_, files_);
         Stack& stack = config_.stack();
         if (family_.settle) family_.settle(*this, config_);
-        for_each_tensor(stack, family_.stack, [&](const TensorSpec& spec) { add(stack, spec); });
+        for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
@@ -59,7 +60,7 @@ public:
                 throw Refusal(folder.config.string() + ": expected one product for " + name + ", got two");
         }
         stack.adapted = kAllAdapted;
-        for_each_tensor(stack, family_.stack, [&](const TensorSpec& spec) {
+        for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) {
             if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none) add_product(stack, spec, matrix);
             if (spec.role < Role::adapter_latent_query_in) return;
             const std::string name = full_name(name_of(Role::latent_query)->name, spec.layer);
@@ -436,14 +437,17 @@ private:
 
     /// A tensor that nothing reads means a model of another shape than its configuration says.
     void check_all_used(const Stack& stack) const {
-        const std::string head = spelled({Role::output, family_.stack, 0, Layout::panels, 0, 0});
-        const bool tied = stack.tied_output || config_.output_from_embedding;
+        const StackIndex index = config_.stack_index();
+        const std::string head = spelled({Role::output, index, 0, Layout::panels, 0, 0});
+        const std::string head_bias = spelled({Role::output_bias, index, 0, Layout::vector, 0, 0});
+        const bool unused = stack.tied_output || config_.output_from_embedding || config_.encodes;
         for (const auto& [name, tensor] : files_.tensors) {
             const std::string_view n = name;
             if (!used_.count(name) && !tensor.added.empty())
                 throw Refusal(tensor.added.front().name + ": expected a matrix that the model multiplies by, got " +
                               name + ", which it leaves out");
-            if (used_.count(name) || (tied && !head.empty() && name == full_name(head, 0))) continue;
+            if (used_.count(name) || (unused && !head.empty() && name == full_name(head, 0))) continue;
+            if (config_.encodes && !head_bias.empty() && name == full_name(head_bias, 0)) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             if (is_empty_bias(name, tensor)) continue;
             if (is_skipped_layers(n)) continue;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "convert/elements.h"
+#include "convert/hf_config.h"
 #include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/torch_pickle.h"
@@ -230,6 +231,16 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     }
     for (auto& file : folder.files.files) weights.files.push_back(std::move(file));
     for (Mapping& mapping : folder.files.mappings) weights.mappings.push_back(std::move(mapping));
+}
+
+void untie_output(const std::string& table, HfConfig& config, Safetensors& weights) {
+    const auto found = weights.tensors.find(table);
+    if (!config.stack().tied_output || found == weights.tensors.end() || found->second.added.empty()) return;
+    SourceTensor head = found->second;
+    head.added.clear();
+    weights.tensors.emplace("lm_head.weight", std::move(head));
+    config.names[{Role::output, 0}] = "/lm_head.weight";
+    config.stack().tied_output = false;
 }
 
 void read_factor(const LowRank::Factor& factor, std::uint64_t row, bool by_rank, std::uint64_t n, float* out) {

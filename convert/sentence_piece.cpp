@@ -103,10 +103,12 @@ void read_trainer(Message message, PieceModel& model, const std::string& file_na
     };
     while (message.next()) switch (message.number()) {
             case 3:
-                if (message.count() != 1 && message.count() != 2)
-                    throw Refusal(file_name + ": trainer_spec.model_type: expected 1 (Unigram) or 2 (BPE), got " +
+                if (message.count() != 1 && message.count() != 2 && message.count() != 4)
+                    throw Refusal(file_name +
+                                  ": trainer_spec.model_type: expected 1 (Unigram), 2 (BPE) or 4 (characters), got " +
                                   std::to_string(message.count()));
                 model.unigram = message.count() == 1;
+                model.merges = message.count() == 2;
                 break;
             case 24:
                 if (message.flag())
@@ -138,7 +140,7 @@ public:
         source_.flags = kFuseUnknown;
         if (model.byte_fallback) source_.flags |= kByteFallback;
         if (model.unigram) source_.flags |= kSingleSums;
-        if (model.puts_space_first) source_.flags |= kDropFirstSpace;
+        if (model.puts_space_first || model.removes_extra_spaces) source_.flags |= kDropFirstSpace;
         source_.bos = id_or_none(model.bos);
         source_.unknown = id_or_none(model.unknown);
         if (const std::uint32_t eos = id_or_none(model.eos); eos != kNoId) source_.end_ids = {eos};
@@ -148,7 +150,7 @@ public:
         for (std::uint32_t id = 0; id < model_.pieces.size(); ++id) add(id);
         if (model_.unigram) {
             source_.scores.push_back(unknown_score());
-        } else {
+        } else if (model_.merges) {
             const std::vector<std::string_view> views(texts_.begin(), texts_.end());
             source_.merges = piece_merges(views, scores_, text_ids_);
         }
@@ -179,12 +181,15 @@ private:
         } else {
             source_.tokens.set(id, text);
         }
-        const bool found_in_text =
-            piece.kind == PieceKind::normal || (model_.unigram && piece.kind == PieceKind::user_defined);
+        // Where spaces are spelled "▁", no text has another.
+        const bool has_space = model_.spells_spaces && piece.text.find(' ') != std::string::npos;
+        const bool found_in_text = !has_space && (piece.kind == PieceKind::normal ||
+                                                  (model_.unigram && piece.kind == PieceKind::user_defined));
         if (piece.kind == PieceKind::user_defined) {
+            if (has_space) refuse_kept_spaces(piece.text);
             if (model_.unigram)
                 score = static_cast<float>(piece.text.size()) * most_score() - 0.1;
-            else
+            else if (!has_space)
                 add_user_defined(id, text);
         }
         if (piece.kind == PieceKind::control || piece.kind == PieceKind::unknown) source_.special.push_back(id);
@@ -197,6 +202,13 @@ private:
             text_ids_.push_back(id);
             if (first_character(text).bytes == text.size()) source_.lookup.push_back(id);
         }
+    }
+
+    /// Spaces of a piece of the user's stay, though it is not found itself; others would go.
+    void refuse_kept_spaces(const std::string& text) const {
+        if (model_.removes_extra_spaces && (text.front() == ' ' || text.back() == ' ' || text.find("  ") != text.npos))
+            throw Refusal(place_ + ": user-defined piece: expected one without spaces that are removed, got \"" + text +
+                          "\"");
     }
 
     /// Found where the text is prepared, and never part of a longer piece.

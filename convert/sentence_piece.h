@@ -21,7 +21,8 @@ struct PieceModel {
         PieceKind kind = PieceKind::normal;
     };
     std::vector<Piece> pieces;
-    bool unigram = true;  ///< else byte-pair encoding
+    bool unigram = true;  ///< else byte-pair encoding,
+    bool merges = true;   ///< or characters alone, which is that without merges
     bool byte_fallback = false;
     bool puts_space_first = true;  ///< add_dummy_prefix
     bool removes_extra_spaces = true;

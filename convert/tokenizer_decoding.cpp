@@ -104,7 +104,7 @@ TextDecoding read_decoding(const JsonField& decoder, const TextSteps& steps) {
         if (!byte_level) decoder["type"].refuse("ByteLevel, as the pre_tokenizer has it");
         return decoding;
     }
-    if (steps.bert) {
+    if (steps.word_piece) {
         if (decoder["type"].text() != "WordPiece") decoder["type"].refuse("WordPiece");
         if (decoder["prefix"].text_or(std::string(kContinues)) != kContinues) decoder["prefix"].refuse("##");
         decoding.flags = kDropFirstSpace;

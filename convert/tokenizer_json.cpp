@@ -67,11 +67,9 @@ class Conversion {
 public:
     Conversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
                const TokenizerFacts& facts)
-        : file_(file),
-          facts_(facts),
-          steps_(read_steps(file["normalizer"], file["pre_tokenizer"])),
-          decoding_(read_decoding(file["decoder"], steps_)) {
+        : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
         check_model(file["model"]);
+        decoding_ = read_decoding(file["decoder"], steps_);
         vocabulary_ = read_vocabulary(text, file_name, facts.vocab_size);
     }
 
@@ -88,21 +86,21 @@ public:
 private:
     [[nodiscard]] bool is_unigram() const { return file_["model"]["type"].text_or("") == "Unigram"; }
 
-    void check_model(const JsonField& model) const {
-        if (steps_.bert) {
-            if (model["type"].text_or("WordPiece") != "WordPiece")
-                model["type"].refuse("WordPiece, as the pre_tokenizer is BertPreTokenizer");
+    void check_model(const JsonField& model) {
+        const std::string type = model["type"].text_or(steps_.bert ? "WordPiece" : "BPE");
+        if (type == "WordPiece") {
+            make_word_pieces(file_["pre_tokenizer"], steps_);
             const JsonField prefix = model["continuing_subword_prefix"], unknown = model["unk_token"];
             if (prefix.text_or(std::string(kContinues)) != kContinues) prefix.refuse(std::string(kContinues));
             if (unknown.is_null()) unknown.refuse("a token");
             return;
         }
+        if (steps_.bert) model["type"].refuse("WordPiece, as the pre_tokenizer is BertPreTokenizer");
         if (is_unigram()) {
             if (steps_.bytes) model["type"].refuse("BPE, as the pre_tokenizer has ByteLevel");
             return;
         }
-        if (model["type"].text_or("BPE") != "BPE")
-            model["type"].refuse("BPE, Unigram, or WordPiece with BertPreTokenizer");
+        if (type != "BPE") model["type"].refuse("BPE, Unigram or WordPiece");
         for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
             if (!model[key].text_or("").empty()) model[key].refuse("none");
         if (const JsonField dropout = model["dropout"]; !dropout.is_null() && !dropout.is_zero())
@@ -123,7 +121,7 @@ private:
             source_.unknown = vocabulary_.find(unknown.text());
             if (source_.unknown == kNoId) unknown.refuse("a token of the vocabulary");
         }
-        if (steps_.bert) {
+        if (steps_.word_piece) {
             const JsonField most = model["max_input_chars_per_word"];
             const std::uint32_t n = most.is_null() ? 100 : most.id();
             if (n >= kMaxWordCharacters) most.refuse("a number below " + std::to_string(kMaxWordCharacters));
@@ -157,7 +155,7 @@ private:
     /// The bytes that a spelling of the file stands for in a text; whether words can be made of it.
     bool bytes_of(std::string_view spelling, std::string& bytes) const {
         if (steps_.bytes) return spelled_bytes(spelling, bytes);
-        if (steps_.bert) {
+        if (steps_.word_piece) {
             const bool continues = spelling.starts_with(kContinues);
             bytes = continues ? spelling.substr(kContinues.size()) : " " + std::string(spelling);
             return bytes.find(' ', continues ? 0 : 1) == std::string::npos;
@@ -181,7 +179,7 @@ private:
             source_.tokens.set(id, bytes);
             if (decoding_.clean_up && joins(bytes)) source_.joined.push_back(id);
             const bool one_character = !bytes.empty() && first_character(bytes).bytes == bytes.size();
-            if (in_words && (whole_words || steps_.bert || (!steps_.bytes && one_character)))
+            if (in_words && (whole_words || steps_.word_piece || (!steps_.bytes && one_character)))
                 source_.lookup.push_back(id);
         }
     }
@@ -228,6 +226,7 @@ private:
         std::string bytes;
         bytes_of(added.text, bytes);
         source_.tokens.set(added.id, bytes);
+        if (decoding_.clean_up && joins(bytes)) source_.joined.push_back(added.id);
         if (added.flags & kAddedSpecial) source_.special.push_back(added.id);
         source_.added.push_back(std::move(added));
     }

@@ -171,20 +171,19 @@ public:
 
     void add(const JsonField& field) {
         if (field.is_null()) return;
-        if (steps_.bert) field.refuse("nothing after BertPreTokenizer");
         const std::string type = field["type"].text();
         if (type == "Sequence") {
             for (const JsonField& part : field["pretokenizers"].elements()) add(part);
         } else if (type == "ByteLevel") {
-            if (steps_.bytes || steps_.spaces) field.refuse("no ByteLevel after another, nor after Metaspace");
+            if (steps_.bytes || steps_.spaces || steps_.bert)
+                field.refuse("no ByteLevel after another, nor after Metaspace or BertPreTokenizer");
             if (field["add_prefix_space"].flag_or(true)) put(make_step(StepKind::prepend, 1, {}, " "));
             if (field["use_regex"].flag_or(true)) put(make_step(StepKind::words));
             steps_.bytes = true;
         } else if (type == "BertPreTokenizer") {
             if (steps_.bytes || steps_.spaces) field.refuse("no BertPreTokenizer after ByteLevel or Metaspace");
             put(make_step(StepKind::bert_words));
-            put(make_step(StepKind::prepend, 0, {}, " "));
-            steps_.bert = true;
+            steps_.bert = steps_.leaves_out_spaces = true;
         } else if (type == "Digits") {
             const bool each = field["individual_digits"].flag_or(false);
             if (steps_.bytes)
@@ -224,17 +223,23 @@ private:
                         mode_of(behavior_of(field["behavior"])));
         } else if (type == "WhitespaceSplit") {
             put_pattern(field, set_pattern(class_set(kSpace), true), mode_of(SplitMode::removed));
+            steps_.leaves_out_spaces = true;
         } else if (type == "Whitespace") {  // words, and runs of what is neither word nor space; space goes
             CodeSet others = class_set(kWord);
             others |= class_set(kSpace);
             put_pattern(field, either_runs(class_set(kWord), others.inverse()), mode_of(SplitMode::removed, true));
+            steps_.leaves_out_spaces = true;
         } else if (type == "CharDelimiterSplit") {
             const std::string delimiter = field["delimiter"].text();
             put_pattern(field, literal(field["delimiter"], delimiter), mode_of(SplitMode::removed));
+        } else if (type == "FixedLength") {
+            const std::string length = std::to_string(field["length"].id_or(5));
+            put_pattern(field, parse_pattern("[\\s\\S]{1," + length + "}", refusal_of(field["length"])),
+                        mode_of(SplitMode::isolated));
         } else {
             field["type"].refuse(
-                "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Split, "
-                "Whitespace, WhitespaceSplit or a Sequence of them");
+                "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, "
+                "Split, Whitespace, WhitespaceSplit or a Sequence of them");
         }
     }
 
@@ -278,7 +283,7 @@ private:
     }
 
     void add_metaspace(const JsonField& field) {
-        if (steps_.bytes) field.refuse("no Metaspace after ByteLevel");
+        if (steps_.bytes || steps_.bert) field.refuse("no Metaspace after ByteLevel or BertPreTokenizer");
         if (field["replacement"].text() != kMetaspace) field["replacement"].refuse(std::string(kMetaspace));
         const bool never = !field["add_prefix_space"].flag_or(true);
         const std::string scheme = never ? "never" : field["prepend_scheme"].text_or("always");
@@ -319,6 +324,13 @@ TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer
     Normalizers(steps).add(normalizer);
     PreTokenizers(steps).add(pre_tokenizer);
     return steps;
+}
+
+void make_word_pieces(const JsonField& pre_tokenizer, TextSteps& steps) {
+    if (steps.bytes || steps.spaces || !steps.leaves_out_spaces)
+        pre_tokenizer.refuse("BertPreTokenizer, Whitespace or WhitespaceSplit, as the model is WordPiece");
+    steps.pre_tokenizer.push_back(make_step(StepKind::prepend, 0, {}, " "));
+    steps.word_piece = true;
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {

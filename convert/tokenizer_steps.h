@@ -20,9 +20,13 @@ struct TextSteps {
     /// space, as it means one, and nothing need be put back when decoding.
     bool spaces = false;
     bool normalizes_spaces = false;  ///< and it is the normalizer that does so
-    bool bert = false;               ///< words are cut as WordPiece wants them, each with a space first
+    bool leaves_out_spaces = false;  ///< no word has one in it
+    bool bert = false;               ///< BertPreTokenizer cuts words
+    bool word_piece = false;         ///< words are as WordPiece wants them, each with a space first
 };
 [[nodiscard]] TextSteps read_steps(const JsonField& normalizer, const JsonField& pre_tokenizer);
+/// Makes words of pre-tokenizers such as WordPiece looks up, or refuses those.
+void make_word_pieces(const JsonField& pre_tokenizer, TextSteps& steps);
 
 /// A step that cuts text by `nodes`, or rewrites what they match, its states put among `patterns`.
 [[nodiscard]] TokenizerStep pattern_step(std::vector<PatternStates>& patterns, const PatternNodes& nodes, bool of_bytes,

@@ -1,5 +1,6 @@
 // BLOOM (Scao et al. 2022) and MPT (MosaicML 2023): no positions but slopes that weigh distance (Press et al. 2022).
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -109,9 +110,17 @@ void read_mpt(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::bloom = {
-    .types = kBloom, .names = kBloomNames, .outer = "transformer.", .layers = "h.", .read = read_bloom};
-const Family families::mpt = {
-    .types = kMpt, .names = kMptNames, .outer = "transformer.", .layers = "blocks.", .read = read_mpt};
+const Family families::bloom = {.types = kBloom,
+                                .names = kBloomNames,
+                                .outer = "transformer.",
+                                .layers = "h.",
+                                .read = read_bloom,
+                                .heads = &kOlderDecoderHeads};
+const Family families::mpt = {.types = kMpt,
+                              .names = kMptNames,
+                              .outer = "transformer.",
+                              .layers = "blocks.",
+                              .read = read_mpt,
+                              .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

@@ -69,6 +69,7 @@ constexpr Default kDefaults[] = {
     {"distilbert", R"({"max_position_embeddings": 512})"},
     {"albert", R"({"max_position_embeddings": 512})"},
     {"mpnet", R"({"max_position_embeddings": 512})"},
+    {"mt5", R"({"feed_forward_proj": "gated-gelu"})"},
     {"modernbert", R"({"max_position_embeddings": 8192})"},
 };
 

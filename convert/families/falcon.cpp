@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -84,7 +85,12 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 }  // namespace
 
-const Family families::falcon = {
-    .types = kModelTypes, .names = kNames, .outer = "transformer.", .layers = "h.", .read = read, .older = kOlder};
+const Family families::falcon = {.types = kModelTypes,
+                                 .names = kNames,
+                                 .outer = "transformer.",
+                                 .layers = "h.",
+                                 .read = read,
+                                 .older = kOlder,
+                                 .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

@@ -21,7 +21,7 @@ constexpr auto kGemma2Names = with_llama_names({
 Block read_block(const Fields& fields, const char* activation, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
-    block.causal = result.stack_index() == StackIndex::decoder;
+    block.causal = result.family->stack == StackIndex::decoder;
     if (block.causal) {
         refuse_true(fields, "use_bidirectional_attention");
         read_output_head(fields, true, stack);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -62,33 +63,20 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
-/// The classes always have biases, but models trained without one kind of them, or any, leave those out of every layer:
-/// then the model has none, and the user is told. A kind that some layers have and others lack is incomplete, and the
-/// assembler will say which is missing.
+/// The classes always have biases, but a model trained without any leaves them out: then it has none, and the user is told. Of
+/// one that lacks some, the assembler will say which is missing: nothing tells them from a checkpoint that lost them.
 void settle_biases(const Lookup& tensors, HfConfig& result) {
-    const auto has = [&](std::initializer_list<const char*> names) {
-        std::string missing;
-        for (const char* name : names) {
-            if (tensors.has(name)) return true;
-            missing += (missing.empty() ? "" : ", ") + tensors.full_name(name);
-        }
-        result.source.notes.push_back(tensors.file() + ": no " + missing +
-                                      " in any layer; the model is taken to have none");
-        return false;
-    };
-    const bool projection = has({"#attn.c_attn.bias"}), output = has({"#attn.c_proj.bias"});
-    const bool up = has({"#mlp.c_fc.bias"}), down = has({"#mlp.c_proj.bias"});
-    const bool norm = has({"#ln_1.bias", "#ln_2.bias"});
+    for (const char* name : {"#attn.c_attn.bias", "#attn.c_proj.bias", "#mlp.c_fc.bias", "#mlp.c_proj.bias",
+                             "#ln_1.bias", "#ln_2.bias", "ln_f.bias"})
+        if (tensors.has(name)) return;
+    result.source.notes.push_back(tensors.file() + ": no tensor " + tensors.full_name("#attn.c_attn.bias") +
+                                  " nor any other bias; the model is taken to have none");
     Stack& stack = result.stack();
     for (std::uint32_t i = 0; i < stack.n_blocks; ++i) {
         Block& b = stack.blocks[i];
-        b.query_bias = b.key_bias = b.value_bias = projection;
-        b.output_bias = output;
-        b.up_bias = up;
-        b.down_bias = down;
-        b.norm_bias = norm;
+        b.query_bias = b.key_bias = b.value_bias = b.output_bias = b.up_bias = b.down_bias = b.norm_bias = false;
     }
-    stack.final_norm_bias = has({"ln_f.bias"});
+    stack.final_norm_bias = false;
 }
 
 }  // namespace
@@ -99,6 +87,7 @@ const Family families::gpt2 = {.types = kModelTypes,
                                .layers = "h.",
                                .read = read,
                                .transposed = true,
-                               .settle = settle_biases};
+                               .settle = settle_biases,
+                               .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

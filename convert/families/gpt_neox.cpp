@@ -1,5 +1,6 @@
 // GPT-NeoX (Black et al. 2022): attention and feed-forward in parallel, each behind a norm of its own.
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -52,7 +53,12 @@ bool is_mask(std::string_view name) {
 
 }  // namespace
 
-const Family families::gpt_neox = {
-    .types = kModelTypes, .names = kNames, .outer = "gpt_neox.", .layers = "layers.", .read = read, .ignores = is_mask};
+const Family families::gpt_neox = {.types = kModelTypes,
+                                   .names = kNames,
+                                   .outer = "gpt_neox.",
+                                   .layers = "layers.",
+                                   .read = read,
+                                   .ignores = is_mask,
+                                   .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

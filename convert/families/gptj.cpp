@@ -1,6 +1,7 @@
 // GPT-J (Wang and Komatsuzaki 2021), the first with attention and feed-forward in parallel; and GPT-Neo (Black et al. 2021),
 // whose scores are not scaled and every other layer of which sees a window.
 #include "convert/families/family.h"
+#include "convert/families/heads.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
@@ -131,6 +132,7 @@ const Family families::gpt_neo = {.types = kGptNeo,
                                   .outer = "transformer.",
                                   .layers = "h.",
                                   .read = read_gpt_neo,
-                                  .ignores = is_mask};
+                                  .ignores = is_mask,
+                                  .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

@@ -64,7 +64,7 @@ public:
                                                                        : stack_.d_model;
             map.activation =
                 layer.activation_field ? read_activation(fields_, layer.activation_field, "gelu") : layer.activation;
-            map.bias = !layer.bias_field || fields_.flag_or(layer.bias_field, false);
+            map.bias = layer.bias && (!layer.bias_field || fields_.flag_or(layer.bias_field, false));
             map.norm = layer.norm ? Norm::layer : Norm::none;
             map.norm_bias = layer.norm && (!layer.norm_bias_field || fields_.flag_or(layer.norm_bias_field, false));
             map.norm_epsilon = stack_.final_norm_epsilon;
@@ -101,7 +101,19 @@ std::string joined_lines(const std::vector<std::string>& labels) {
     return lines;
 }
 
+constexpr HeadLayer kScores[] = {{.name = "/score", .bias = false}}, kWordScores[] = {{"/score"}},
+                    kOlderWordScores[] = {{"/classifier"}};
+
 }  // namespace
+
+const HeadForms kDecoderHeads = {.classes = kScores, .words = kWordScores, .pooling = Pooling::last};
+const HeadForms kOlderDecoderHeads = {.classes = kScores, .words = kOlderWordScores, .pooling = Pooling::last};
+
+bool has_classes(const Fields& fields, const HeadForms& forms) {
+    const std::string kind = head_class(fields);
+    return (kind == "SequenceClassification" && !forms.classes.empty()) ||
+           (kind == "TokenClassification" && !forms.words.empty());
+}
 
 void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result) {
     const std::string kind = head_class(fields);
@@ -110,7 +122,7 @@ void read_head(const Fields& fields, const HeadForms& forms, HfConfig& result) {
     HeadReader reader(fields, result);
     if (kind == "SequenceClassification" && !forms.classes.empty()) {
         const std::vector<std::string> labels = read_labels(fields);
-        stack.pooling = Pooling::first;
+        stack.pooling = forms.pooling;
         if (forms.pooling_field && fields.text_or(forms.pooling_field, "cls") == "mean") stack.pooling = Pooling::mean;
         reader.add_maps(forms.classes, static_cast<std::uint32_t>(labels.size()));
         info.emplace_back("task", "text-classification");

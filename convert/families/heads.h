@@ -1,4 +1,4 @@
-// What predicts from an encoder: the classes that transformers puts around one, and how their tensors are called.
+// What predicts from a stack's rows: the classes that transformers puts around one, and how their tensors are called.
 #pragma once
 #include <span>
 
@@ -15,6 +15,7 @@ struct HeadLayer {
     const char* bias_field = nullptr;        ///< in config.json, where there may be no bias; missing: there is none
     const char* norm_bias_field = nullptr;   ///< the same of the norm's
     bool of_embedding = false;               ///< as wide as the embeddings, not as d_model
+    bool bias = true;
 };
 
 /// The heads of one family. Layers before the last one's labels; a family that lacks a head has none for it.
@@ -25,8 +26,15 @@ struct HeadForms {
     std::span<const HeadLayer> masked = {};   ///< of every row, before the output head
     const char* decoder = nullptr;            ///< module of that output head, where it is not the embedding table
     const char* decoder_bias = nullptr;       ///< its bias
-    const char* pooling_field = nullptr;      ///< "cls" or "mean"; none: the first row
+    const char* pooling_field = nullptr;      ///< "cls" or "mean"; none: `pooling`
+    Pooling pooling = Pooling::first;         ///< what makes a sequence's vector
 };
+
+/// Those of decoders, which are the same for all, and of those whose classes are older than the common ones.
+extern const HeadForms kDecoderHeads, kOlderDecoderHeads;
+
+/// Whether config.json's `architectures` names a head of these for classes of a sequence or of its words.
+[[nodiscard]] bool has_classes(const Fields& fields, const HeadForms& forms);
 
 /// Adds the head that config.json's `architectures` names to the stack, its labels and its task to the metadata. A class
 /// without a head of these kinds leaves all as it is, with a note where it has another.

@@ -1,10 +1,10 @@
-// T5's encoder (Raffel et al. 2020): relative positions alone, RMS norms, no bias anywhere, scores that are not scaled.
+// T5's encoder (Raffel et al. 2020), and mT5's (Xue et al. 2021): relative positions alone, RMS norms, no bias anywhere, scores that are not scaled.
 #include "convert/families/bert_names.h"
 
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"t5"};
+constexpr const char* kModelTypes[] = {"t5", "mt5"};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "shared.weight"},
@@ -60,7 +60,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     read_relative(fields, "relative_attention_num_buckets", fields.count_or("relative_attention_max_distance", 128),
                   block, result);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
-    if (!fields.has("architectures") || fields.texts("architectures") != std::vector<std::string>{"T5EncoderModel"})
+    const auto classes = fields.has("architectures") ? fields.texts("architectures") : std::vector<std::string>{};
+    if (classes.size() != 1 || !classes[0].ends_with("T5EncoderModel"))
         result.source.notes.push_back("config.json: of T5 the encoder alone is read");
 }
 

@@ -51,6 +51,8 @@ public:
                 if (match.end < space_end) match.end = space_end;
                 space_end = match.end = classes_.run_end(text, match.end, kSpace);
             }
+            // One made of space that went with the token before it, space and all, counts for nothing.
+            if ((token->flags & kAddedTakesLeft) && match.end <= taken) match.taken = false;
             return match;
         }
         return {};

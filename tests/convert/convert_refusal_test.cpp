@@ -309,6 +309,13 @@ TEST_CASE("refusals: GPT-2 with some of its biases missing") {
     Spoiled spoiled("gpt2_tied");
     spoiled.tensors([](auto& f) { f.header.erase("transformer.h.0.attn.c_attn.bias"); });
     check_has(spoiled.line(), {"tensor transformer.h.0.attn.c_attn.bias: expected [96], got none"});
+    Spoiled of_a_kind("gpt2_tied");  // in every layer
+    of_a_kind.tensors([](auto& f) {
+        const auto header = f.header;
+        for (const auto& [name, tensor] : header.items())
+            if (name.ends_with("c_proj.bias")) f.header.erase(name);
+    });
+    check_has(of_a_kind.line(), {"c_proj.bias: expected [", "got none"});
 }
 
 TEST_CASE("refusals: no byte of a safetensors file or config.json makes more than a refusal") {

@@ -173,7 +173,6 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         {"modernbert_sequenceclassification", "layer_types", {"full_attention"}, "layer_types"},
         {"electra_maskedlm", "embedding_size", 13, "expected shape"},
         {"gemma_embedding_model", "use_bidirectional_attention", 1, "use_bidirectional_attention"},
-        {"gemma_embedding_model", "use_bidirectional_attention", false, "expected only beside an encoder"},
         {"gemma_embedding_model", "sliding_window", 0, "sliding_window: expected a whole number of at least 1"},
         {"gemma_embedding_model", "hidden_size", 14, "expected shape [31, 14], got [31, 12]"},
     };
@@ -186,6 +185,14 @@ TEST_CASE("values of config.json that no encoder can have are refused by their n
         CAPTURE(line);
         CHECK(contains(line, wrong.words));
     }
+}
+
+TEST_CASE("a decoder's rows become vectors only where something pools them") {
+    TemporaryFolder copy;
+    fs::copy(encoders() / "llama_model", copy.path(), fs::copy_options::recursive);
+    edit_json(copy / "modules.json", [](nlohmann::json& modules) { modules.erase(2), modules.erase(1); });
+    CHECK(
+        contains(refusal_of([&] { (void)read_source({.source = copy.path()}); }), "modules.json: expected a Pooling"));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_CASE("lora: merged adapters make the logits of the sums") {
         CHECK(logits_error(Converted(folder / "m.fovea").model, entry.path() / "expected_logits.npy") < 1e-4f);
         ++n;
     }
-    CHECK(n == 7);
+    CHECK(n == 8);
 }
 
 TEST_CASE("lora: an adapter at a scale and again at what is left of 1 is the adapter") {

@@ -95,6 +95,30 @@ TEST_CASE("SentencePiece's models give the ids and the text that the sentencepie
     }
 }
 
+TEST_CASE("a SentencePiece model of characters merges none, and pieces with a space of their own are in no text") {
+    // ModelProto: pieces {1: text, 3: kind}, trainer_spec {3: model_type}, normalizer_spec {4: remove_extra_whitespaces}.
+    const auto message = [](char number, const std::string& bytes) {
+        return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+    };
+    const auto piece = [&](const std::string& text, char kind) {
+        return message(1, message(1, text) + std::string{3 << 3, kind});
+    };
+    const auto model = [&](char type, char removes) {
+        return piece("<unk>", 2) + piece("\u2581", 1) + piece("a", 1) + piece("b", 1) + piece("ab", 1) +
+               piece("tool", 4) + piece("a b", 4) + piece("  ", 4) + message(2, std::string{3 << 3, type}) +
+               message(3, std::string{4 << 3, removes});
+    };
+    const auto ids_of = [&](char type, const std::string& text) {
+        return OpenedTokenizer(section_of_model(model(type, 0))).tokenize(text, {});
+    };
+    CHECK(ids_of(4, "ab toolb") == std::vector<Token>{1, 2, 3, 1, 5, 3});
+    CHECK(ids_of(2, "ab toolb") == std::vector<Token>{1, 4, 1, 5, 3});
+    CHECK(ids_of(4, "a b  ") == std::vector<Token>{1, 2, 1, 3, 1, 1});
+    CHECK(refusal_of_model(model(3, 0)).find("expected 1 (Unigram), 2 (BPE) or 4 (characters), got 3") !=
+          std::string::npos);
+    CHECK(refusal_of_model(model(2, 1)).find("without spaces that are removed, got \"  \"") != std::string::npos);
+}
+
 TEST_CASE("a GGUF file's Unigram gives the same ids, and an end") {
     const std::filesystem::path path = std::filesystem::path(FOVEA_GOLDEN_DIR) / "gguf" / "tokenizer_unigram.gguf";
     std::vector<std::string> notes;

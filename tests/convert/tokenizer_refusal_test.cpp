@@ -111,7 +111,8 @@ TEST_CASE("what a tokenizer.json may not say is refused with its file, field, ex
                   {"normalizers[0].prepend", "12 bytes"});
     const char* const bert = "tokenizer_bert.json";
     check_refused(bert, "/model/type", "BPE", {"model.type", "WordPiece", "BPE"});
-    check_refused(gpt2, "/model/type", "WordPiece", {"model.type", "BPE", "WordPiece"});
+    check_refused(gpt2, "/model/type", "WordPiece", {"pre_tokenizer", "Whitespace", "WordPiece", "ByteLevel"});
+    check_refused(gpt2, "/model/type", "WordLevel", {"model.type", "BPE, Unigram or WordPiece", "WordLevel"});
     check_refused(bert, "/model/continuing_subword_prefix", "@@", {"model.continuing_subword_prefix", "##", "@@"});
     check_refused(bert, "/model/max_input_chars_per_word", 1000, {"model.max_input_chars_per_word", "below 1000"});
     check_refused(bert, "/model/unk_token", nullptr, {"model.unk_token", "a token", "null"});

@@ -109,6 +109,20 @@ def behaviors():
                        split("(?:-|=){2,3}", "contiguous"), split(r"\t", "removed"), split("q", "isolated"), plain()])
 
 
+def words():
+    """WordPiece whose words other pre-tokenizers cut, and added tokens of spaces and full stops."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.Lowercase()
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits(True),
+                                               pre_tokenizers.FixedLength(7)])
+    t.decoder = decoders.WordPiece(cleanup=True)
+    t.train_from_iterator(base.corpus(random.Random(7)), trainers.WordPieceTrainer(
+        vocab_size=900, special_tokens=["[UNK]"], show_progress=False, limit_alphabet=340))
+    t.add_tokens([AddedToken("\n\n", normalized=False, single_word=True, lstrip=True, rstrip=True),
+                  AddedToken("..", normalized=False)])
+    return t
+
+
 # ---- Unigram -------------------------------------------------------------------------------------------------------
 
 def sentence_piece_model(last="\U0010ffff", **options):
@@ -254,8 +268,8 @@ def unigram_bytes():
 
 
 KINDS = [falcon, bloom, deepseek_v3, deepseek_llm, deepseek_coder, gpt_oss, tekken, exaone, cohere, gpt_neox, gemma,
-         behaviors, t5, xlm_roberta, camembert, albert, unigram_bytes]
-GOLDEN = [falcon, bloom, deepseek_llm, gpt_oss, behaviors, t5_small, albert_small, unigram_bytes]
+         behaviors, words, t5, xlm_roberta, camembert, albert, unigram_bytes]
+GOLDEN = [falcon, bloom, deepseek_llm, gpt_oss, behaviors, words, t5_small, albert_small, unigram_bytes]
 
 # SentencePiece's own files: settings of the trainer.
 MODELS = {
@@ -264,6 +278,7 @@ MODELS = {
     "spm_unigram_folded": dict(normalization_rule_name="nmt_nfkc_cf", user_defined_symbols=["<sep>", "tool"],
                                add_dummy_prefix=False),
     "spm_bpe": dict(model_type="bpe", normalization_rule_name="nmt_nfkc"),
+    "spm_char": dict(model_type="char", normalization_rule_name="nmt_nfkc", user_defined_symbols=["<sep>", "tool"]),
     "spm_bpe_bytes": dict(model_type="bpe", normalization_rule_name="identity", byte_fallback=True,
                           user_defined_symbols=["<sep>", "tool"], split_digits=True, remove_extra_whitespaces=False),
 }

@@ -1,4 +1,5 @@
-"""Encoders of every family that convert/families reads, as random models: how each family's configuration is drawn.
+"""Encoders of every family that convert/families reads, as random models: how each family's configuration is drawn. Two
+decoders with heads stand for the others: what is behind their rows is the same for all.
 encoders.py compares them.
 
 A model's vocabulary is letters, so that a text's tokens are known without a tokenizer. Needs torch and transformers 5.
@@ -131,6 +132,24 @@ def jina_v3(rng):
                 layer_norm_eps=rng.choice([1e-12, 1e-5]), hidden_act=rng.choice(["gelu", "gelu_new"]))
 
 
+def mt5(rng):
+    return t5(rng) | dict(feed_forward_proj=rng.choice(["gated-gelu", "relu"]))
+
+
+def qwen3(rng):
+    """A decoder, whose last row tells a sequence's class."""
+    n_heads = rng.choice([1, 2, 3, 6])
+    return dict(hidden_size=rng.choice([12, 30, 42]), num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                num_key_value_heads=rng.choice([1, n_heads]), head_dim=rng.choice([4, 8, 10]),
+                intermediate_size=rng.choice([24, 33, 64]), max_position_embeddings=90,
+                attention_bias=rng.choice([True, False]), tie_word_embeddings=rng.choice([True, False]))
+
+
+def gpt2(rng):
+    n_heads, width = heads_of(rng)
+    return dict(n_embd=width, n_layer=rng.choice([1, 2, 3]), n_head=n_heads, n_inner=rng.choice([5, 24, 33]), n_positions=90)
+
+
 def gemma_embedding(rng):
     n_heads = rng.choice([1, 2, 3, 6])
     n_layers = rng.choice([1, 2, 7])
@@ -158,6 +177,10 @@ FAMILIES = {
     "nomic_bert": Family(T.NomicBertConfig, "NomicBert",
                          ["Model", "SequenceClassification", "TokenClassification", "MaskedLM"], nomic),
     "t5": Family(T.T5Config, "T5Encoder", ["Model"], t5, types=0),
+    "mt5": Family(T.MT5Config, "MT5Encoder", ["Model"], mt5, types=0),
+    "qwen3": Family(T.Qwen3Config, "Qwen3", ["SequenceClassification", "TokenClassification"], qwen3, types=0),
+    "llama": Family(T.LlamaConfig, "Llama", ["Model"], qwen3, types=0),
+    "gpt2": Family(T.GPT2Config, "GPT2", ["SequenceClassification", "TokenClassification"], gpt2, types=0),
     "jina_bert": JinaFamily(None, "", ["Model"], bert),
     "jina_v3": Family(T.JinaEmbeddingsV3Config, "JinaEmbeddingsV3", USUAL, jina_v3),
     "gemma_embedding": Family(T.Gemma3TextConfig, "Gemma3Text", ["Model"], gemma_embedding, types=0),

@@ -64,8 +64,7 @@ def ids_of(text, n_types):
 def expected(model, texts):
     """Each text's result, as fovea encode --head gives it."""
     config = model.config
-    n_types = 0 if isinstance(config, (T.DistilBertConfig, T.MPNetConfig, T.ModernBertConfig, T.T5Config,
-                                        T.Gemma3TextConfig)) else config.type_vocab_size
+    n_types = 0 if isinstance(config, (T.MPNetConfig, T.ModernBertConfig)) else getattr(config, "type_vocab_size", 0)
     results = []
     for text in texts:
         ids, types = ids_of(text, n_types)
@@ -183,7 +182,7 @@ def sweep_pooling(fovea, n_shapes):
         for seed in range(n_shapes):
             with tempfile.TemporaryDirectory() as scratch:
                 scratch = pathlib.Path(scratch)
-                name = ["bert", "mpnet", "distilbert", "gemma_embedding"][(i + seed) % 4]
+                name = ["bert", "mpnet", "distilbert", "gemma_embedding", "qwen3"][(i + seed) % 5]
                 model = FAMILIES[name].model("Model", seed + 10 * i)
                 save(model, scratch / "encoder")
                 T.BertTokenizer(vocab={token: k for k, token in enumerate(VOCABULARY)}).save_pretrained(scratch / "encoder")
@@ -239,11 +238,15 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("electra", "MaskedLM", 1), ("albert", "TokenClassification", 0), ("mpnet", "MaskedLM", 2),
           ("modernbert", "SequenceClassification", 2), ("nomic_bert", "Model", 0), ("t5", "Model", 1),
           ("xlm_roberta", "QuestionAnswering", 0), ("bert", "SequenceClassification", 1), ("jina_bert", "Model", 0),
-          ("jina_v3", "SequenceClassification", 0), ("gemma_embedding", "Model", 0)]
+          ("jina_v3", "SequenceClassification", 0), ("gemma_embedding", "Model", 0), ("mt5", "Model", 0),
+          ("qwen3", "SequenceClassification", 0), ("gpt2", "TokenClassification", 0), ("llama", "Model", 0)]
+
+# Golden models with sentence-transformers' modules: their widths, and what pools.
+SENTENCES = {"gemma_embedding": ([12, 20, 13], "mean_tokens"), "llama": ([12], "lasttoken")}
 
 
-def add_sentence_modules(folder, widths, seed):
-    """Makes the folder's encoder EmbeddingGemma, as sentence-transformers has it: a mean, matrices, length 1. Returns those."""
+def add_sentence_modules(folder, widths, seed, pooling="mean_tokens"):
+    """Puts sentence-transformers' modules behind the folder's model: a pooling, matrices, length 1. Returns the matrices."""
     names = ["", "1_Pooling", *(f"{i}_Dense" for i in range(2, len(widths) + 1)), f"{len(widths) + 1}_Normalize"]
     kinds = ["Transformer", "Pooling", *["Dense"] * (len(widths) - 1), "Normalize"]
     (folder / "modules.json").write_text(json.dumps(
@@ -252,7 +255,7 @@ def add_sentence_modules(folder, widths, seed):
     for name in names[1:-1]:
         (folder / name).mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(
-        {"word_embedding_dimension": widths[0], "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True,
+        {"word_embedding_dimension": widths[0], "pooling_mode_cls_token": False, f"pooling_mode_{pooling}": True,
          "include_prompt": True}) + "\n")
     generator = torch.Generator().manual_seed(seed)
     matrices = []
@@ -266,8 +269,8 @@ def add_sentence_modules(folder, widths, seed):
     return [matrix.double().numpy() for matrix in matrices]
 
 
-def sentence_vector(rows, matrices):
-    vector = rows.mean(0)
+def sentence_vector(rows, matrices, pooling):
+    vector = rows[-1] if pooling == "lasttoken" else rows.mean(0)
     for matrix in matrices:
         vector = matrix @ vector
     return vector / numpy.linalg.norm(vector)
@@ -302,10 +305,11 @@ def make_golden(folder, only):
         save(model, target)
         texts = texts_of(random.Random(seed), 3, 30)
         (target / "texts.jsonl").write_text("".join(json.dumps(t) + "\n" for t in texts))
-        matrices = add_sentence_modules(target, [12, 20, 13], 1) if name == "gemma_embedding" else None
+        widths, pooling = SENTENCES.get(name, ([], ""))
+        matrices = add_sentence_modules(target, widths, 1, pooling) if widths else None
         for i, rows in enumerate(expected(model.double(), texts)):
-            if matrices:
-                rows = sentence_vector(rows, matrices)
+            if widths:
+                rows = sentence_vector(rows, matrices, pooling)
             numpy.save(target / f"expected_{i}.npy", rows.astype(numpy.float32))
 
 
@@ -313,6 +317,11 @@ def smaller(name):
     if name == "t5":
         return dict(d_model=12, d_kv=4, d_ff=24, num_heads=2, num_layers=2, feed_forward_proj="gated-gelu",
                     relative_attention_num_buckets=8, relative_attention_max_distance=12)
+    if name == "mt5":
+        return dict(d_model=12, d_kv=4, d_ff=24, num_heads=2, num_layers=1, feed_forward_proj="gated-gelu",
+                    relative_attention_num_buckets=8, relative_attention_max_distance=12)
+    if name == "gpt2":
+        return dict(n_embd=12, n_head=2, n_layer=2, n_inner=14, n_positions=40)
     if name == "distilbert":
         return dict(dim=12, n_heads=2, hidden_dim=20, n_layers=2, max_position_embeddings=40)
     if name == "gemma_embedding":
@@ -321,6 +330,8 @@ def smaller(name):
                     query_pre_attn_scalar=5)
     fields = dict(hidden_size=12, num_attention_heads=2 if name != "modernbert" else 3, intermediate_size=20,
                   num_hidden_layers=2, max_position_embeddings=40)
+    if name in ("qwen3", "llama"):
+        fields |= dict(num_key_value_heads=1, head_dim=8)
     if name == "albert":
         fields |= dict(num_hidden_groups=1, inner_group_num=1)
     if name == "modernbert":

@@ -59,6 +59,25 @@ SHAPES = {
         llama_like(hidden=30, heads=6, kv_heads=3, d_ff=41, layers=3, sliding_window=None, head_dim=8),
         llama_like(hidden=36, heads=6, kv_heads=1, d_ff=50, head_dim=10, sliding_window=39),
     ],
+    "qwen2": [
+        llama_like(**TINY, use_sliding_window=True, sliding_window=7, max_window_layers=1),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, tie_word_embeddings=True, rope_parameters=rope(100.0)),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, rope_parameters=rope(
+            5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "qwen3": [
+        llama_like(**TINY, head_dim=8, attention_bias=True),
+        llama_like(hidden=33, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, tie_word_embeddings=True,
+                   use_sliding_window=True, sliding_window=13, max_window_layers=2),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=6, d_ff=33, rope_parameters=rope(
+            5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "gpt2": [
+        dict(vocab_size=23, n_positions=64, n_embd=12, n_layer=2, n_head=2, n_inner=14),
+        dict(vocab_size=37, n_positions=64, n_embd=33, n_layer=3, n_head=3, scale_attn_by_inverse_layer_idx=True,
+             activation_function="relu", tie_word_embeddings=False),
+        dict(vocab_size=37, n_positions=40, n_embd=35, n_layer=2, n_head=7, scale_attn_weights=False, n_inner=41),
+    ],
     "gemma": [
         llama_like(**TINY, head_dim=8, rope_parameters=rope(100.0)),
         llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=3),

@@ -79,6 +79,8 @@ def make(name, base, seed, dtype=torch.float32, pickled=False, replaced=(), **co
     model = load(base)
     generator = torch.Generator().manual_seed(seed)
     tensors, differences = factors(model, config, generator, dtype)
+    if "tied" in name:  # products of the table are of what is looked up alone
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for module, difference in differences.items():
@@ -121,6 +123,7 @@ make("gpt_neox", "families/gpt_neox", 3, torch.bfloat16, r=3, lora_alpha=6, targ
 make("phi3", "families/phi3", 4, torch.float16, r=2, lora_alpha=2, target_modules=["qkv_proj", "gate_up_proj", "o_proj"])
 make("embedding", "models/llama_wide_heads", 5, r=2, lora_alpha=4, target_modules=["embed_tokens", "k_proj"],
      modules_to_save=["lm_head"], replaced=[("lm_head.weight", "base_model.model.lm_head.weight")])
+make("tied_embedding", "models/llama_tied", 8, r=2, lora_alpha=4, target_modules=["embed_tokens"])
 make("deepseek_v2", "families/deepseek_v2", 6, torch.bfloat16, r=3, lora_alpha=6, rank_pattern={"kv_b_proj": 2},
      target_modules=["q_proj", "q_a_proj", "q_b_proj", "kv_b_proj"])
 make("deepseek_v3", "families/deepseek_v3", 7, r=3, lora_alpha=5,
