@@ -44,8 +44,11 @@ def missing_parts(model: str, source: str, folder: str) -> list[Part]:
     path = Path(folder, "about.json")
     if path.exists() and json.loads(path.read_text()) != about:
         raise ValueError(f"{folder}: expected parts of {model} and {source}, got those of others")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(about))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".json~")
+        unfinished.write_text(json.dumps(about))
+        unfinished.replace(path)  # whole or not there, whenever this is killed
     return [part for part in parts if not part_path(folder, part.number).exists()]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
-Ids = Union[Sequence[int], npt.NDArray[Any]]
+Ids = Union[Sequence[int], Iterable[int], npt.NDArray[Any]]
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -26,6 +26,20 @@ def float_array(array: Any, name: str) -> Any:
         if (array.ndim and not (array.strides[-1] == 4 or array.shape[-1] == 1)) or min(array.strides, default=0) < 0:
             return np.ascontiguousarray(array)
     return array
+
+
+def counted(ids: Any, name: str) -> Any:
+    """`ids` as they are, or as a list where they have no length, as a generator has none. TypeError for a number."""
+    try:
+        len(ids)
+        return ids
+    except TypeError:
+        pass
+    try:
+        remaining = iter(ids)
+    except TypeError:
+        raise TypeError(f"{name}: expected a list or an array of whole numbers, got {type(ids).__name__}") from None
+    return list(remaining)
 
 
 def shape_of(array: Any, name: str) -> tuple[int, ...]:

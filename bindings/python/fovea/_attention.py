@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _fovea
+from ._arguments import whole
 from ._arrays import Floats, float_array, new_array, shape_of
 
 _of_this_thread = threading.local()
@@ -21,7 +22,7 @@ def _heads(n_threads: int) -> _fovea.Attention:
     kept: dict[int, _fovea.Attention] = _of_this_thread.__dict__.setdefault("kept", {})
     found = kept.get(n_threads)
     if found is None:
-        found = kept[n_threads] = _fovea.Attention(None, n_threads)
+        found = kept[n_threads] = _fovea.Attention(None, whole(n_threads, "n_threads"))
     return found
 
 
@@ -150,11 +151,15 @@ class MultiheadAttention:
         }
         self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
         self._n_appended = int(add_bias_kv) + int(add_zero_attn)
+        n_threads = whole(n_threads, "n_threads")
         self._native = _fovea.Attention(model_of_arrays(state_dict, config, type=type), n_threads)
 
     @classmethod
     def from_torch(cls, module: Any, *, type: str | None = None, n_threads: int = 0) -> MultiheadAttention:
         """Take a `torch.nn.MultiheadAttention` as it is."""
+        if not hasattr(module, "in_proj_bias"):
+            kind = module.__class__.__name__
+            raise TypeError(f"module: expected a torch.nn.MultiheadAttention, got {kind}")
         return cls(
             module.embed_dim,
             module.num_heads,
@@ -244,6 +249,10 @@ class AttentionPattern:
     def __getitem__(self, index: Any) -> Any:
         """Return part of the weights."""
         return self.weights[index]
+
+    def __len__(self) -> int:
+        """Return how many layers there are."""
+        return len(self.weights)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _fovea
+from ._arguments import whole
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -93,6 +94,8 @@ def model_of_arrays(
     n_threads: int = 0,
 ) -> _fovea.Model:
     """Return the model of a state dict, in memory or, with `output`, of that file."""
+    if not isinstance(arrays, Mapping):
+        raise TypeError(f"state_dict: expected a dict of arrays, got {arrays.__class__.__name__}")
     entries = [_entry(name, array) for name, array in arrays.items()]
     options = _options(type, tokenizer, n_threads)
     with tempfile.TemporaryDirectory(prefix="fovea-") as folder:
@@ -202,13 +205,13 @@ def _options(type: str | None, tokenizer: Path | None, n_threads: int) -> dict[s
     if tokenizer is not None:
         options["tokenizer"] = existing(tokenizer)
     if n_threads:
-        options["n_threads"] = n_threads
+        options["n_threads"] = whole(n_threads, "n_threads")
     return options
 
 
 def existing(path: Path) -> str:
     """Return the path of what is there; else FileNotFoundError and its kin, as Python words them."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     os.stat(name)
     return name
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _convert, _fovea
-from ._arrays import Ids, new_array
+from ._arguments import byte_string, whole, word
+from ._arrays import Ids, counted, new_array
 from ._attention import AttentionPattern, labels_of
 from ._chat import (
     ChatAnswer,
@@ -51,9 +52,11 @@ class Model(VectorModel):
         verify: bool = False,
         adapters: Sequence[Adapter] = (),
     ) -> None:
-        scaled = _scaled(adapters)
+        n_threads, isa, scaled = whole(n_threads, "n_threads"), word(isa, "isa"), _scaled(adapters)
         arguments = {"type": type, "tokenizer": tokenizer, "n_threads": n_threads, "isa": isa, "adapters": scaled}
-        self._set(_fovea.Model(_convert.cached(path, type, tokenizer), verify, scaled), os.fspath(path), arguments)
+        self._set(
+            _fovea.Model(_convert.cached(path, type, tokenizer), bool(verify), scaled), os.fsdecode(path), arguments
+        )
 
     @classmethod
     def _of(cls, native: _fovea.Model, path: str | None = None) -> Model:
@@ -64,7 +67,7 @@ class Model(VectorModel):
     @classmethod
     def from_bytes(cls, data: bytes, *, adapters: Sequence[Adapter] = ()) -> Model:
         """Open a Fovea file that is in memory; its bytes are copied once."""
-        return cls._of(_fovea.Model.from_bytes(bytes(data), "bytes", _scaled(adapters)))
+        return cls._of(_fovea.Model.from_bytes(byte_string(data, "data"), "bytes", _scaled(adapters)))
 
     def __reduce__(self) -> Any:
         """Pickle the path: whoever unpickles it opens the file."""
@@ -107,7 +110,7 @@ class Model(VectorModel):
         presence_penalty: float = 0.0,
         logit_bias: Mapping[int, float] | None = None,
         seed: int = 0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         special: bool = False,
         speculate: int = 0,
         schema: Schema | None = None,
@@ -164,9 +167,8 @@ class Model(VectorModel):
         ids = self._prompt_ids(prompt, special)
         return self._stream(ids, {}, max_new_tokens=max_new_tokens, special=special, **options)
 
-    def _stream(self, ids: Ids, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
-        if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
-            raise ValueError(f"max_new_tokens: expected a whole number of 0 or more, got {max_new_tokens!r}")
+    def _stream(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
+        max_new_tokens = whole(max_new_tokens, "max_new_tokens")
         self._need_logits()
         with self._session("text", max_kv_len=self._room(len(ids) + max_new_tokens)) as session:
             yield from session.stream(ids, max_new_tokens=max_new_tokens, **options)
@@ -206,7 +208,7 @@ class Model(VectorModel):
             options["schema"] = schema_of_calls(known, tool_choice)
         ids, native = prompt_of(self, messages, known or None, chat_template, template_arguments)
         if native is not None:
-            stop = options.pop("stop", ())
+            stop = options.pop("stop", None) or ()
             options["stop"] = [*([stop] if isinstance(stop, str) else stop), *native.stops]
         ends: dict[str, Any] = {}
         pieces = self._stream(ids, ends, max_new_tokens=max_new_tokens, _chat=native, **options)
@@ -215,11 +217,11 @@ class Model(VectorModel):
     def logits(self, ids: str | Ids, *, out: Any = None) -> Any:
         """Return the logits after every token: [seq_len, vocab_size] float32, unnormalised.
 
-        ids: [seq_len] whole numbers, or a text. out: where they go; by default a new array.
+        ids: [seq_len] whole numbers: a list, an array, whatever gives them one by one; or a text.
+        out: where they go; by default a new array.
         """
         self._need_logits()
-        if isinstance(ids, str):
-            ids = self.tokenize(ids)
+        ids = self.tokenize(ids) if isinstance(ids, str) else counted(ids, "ids")
         if len(ids) > self.max_positions:
             raise ValueError(f"ids: expected at most {self.max_positions}, got {len(ids)}")
         with self._session("text", max_kv_len=self._room(len(ids))) as session:
@@ -238,21 +240,21 @@ class Model(VectorModel):
         layers: all that attend by default. Each takes a pass of its own; the passes have the same bits, so they fit
         together.
         """
-        ids = self.tokenize(text) if isinstance(text, str) else [int(i) for i in text]
+        ids = self.tokenize(text) if isinstance(text, str) else counted(text, "text")
         if not self.vocab_size:
             raise ValueError("text: expected a model that reads ids, got one of vectors; see encode_arrays")
         if not 0 < len(ids) <= self.max_positions:
             raise ValueError(f"text: expected 1 to {self.max_positions} tokens, got {len(ids)}")
         heads = self._stack["heads_of_layers"]
         that_attend = [layer for layer, n_heads in enumerate(heads) if n_heads]
-        chosen = tuple(that_attend if layers is None else layers)
+        chosen = tuple(that_attend if layers is None else counted(layers, "layers"))
         if not chosen or not all(layer in that_attend for layer in chosen):
             raise ValueError(f"layers: expected numbers of those that attend, {that_attend}, got {list(chosen)}")
         weights = new_array((len(chosen), heads[chosen[0]], len(ids), len(ids)), "text")
         limits = {"max_kv_len": self._room(len(ids))} if self.gives_logits else {"max_batch": self._room(len(ids))}
         with self._session("text" if self.gives_logits else "rows", **limits) as session:
             session._native.attention(ids, list(chosen), weights)
-        labels = labels_of(self._native, ids, has_tokenizer=self.has_tokenizer)
+        labels = labels_of(self._native, [int(i) for i in ids], has_tokenizer=self.has_tokenizer)
         return AttentionPattern(weights=weights, tokens=labels, layers=chosen, model=os.path.basename(self._path or ""))
 
 
@@ -262,6 +264,8 @@ def _scaled(adapters: Sequence[Adapter]) -> list[tuple[str, float]]:
         raise TypeError("adapters: expected a list, got a path")
     scaled = []
     for one in adapters:
+        if isinstance(one, tuple) and len(one) != 2:
+            raise TypeError(f"adapters: expected a path or a tuple of a path and its scale, got a tuple of {len(one)}")
         path, scale = one if isinstance(one, tuple) else (one, 1.0)
         scaled.append((_convert.existing(path), float(scale)))
     return scaled

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import _fovea
-from ._arrays import Ids
+from ._arrays import Ids, counted
 from ._plan import Limits, Plan, make_plan
 from ._session import Session
 
@@ -122,12 +122,12 @@ class OpenedModel:
 
     def detokenize(self, ids: Ids, *, show_special: bool = False) -> str:
         """Return the text that `ids` stand for; bytes that are no character come out as U+FFFD."""
-        return self._native.detokenize(ids, show_special)
+        return self._native.detokenize(counted(ids, "ids"), bool(show_special))
 
-    def _prompt_ids(self, prompt: str | Ids, special: bool = False) -> Ids:
+    def _prompt_ids(self, prompt: str | Ids, special: bool = False) -> Any:
         if isinstance(prompt, str):
             return self.tokenize(prompt + self._facts["prompt_suffix"], parse_special=special)
-        return prompt
+        return counted(prompt, "prompt")
 
     # ---- memory, sessions --------------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _fovea
-from ._arrays import Floats, Ids
+from ._arguments import byte_string, native_cache, native_model, whole, word
+from ._arrays import Floats, Ids, counted
 from ._chat import Schema, form_of
 from ._plan import Limits
 
@@ -38,7 +39,7 @@ class Session:
         limits = Limits(max_kv_len, max_batch, n_threads, kv_type, max_sequences, max_key_rows)
         self._model = model
         self._limits = limits
-        self._native = _fovea.Session(model._native, limits._named(), isa)
+        self._native = _fovea.Session(native_model(model), limits._named(), word(isa, "isa"))
         self._vocab_size = model.vocab_size
         self.finish_reason = ""
 
@@ -52,19 +53,20 @@ class Session:
         """
         if out is None:
             out = np.empty(self._vocab_size, dtype=np.float32)
-        self._native.forward(ids, out)
+        self._native.forward(counted(ids, "ids"), out)
         return out
 
     def forward_all(self, ids: Ids, *, out: Any = None) -> Any:
         """Do the same, with the logits after every id: [seq_len, vocab_size]."""
+        known = counted(ids, "ids")
         if out is None:
-            out = np.empty((len(ids), self._vocab_size), dtype=np.float32)
-        self._native.forward(ids, out, True)
+            out = np.empty((len(known), self._vocab_size), dtype=np.float32)
+        self._native.forward(known, out, True)
         return out
 
     def append(self, ids: Ids) -> None:
         """Append `ids` without computing logits."""
-        self._native.forward(ids, None)
+        self._native.forward(counted(ids, "ids"), None)
 
     def stream(
         self,
@@ -80,7 +82,7 @@ class Session:
         presence_penalty: float = 0.0,
         logit_bias: Mapping[int, float] | None = None,
         seed: int = 0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         special: bool = False,
         speculate: int = 0,
         schema: Schema | None = None,
@@ -94,7 +96,9 @@ class Session:
         What the session holds of the prompt is not computed again.
         """
         ids = self._model._prompt_ids(prompt, special)
-        stops = [stop] if isinstance(stop, str) else list(stop)
+        stops = [stop] if isinstance(stop, str) else list(stop or ())
+        if not isinstance(logit_bias or {}, Mapping):
+            raise TypeError(f"logit_bias: expected a dict from ids to numbers, got {type(logit_bias).__name__}")
         options = {
             "temperature": temperature,
             "top_k": top_k,
@@ -109,7 +113,7 @@ class Session:
             "n_proposed": speculate,
         }
         if max_new_tokens is not None:
-            options["n_new"] = max_new_tokens
+            options["n_new"] = whole(max_new_tokens, "max_new_tokens")
         form = form_of(self._model, schema, grammar, regex, compact)
         return self._pieces(self._native.start(ids, options, stops, form, _chat))
 
@@ -127,7 +131,7 @@ class Session:
 
     def rewind(self, kv_len: int = 0) -> None:
         """Forget every position from `kv_len` on."""
-        self._native.rewind(kv_len)
+        self._native.rewind(whole(kv_len, "kv_len"))
 
     def save(self) -> bytes:
         """Return what the session holds, as `fovea run --session` keeps it; another goes on from there, bit for bit."""
@@ -135,7 +139,7 @@ class Session:
 
     def restore(self, saved: bytes) -> None:
         """Become what the saved session was. ValueError where the bytes are damaged; nothing has changed then."""
-        self._native.restore(saved)
+        self._native.restore(byte_string(saved, "saved"))
 
     def fork(self) -> Session:
         """Return a session with the same limits that holds the same text."""
@@ -185,7 +189,7 @@ class Cache:
 
     def rewind(self, kv_len: int = 0) -> None:
         """Forget every position from `kv_len` on."""
-        self._native.rewind(kv_len)
+        self._native.rewind(whole(kv_len, "kv_len"))
 
     def save(self) -> bytes:
         """Return positions, keys and values; any cache or pool of the model restores them."""
@@ -193,7 +197,7 @@ class Cache:
 
     def restore(self, saved: bytes) -> None:
         """Become what the saved cache was."""
-        self._native.restore(saved)
+        self._native.restore(byte_string(saved, "saved"))
 
     def close(self) -> None:
         """Give the pages back now, instead of when nobody has the cache any more."""
@@ -235,7 +239,7 @@ class CachePool:
             "n_pages": n_pages,
             "kv_type": kv_type,
         }
-        self._native = _fovea.CachePool(model._native, limits)
+        self._native = _fovea.CachePool(native_model(model), limits)
 
     def cache(self) -> Cache:
         """Return an empty cache. FullError where `max_sequences` of them exist."""
@@ -286,7 +290,7 @@ class Workspace:
         isa: str = "",
     ) -> None:
         limits = Limits(max_kv_len=max_kv_len, max_batch=max_batch, n_threads=n_threads, max_sequences=max_sequences)
-        self._native = _fovea.Workspace(model._native, limits._named(), isa)
+        self._native = _fovea.Workspace(native_model(model), limits._named(), word(isa, "isa"))
 
     def forward(self, steps: Sequence[Step]) -> None:
         """Append each step's ids to its cache and compute its logits, all in one pass.
@@ -295,9 +299,12 @@ class Workspace:
         pages left or a context ends.
         """
         natives = []
-        for step in steps:
+        for number, step in enumerate(steps):
+            if not isinstance(step, tuple) or not 2 <= len(step) <= 4:
+                raise TypeError(f"steps[{number}]: expected a fovea.Step, got {type(step).__name__}")
             cache, ids, logits, memory = Step(*step)
-            natives.append((cache._native, ids, logits, None if memory is None else memory._native))
+            at = None if memory is None else native_cache(memory, f"steps[{number}]: memory")
+            natives.append((native_cache(cache, f"steps[{number}]: cache"), ids, logits, at))
         self._native.forward(natives)
 
     def cache_memory(self, memories: Sequence[Cache], sources: Sequence[Any]) -> None:
@@ -309,7 +316,8 @@ class Workspace:
 
         Logits of steps beside it are those of the whole model at once, in every bit.
         """
-        self._native.cache_memory([cache._native for cache in memories], list(sources))
+        natives = [native_cache(cache, f"memories[{number}]") for number, cache in enumerate(memories)]
+        self._native.cache_memory(natives, list(sources))
 
     def cancel(self) -> None:
         """End the pass that runs, or the next one, from any thread: it raises :class:`fovea.Cancelled`."""

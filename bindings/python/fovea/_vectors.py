@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._arguments import whole, word
 from ._arrays import float_array, new_array, shape_of
 from ._attention import _packed
 from ._heads import result_of
 from ._opened import OpenedModel
-from ._progress import CHUNK, chunks, progress_bar
+from ._progress import CHUNK, checked_texts, chunks, listed, progress_bar
 
 _ROWS = 1024  # tokens in one pass of an encoder
 
@@ -45,48 +46,48 @@ class VectorModel(OpenedModel):
         out: [n, vector_width], where the vectors go; by default a new array.
         """
         self._need_vectors()
-        if isinstance(texts, str):
-            one = new_array((self.vector_width,), "texts") if out is None else out
-            self.encode(
-                [texts],
-                prompt_name=prompt_name,
-                prompt=prompt,
-                normalize_embeddings=normalize_embeddings,
-                max_length=max_length,
-                out=one[None],
-            )
-            return one
-        if not isinstance(texts, Iterable) or isinstance(texts, bytes):
-            raise TypeError(f"texts: expected a str or several, got {type(texts).__name__}")
-        before = self._prompt_before(prompt_name, prompt)
-        n = len(texts) if isinstance(texts, Sized) else None
-        if out is not None and n is not None and shape_of(out, "out") != (n, self.vector_width):
-            raise ValueError(f"out: expected shape {[n, self.vector_width]}, got {list(shape_of(out, 'out'))}")
-        if out is None and n is not None:
-            out = new_array((n, self.vector_width), "texts")
-        vectors = None if out is None else np.asarray(out)  # the same memory, of a tensor too
-        done, pieces = 0, []
-        limits = {"max_batch": max(_ROWS, self.max_positions), "max_sequences": batch_size}
+        before, one = self._prompt_before(prompt_name, prompt), isinstance(texts, str)
+        many: Any = [texts] if one else checked_texts(texts, "texts")
+        n = len(many) if isinstance(many, Sized) else None
+        to = None if out is None else self._rows_of(out, n, one)
+        if to is None and n is not None:
+            to = new_array((n, self.vector_width), "texts")
+        pieces, done = [], 0
+        most = whole(max_length, "max_length")
+        limits = {
+            "max_batch": max(_ROWS, self.max_positions),
+            "max_sequences": whole(batch_size, "batch_size", least=1),
+        }
         with progress_bar(n, show_progress_bar) as bar, self._session("texts", **limits) as session:
-            for chunk in chunks(texts):
-                to = (
-                    new_array((len(chunk), self.vector_width), "texts")
-                    if vectors is None
-                    else vectors[done:][: len(chunk)]
-                )
-                session._native.encode_texts([before + text for text in chunk] if before else chunk, max_length, to)
+            for chunk in chunks(many, "texts"):
+                piece = new_array((len(chunk), self.vector_width), "texts") if to is None else to[done:][: len(chunk)]
+                if len(piece) < len(chunk):
+                    raise _not_as_many(n, done + len(chunk), to)
+                session._native.encode_texts([before + text for text in chunk] if before else chunk, most, piece)
                 if normalize_embeddings and not self._stack["normalizes"]:
-                    to /= np.maximum(np.linalg.norm(to, axis=1, keepdims=True), np.float32(1e-12))
-                pieces += [to] if vectors is None else []
+                    piece /= np.maximum(np.linalg.norm(piece, axis=1, keepdims=True), np.float32(1e-12))
+                pieces += [piece] if to is None else []
                 done += len(chunk)
                 bar.update(len(chunk))
-        if n is not None and done != n:
-            raise ValueError(f"texts: expected {n}, as their len() says, got {done}")
-        return out if out is not None else np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
+        if to is not None and done != len(to):
+            raise _not_as_many(n, done, to)
+        if out is not None:
+            return out
+        if to is None:
+            return np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
+        return to[0] if one else to
+
+    def _rows_of(self, out: Any, n: int | None, one: bool) -> Any:
+        """Return the caller's array as rows for n vectors: the same memory, of a tensor too."""
+        shape, width = shape_of(out, "out"), self.vector_width
+        if shape != ((width,) if one else ((shape[0] if n is None and shape else n), width)):
+            words = f"[{width}]" if one else f"[{'n' if n is None else n}, {width}]"
+            raise ValueError(f"out: expected shape {words}, got {list(shape)}")
+        return np.asarray(out)[None] if one else np.asarray(out)
 
     def _prompt_before(self, name: str | None, prompt: str | None) -> str:
         if prompt is not None:
-            return prompt
+            return word(prompt, "prompt")
         if name is None:
             name = self.default_prompt_name
         prompts = self.prompts
@@ -121,17 +122,18 @@ class VectorModel(OpenedModel):
             if pairs is not None and not isinstance(pairs, str):
                 raise TypeError(f"pairs: expected a str beside one, got {type(pairs).__name__}")
             return self.classify([texts], pairs, top=top, answer_tokens=answer_tokens, batch_size=batch_size)[0]
-        for name, number in (("top", top), ("answer_tokens", answer_tokens)):
-            if not isinstance(number, int) or not 0 < number < 1 << 32:
-                raise ValueError(f"{name}: expected a whole number of 1 or more, got {number!r}")
+        top, answer_tokens = whole(top, "top", least=1), whole(answer_tokens, "answer_tokens", least=1)
         if not self._facts["task"]:
             words = "expected an encoder with a head for classes, words, answers or masks, got one without"
             raise ValueError(f"{self._path or 'model'}: model: {words}")
-        many = list(texts)
-        others = [pairs] * len(many) if isinstance(pairs, str) else None if pairs is None else list(pairs)
+        many = listed(texts, "texts")
+        others = [pairs] * len(many) if isinstance(pairs, str) else None if pairs is None else listed(pairs, "pairs")
         if others is not None and len(others) != len(many):
             raise ValueError(f"pairs: expected one for each of {len(many)} texts, got {len(others)}")
-        limits = {"max_batch": max(_ROWS, self.max_positions), "max_sequences": batch_size}
+        limits = {
+            "max_batch": max(_ROWS, self.max_positions),
+            "max_sequences": whole(batch_size, "batch_size", least=1),
+        }
         results: list[Any] = []
         with self._session("texts", **limits) as session:
             for at in range(0, max(len(many), 1), CHUNK):
@@ -199,3 +201,10 @@ class VectorModel(OpenedModel):
             weights = new_array((batch, heads[min(layer, len(heads) - 1)], queries[-2], keys[-2]), "weights_of")
             session._native.encode_arrays(given, out, weights, layer, where == "encoder", where == "memory")
             return out, weights if len(queries) == 3 else weights[0]
+
+
+def _not_as_many(n: int | None, n_texts: int, rows: Any) -> ValueError:
+    """Return what says that there were more texts, or fewer, than their len() or the caller's array has."""
+    if n is not None:
+        return ValueError(f"texts: expected {n}, as their len() says, got {n_texts}")
+    return ValueError(f"out: expected a row for each of {n_texts} texts or more, got {len(rows)}")

@@ -36,14 +36,19 @@ bool is(nb::dlpack::dtype type, Code_ code, int bits) {
     return type.code == static_cast<std::uint8_t>(code) && type.bits == bits && type.lanes == 1;
 }
 
+template<class Array>
+void need_cpu(const Array& array, const std::string& what, const char* wanted) {
+    if (array.device_type() != nb::device::cpu::value)
+        throw TypeRefused(what + ": expected " + wanted + " in the CPU's memory, got one elsewhere");
+}
+
 /// Any array of the CPU's memory with elements that lie within it.
 template<class Array>
 Array read_array(nb::handle object, const std::string& what, const char* wanted) {
     Array array;
     if (!nb::try_cast(object, array, false) || !array.is_valid())
         throw TypeRefused(what + ": expected " + wanted + ", got " + type_of(object));
-    if (array.device_type() != nb::device::cpu::value)
-        throw TypeRefused(what + ": expected " + wanted + " in the CPU's memory, got one elsewhere");
+    need_cpu(array, what, wanted);
     return array;
 }
 
@@ -98,6 +103,25 @@ Token one_id(nb::handle item, const char* what) {
         throw ValueRefused(std::string(what) + ": expected ids from 0 to 4294967295, got " +
                            nb::cast<std::string>(nb::str(number)));
     return static_cast<Token>(value);
+}
+
+bool is_text(nb::handle object) {
+    return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr());
+}
+
+/// Of what has no array's memory and gives one after the other: a range, a pandas Series. Texts and mappings give no ids.
+std::vector<Token> ids_one_by_one(nb::handle object, const char* what, const char* wanted) {
+    nb::object iterator;
+    if (!is_text(object) && (!nb::hasattr(object, "keys") || nb::hasattr(object, "dtype")))
+        iterator = nb::steal(PyObject_GetIter(object.ptr()));
+    if (!iterator.is_valid()) {
+        PyErr_Clear();
+        throw TypeRefused(std::string(what) + ": expected " + wanted + ", got " + type_of(object));
+    }
+    std::vector<Token> ids;
+    while (PyObject* item = PyIter_Next(iterator.ptr())) ids.push_back(one_id(nb::steal(item), what));
+    if (PyErr_Occurred()) throw nb::python_error();
+    return ids;
 }
 
 template<class Number>
@@ -215,7 +239,10 @@ std::vector<Token> read_ids(nb::handle object, const char* what) {
         return ids;
     }
     constexpr const char* kWanted = "a list or an array of whole numbers";
-    const auto array = read_array<nb::ndarray<nb::ro>>(object, what, kWanted);
+    nb::ndarray<nb::ro> array;
+    if (is_text(object) || !nb::try_cast(object, array, false) || !array.is_valid())
+        return ids_one_by_one(object, what, kWanted);
+    need_cpu(array, what, kWanted);
     const Shape shape = shape_of(array);
     if (shape.size() != 1)
         throw ValueRefused(std::string(what) + ": expected 1 dimension, got shape " + in_words(shape));
@@ -231,6 +258,12 @@ std::vector<Token> read_ids(nb::handle object, const char* what) {
         append_ids<std::uint64_t>(array, what, ids);
     else if (is(type, Code_::UInt, 16))
         append_ids<std::uint16_t>(array, what, ids);
+    else if (is(type, Code_::Int, 16))
+        append_ids<std::int16_t>(array, what, ids);
+    else if (is(type, Code_::UInt, 8))
+        append_ids<std::uint8_t>(array, what, ids);
+    else if (is(type, Code_::Int, 8))
+        append_ids<std::int8_t>(array, what, ids);
     else
         throw TypeRefused(std::string(what) + ": expected " + kWanted + ", got " + type_in_words(type));
     return ids;

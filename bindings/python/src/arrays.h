@@ -51,8 +51,8 @@ struct Output {
 /// An array of exactly that shape, packed unless `strided`, whose elements do not overlap. None: an empty span.
 [[nodiscard]] Output read_output(nb::handle object, const char* what, const Shape& shape, bool strided = false);
 
-/// Token ids, copied: what is checked is what is computed, whatever other threads write. A list or an array of whole
-/// numbers, each in [0, 2^32).
+/// Token ids, copied: what is checked is what is computed, whatever other threads write. A list, an array of one dimension
+/// or whatever gives whole numbers one by one, each in [0, 2^32).
 [[nodiscard]] std::vector<Token> read_ids(nb::handle object, const char* what);
 
 /// How large an attention is, for the masks over it.

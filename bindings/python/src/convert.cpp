@@ -22,7 +22,7 @@ ConvertOptions options_of(const nb::dict& named) {
     ConvertOptions options;
     options.n_threads = default_threads();
     const auto text = [&](const char* name) {
-        return named.contains(name) && !named[name].is_none() ? nb::cast<std::string>(named[name]) : std::string();
+        return named.contains(name) && !named[name].is_none() ? std::string(utf8_of(named[name], name)) : std::string();
     };
     options.source = text("source");
     options.output = text("output");

@@ -78,7 +78,7 @@ Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     for (const auto& [key, value] : named) {
         const auto name = nb::cast<std::string>(key);
         if (name == "kv_type")
-            limits.kv_type = type_named(nb::cast<std::string>(value), "kv_type");
+            limits.kv_type = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
         else if (name == "max_kv_len")
             limits.max_kv_len = count_of(value, name);
         else if (name == "max_batch")

@@ -16,7 +16,7 @@ PoolLimits pool_limits_of(const nb::dict& named) {
         const auto name = nb::cast<std::string>(key);
         bool fits = true;
         if (name == "kv_type")
-            limits.kv_type = type_named(nb::cast<std::string>(value), "kv_type");
+            limits.kv_type = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
         else if (name == "max_kv_len")
             fits = nb::try_cast(value, limits.max_kv_len);
         else if (name == "max_sequences")

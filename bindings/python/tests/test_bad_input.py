@@ -91,7 +91,7 @@ CASES = [
     (lambda m: m.generate("x", top_p=2.0), ValueError),
     (lambda m: m.generate("x", seed=-1), ValueError),
     (lambda m: m.generate("x", max_new_tokens=-1), ValueError),
-    (lambda m: m.generate("x", max_new_tokens=1.5), ValueError),
+    (lambda m: m.generate("x", max_new_tokens=1.5), TypeError),
     (lambda m: m.generate("x", stop=""), ValueError),
     (lambda m: m.generate("x", stop=[3]), TypeError),
     (lambda m: m.generate([]), ValueError),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, ROOT, wanted
+from conftest import DEMO, GOLDEN, ROOT, wanted
 
 import fovea
 
@@ -40,6 +40,19 @@ def test_langchain(examples, bert):
     expected = bert.encode(["a", "b c"], normalize_embeddings=True)
     np.testing.assert_array_equal(np.float32(embeddings.embed_documents(["a", "b c"])), expected)
     np.testing.assert_array_equal(np.float32(embeddings.embed_query("b c")), expected[1])
+
+
+def test_langchain_puts_the_models_prompts_before(examples, tmp_path):
+    wanted("langchain_core")
+    from langchain_embeddings import FoveaEmbeddings
+
+    folder = tmp_path / "m"
+    shutil.copytree(GOLDEN / "encoders" / "bert_sentence", folder)
+    shutil.copy(GOLDEN / "prompts" / "config_sentence_transformers.json", folder)
+    embeddings = FoveaEmbeddings(str(folder))
+    for made, task in ((embeddings.embed_query("a"), "query"), (embeddings.embed_documents(["a"])[0], "document")):
+        expected = fovea.Model(folder).encode("a", prompt_name=task, normalize_embeddings=True)
+        np.testing.assert_array_equal(np.float32(made), expected)
 
 
 def test_sklearn(examples, bert):
