@@ -98,12 +98,13 @@ def bert_arrays(vocab_size, *, d_model=32, d_ff=64, n_layers=2, n_positions=64):
     return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in arrays.items()}
 
 
-def write_bert(folder):
-    """A sentence-transformers folder."""
+def write_bert(folder, *, d_model=32, n_ids=0):
+    """A sentence-transformers folder; n_ids: embeddings at least, more than the tokenizer has."""
     shutil.copyfile(GOLDEN / "tokenizer_bert.json", folder / "tokenizer.json")
     vocab_size = 1 + max(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"].values())
+    vocab_size = max(vocab_size, n_ids)
     config = {
-        "model_type": "bert", "vocab_size": vocab_size, "hidden_size": 32, "num_hidden_layers": 2,
+        "model_type": "bert", "vocab_size": vocab_size, "hidden_size": d_model, "num_hidden_layers": 2,
         "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64, "type_vocab_size": 2,
         "hidden_act": "gelu", "layer_norm_eps": 1e-12,
     }  # fmt: skip
@@ -114,9 +115,9 @@ def write_bert(folder):
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir()
-    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    pooling = {"word_embedding_dimension": d_model, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    write_safetensors(folder / "model.safetensors", bert_arrays(vocab_size))
+    write_safetensors(folder / "model.safetensors", bert_arrays(vocab_size, d_model=d_model))
     return folder
 
 

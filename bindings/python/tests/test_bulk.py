@@ -1,9 +1,11 @@
 """Bulk work on Ray and Spark: the vectors of one process bit for bit, and runs that go on where one was killed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,11 @@ from conftest import DEMO, ROOT, wanted, write_bert
 import fovea
 
 EXAMPLES = ROOT / "examples" / "python"
+# FOVEA_BULK_TEXTS=1000000 pytest -rP -k killed bindings/python/tests/test_bulk.py: a larger model too, and the figures.
 N_TEXTS = int(os.environ.get("FOVEA_BULK_TEXTS", "9000"))
+MANY = "FOVEA_BULK_TEXTS" in os.environ
+PART_LINES = 4096
+N_PARTS = -(-N_TEXTS // PART_LINES)
 
 
 # Ray starts a dozen processes, which take half a minute of CPU time, and minutes on a machine that is busy. What it
@@ -27,10 +33,16 @@ PATIENT = {
 }
 
 
+def environment():
+    return {**os.environ, "PYTHONPATH": str(Path(fovea.__file__).parents[1]), **PATIENT}
+
+
+def command_of(script, *arguments):
+    return [sys.executable, EXAMPLES / script, *arguments]
+
+
 def run(script, *arguments, check=True):
-    env = {**os.environ, "PYTHONPATH": str(Path(fovea.__file__).parents[1]), **PATIENT}
-    command = [sys.executable, EXAMPLES / script, *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, env=env)
+    ran = subprocess.run(command_of(script, *arguments), capture_output=True, text=True, env=environment())
     assert ran.returncode == 0 or not check, ran.stderr[-4000:]
     return ran
 
@@ -64,7 +76,8 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    return write_bert(tmp_path_factory.mktemp("bulk-bert"))
+    larger = {"d_model": 128, "n_ids": 30522} if MANY else {}
+    return write_bert(tmp_path_factory.mktemp("bulk-bert"), **larger)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +100,7 @@ def needs(script):
 def leave_as_killed(folder):
     """Leave of a whole run what one that was killed leaves: one part whole, one unfinished, one not begun."""
     parts = sorted(folder.glob("part-*.npy"))
-    assert len(parts) == -(-N_TEXTS // 4096)
+    assert len(parts) == N_PARTS
     parts[1].rename(parts[1].with_suffix(".99.npy~"))
     parts[-1].unlink()
     return parts[0]
@@ -113,6 +126,67 @@ def test_workers_go_on_where_a_run_was_killed(script, source, texts, expected, t
     run_cluster(script, source, texts, tmp_path, "2")
     assert vectors(tmp_path).tobytes() == expected.tobytes()
     assert kept.stat().st_mtime_ns == written
+
+
+def users_of(file):
+    """Kilobytes of each other process that maps the file: all it has in memory, what is the file's of it, its share."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.name == str(os.getpid()) or file not in (folder / "maps").read_text():
+                continue
+            mappings = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", (folder / "smaps").read_text(), flags=re.MULTILINE)
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+        sizes = [
+            (file in one, *(int(re.search(rf"^{name}: *(\d+)", one, re.MULTILINE)[1]) for name in ("Rss", "Pss")))
+            for one in mappings
+            if "Rss:" in one
+        ]
+        found[folder.name] = (
+            sum(rss for _, rss, _ in sizes),
+            sum(rss for its, rss, _ in sizes if its),
+            sum(pss for its, _, pss in sizes if its),
+        )
+    return found
+
+
+def killed_midway(script, arguments, folder, file):
+    """Start it, end it by SIGKILL when half the parts are there, and wait for its workers. What they had in memory."""
+    driver = subprocess.Popen(command_of(script, *arguments), stderr=subprocess.PIPE, text=True, env=environment())
+    memory = []
+    while driver.poll() is None and len(list(folder.glob("part-*.npy"))) < max(1, N_PARTS // 2):
+        memory.append(users_of(file))
+        time.sleep(0.5 if MANY else 0.01)
+    ended = driver.poll()
+    driver.kill()
+    killed = time.monotonic()
+    driver.communicate()
+    while users_of(file):
+        time.sleep(0.1)
+    print(f"{script}: workers were gone {time.monotonic() - killed:.1f} s after their driver was killed")
+    assert ended is None or not MANY
+    return max(memory, key=lambda users: sum(kb for kb, _, _ in users.values()), default={})
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc who maps the model")
+@pytest.mark.parametrize("script", ["bulk_embed.py", "ray_embed.py", "spark_embed.py"])
+def test_a_run_whose_driver_was_killed_goes_on(script, source, texts, expected, tmp_path):
+    needs(script)
+    if script != "bulk_embed.py" and not MANY:
+        pytest.skip("starts a cluster twice: FOVEA_BULK_TEXTS=1000000 pytest -k killed")
+    workers = [] if script == "bulk_embed.py" else ["2"]
+    model = tmp_path / "model.fovea"
+    fovea.convert(source, model)
+    began = time.monotonic()
+    users = killed_midway(script, (model, texts, tmp_path, *workers), tmp_path, str(model))
+    print(f"{script}: kilobytes of each process, the model's of them, its share: {list(users.values())}")
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("part-*.npy")}
+    (run_cluster if workers else run)(script, model, texts, tmp_path, *workers)
+    print(f"{script}: {len(kept)} of {N_PARTS} parts before the kill, all after {time.monotonic() - began:.0f} s")
+    assert {path.name for path in tmp_path.glob("*.npy")} == {f"part-{i:06}.npy" for i in range(N_PARTS)}
+    assert vectors(tmp_path).tobytes() == expected.tobytes()
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
 def test_parts_of_another_file_or_model_are_refused(source, texts, tmp_path):
