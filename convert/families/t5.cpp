@@ -1,4 +1,5 @@
-// T5's encoder (Raffel et al. 2020), and mT5's (Xue et al. 2021): relative positions alone, RMS norms, no bias anywhere, scores that are not scaled.
+// T5's encoder (Raffel et al. 2020), and mT5's (Xue et al. 2021): relative positions alone, RMS norms, no bias anywhere,
+// scores that are not scaled.
 #include "convert/families/bert_names.h"
 
 namespace fovea {

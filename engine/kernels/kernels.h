@@ -140,9 +140,9 @@ struct Attend {
     float softcap;                         // 0: unused
     std::uint32_t chunk;
     bool second_level = false;  // where keys are fetched to, as in Matmul
-    float* m;  // out [n_rows]: largest score, −inf where nothing was seen
-    float* l;  // out [n_rows]: sum of exp(score − m)
-    float* o;  // out [n_rows][value_stride]: unnormalised weighted sum
+    float* m;                   // out [n_rows]: largest score, −inf where nothing was seen
+    float* l;                   // out [n_rows]: sum of exp(score − m)
+    float* o;                   // out [n_rows][value_stride]: unnormalised weighted sum
 
     /// Where the tile of a position of the chunk starts; tiles that no row sees need not be there.
     [[nodiscard]] const std::byte* keys_at(std::uint32_t pos) const noexcept { return keys[pos / kTile % kChunkTiles]; }

@@ -48,8 +48,9 @@ template<class W>
 inline constexpr std::uint32_t kAheadUnits = (kAheadBytes + kUnitBytes<W> / 2) / kUnitBytes<W>;
 /// The same for one of kPanels streams, which share kTogether bytes: one at least.
 template<class W, std::uint32_t kPanels, std::size_t kTogether>
-inline constexpr std::uint32_t kAheadOfStream =
-    kTogether / kPanels < kUnitBytes<W> ? 1 : (kTogether / kPanels + kUnitBytes<W> / 2) / kUnitBytes<W>;
+inline constexpr std::uint32_t kAheadOfStream = kTogether / kPanels < kUnitBytes<W>
+                                                    ? 1
+                                                    : (kTogether / kPanels + kUnitBytes<W> / 2) / kUnitBytes<W>;
 
 /// Units of the matrix's panels.
 template<class W>
@@ -131,8 +132,8 @@ template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, 
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
     const bool second_level = kRows <= kSecondLevelRows && ColumnGroup<W>::kSecondLevel && m.second_level;
-    const std::uint32_t ahead = second_level ? kAheadOfStream<W, kPanels, kAheadInSecond>
-                                             : kAheadOfStream<W, kPanels, kAheadTogether>;
+    const std::uint32_t ahead =
+        second_level ? kAheadOfStream<W, kPanels, kAheadInSecond> : kAheadOfStream<W, kPanels, kAheadTogether>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
