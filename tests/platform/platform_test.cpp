@@ -83,9 +83,17 @@ TEST_CASE("features: covers asks for every flag that is needed and for no other"
     CHECK(covers(none, none));
     CHECK(covers({.avx2 = true, .fma = true}, {.avx2 = true}));
     CHECK_FALSE(covers({.avx2 = true}, {.avx2 = true, .fma = true}));
-    const auto each = {&CpuFeatures::avx2,       &CpuFeatures::fma,     &CpuFeatures::f16c, &CpuFeatures::avx512,
-                       &CpuFeatures::avx512vnni, &CpuFeatures::avxvnni, &CpuFeatures::neon, &CpuFeatures::dotprod,
-                       &CpuFeatures::i8mm,       &CpuFeatures::mve};
+    const auto each = {&CpuFeatures::avx2,
+                       &CpuFeatures::fma,
+                       &CpuFeatures::f16c,
+                       &CpuFeatures::avx512,
+                       &CpuFeatures::avx512vnni,
+                       &CpuFeatures::avxvnni,
+                       &CpuFeatures::neon,
+                       &CpuFeatures::dotprod,
+                       &CpuFeatures::i8mm,
+                       &CpuFeatures::mve,
+                       &CpuFeatures::fetches_to_second_level};
     CHECK(each.size() == sizeof(CpuFeatures));  // one bool each: a new one belongs in this list
     for (const auto flag : each) {
         CpuFeatures one;
