@@ -60,10 +60,10 @@ Json schema_of_calls(const Json& tools, const std::string& name) {
     for (const Json& tool : tools) {
         const Json& function = tool["function"];
         if (!name.empty() && function["name"] != name) continue;
-        Json parameters = function.contains("parameters") && function["parameters"].is_object()
-                              ? function["parameters"]
-                              : Json{{"type", "object"}};
+        Json parameters = function.contains("parameters") && function["parameters"].is_object() ? function["parameters"]
+                                                                                                : Json::object();
         hoist(parameters, root);
+        if (parameters.empty()) parameters = {{"type", "object"}};
         calls.push_back(
             {{"type", "object"},
              {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", std::move(parameters)}}},

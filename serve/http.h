@@ -22,7 +22,7 @@ namespace fovea::serve {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-    std::string method, path;  ///< the path without what follows '?'
+    std::string method, path;  ///< the path without what follows '?', and without a '/' at its end
     Headers headers;           ///< names in lower case
     std::string body;
     std::string peer;  ///< the client's address

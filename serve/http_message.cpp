@@ -11,11 +11,26 @@ std::string_view HttpRequest::header(std::string_view name) const {
     return {};
 }
 
+namespace {
+
+/// What a target names: of "http://host/path/?query", as a client of a proxy sends it, "/path".
+std::string path_of(std::string_view target) {
+    for (const std::string_view scheme : {"http://", "https://"})
+        if (target.starts_with(scheme)) {
+            target.remove_prefix(std::min(target.find_first_of("/?", scheme.size()), target.size()));
+            if (!target.starts_with('/')) return "/";
+        }
+    target = target.substr(0, target.find('?'));
+    while (target.size() > 1 && target.ends_with('/')) target.remove_suffix(1);
+    return std::string(target);
+}
+
+}  // namespace
+
 HttpRequest request_of(Message&& message) {
     HttpRequest request;
     request.method = std::string(message.method_string());
-    const std::string_view target(message.target().data(), message.target().size());
-    request.path = std::string(target.substr(0, target.find('?')));
+    request.path = path_of({message.target().data(), message.target().size()});
     for (const auto& field : message) {
         std::string name(field.name_string());
         for (char& c : name)

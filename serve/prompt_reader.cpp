@@ -85,6 +85,10 @@ std::string PromptReader::render(const Request& request) const {
     if (chat_) {
         ChatInput input;
         input.messages = request.messages;
+        // What newer clients call developer is the system to templates that do not know the word.
+        if (served_.model.info().chat_template.find("developer") == std::string_view::npos)
+            for (Json& message : input.messages)
+                if (message["role"] == "developer") message["role"] = "system";
         input.tools = request.tools;
         input.extra = request.template_extra;
         input.limits = kTemplateLimits;

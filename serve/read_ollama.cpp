@@ -46,6 +46,7 @@ void read_format(const Fields& fields, Request& request) {
 void read_generate(const Fields& fields, Request& request) {
     const std::string prompt = fields.text("prompt"), system = fields.text("system");
     request.raw = fields.flag("raw", false);
+    request.only_loads = prompt.empty();
     for (const char* name : {"suffix", "template"}) fields.only(name, "");
     for (const char* name : {"images", "context"}) fields.only(name, Json::array());
     if (request.raw) {
@@ -78,7 +79,9 @@ void read_ollama(const Fields& fields, Request& request) {
     read_format(fields, request);
     request.stream = fields.flag("stream", true);
     if (request.api == Api::ollama_generate) return read_generate(fields, request);
-    request.messages = read_messages(fields.need("messages", "an array of messages"));
+    const Json* messages = fields.find("messages");
+    request.only_loads = !messages || *messages == Json::array();
+    if (!request.only_loads) request.messages = read_messages(*messages);
     const Json* tools = fields.find("tools");
     if (tools && !tools->empty()) {
         if (!tools->is_array()) fields.refuse("tools", "an array", *tools);

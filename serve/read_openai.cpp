@@ -53,6 +53,10 @@ void read_response_format(const Fields& fields, Request& request) {
     if (type == "text") return;
     if (type == "json_object") {
         request.form = Form::json;
+        if (const Json* schema = f.find("schema")) {  // as llama.cpp's server has it
+            request.form = Form::schema;
+            request.schema = *schema;
+        }
     } else if (type == "json_schema") {
         const Fields schema(f.need("json_schema", "an object with a schema"), "response_format.json_schema");
         request.form = Form::schema;
@@ -61,6 +65,29 @@ void read_response_format(const Fields& fields, Request& request) {
         throw RequestError(400,
                            "response_format.type: expected text, json_object or json_schema, got " + type.substr(0, 40),
                            "response_format.type");
+    }
+}
+
+/// The answer's form, in one of the ways to say it.
+void read_form(const Fields& fields, Request& request) {
+    read_response_format(fields, request);
+    const auto take = [&](Form form, const char* name) {
+        if (request.form != Form::any)
+            throw RequestError(400, std::string(name) + ": expected one form of the answer, got another beside it",
+                               name);
+        request.form = form;
+    };
+    if (const Json* schema = fields.find("json_schema")) {  // as llama.cpp's server has it
+        take(Form::schema, "json_schema");
+        request.schema = *schema;
+    }
+    if (const std::string grammar = fields.text("grammar"); !grammar.empty()) {
+        take(Form::grammar, "grammar");
+        request.grammar = grammar;
+    }
+    if (fields.find("regex")) {
+        take(Form::regex, "regex");
+        request.grammar = fields.text("regex");
     }
 }
 
@@ -77,6 +104,8 @@ void read_tools(const Fields& fields, Request& request) {
     }
     const Json* choice = fields.find("tool_choice");
     if (!choice || *choice == "auto") return;
+    if (choice->is_string() && *choice != "none" && *choice != "required")
+        fields.refuse("tool_choice", "auto, none, required or an object that names a tool", *choice);
     if (*choice == "none") {
         request.tools = nullptr;
         return;
@@ -127,7 +156,10 @@ void read_common(const Fields& fields, Request& request) {
     read_sampling(fields, request);
     const bool is_chat = request.api == Api::chat;
     const char* length = fields.find("max_completion_tokens") && is_chat ? "max_completion_tokens" : "max_tokens";
-    if (fields.find(length))
+    const Json* most = fields.find(length);
+    if (most && *most == -1)  // as llama.cpp's server has it
+        request.n_new = kMostNew;
+    else if (most)
         request.n_new = static_cast<std::uint32_t>(fields.whole(length, 0, is_chat ? 1 : 0, kMostNew));
     else if (!is_chat)
         request.n_new = kCompletionTokens;
@@ -136,15 +168,7 @@ void read_common(const Fields& fields, Request& request) {
     request.stream = fields.flag("stream", false);
     if (const Json* options = fields.find("stream_options"))
         request.with_usage = Fields(*options, "stream_options").flag("include_usage", false);
-    read_response_format(fields, request);
-    if (const std::string grammar = fields.text("grammar"); !grammar.empty()) {
-        request.form = Form::grammar;
-        request.grammar = grammar;
-    }
-    if (fields.find("regex")) {
-        request.form = Form::regex;
-        request.grammar = fields.text("regex");
-    }
+    read_form(fields, request);
 }
 
 void read_chat(const Fields& fields, Request& request) {

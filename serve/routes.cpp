@@ -72,10 +72,10 @@ bool Server::allowed(Call& call) {
         right = true;
         call.user = "key " + std::to_string(i);
     }
-    if (!right)
-        refuse(call, 401, "Authorization: expected Bearer and an API key, got none that is known", {},
-               "invalid_api_key");
-    return right;
+    if (right) return true;
+    call.headers.emplace_back("WWW-Authenticate", "Bearer");
+    refuse(call, 401, "Authorization: expected Bearer and an API key, got none that is known", {}, "invalid_api_key");
+    return false;
 }
 
 void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refused) {
@@ -118,7 +118,11 @@ void Server::route(Call& call) {
     const HttpRequest& request = call.request;
     if (request.method == "OPTIONS") {
         call.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-        call.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Fovea-Logits-Hash");
+        // Clients in browsers send headers of their own beside these, and name them here.
+        const std::string_view named = request.header("access-control-request-headers");
+        call.headers.emplace_back(
+            "Access-Control-Allow-Headers",
+            named.empty() ? "Authorization, Content-Type, X-Fovea-Logits-Hash" : std::string(named));
         call.headers.emplace_back("Access-Control-Max-Age", "86400");
         return call.exchange->answer({204, "", "", std::move(call.headers)});
     }
@@ -128,22 +132,22 @@ void Server::route(Call& call) {
         call.headers.emplace_back("Allow", "POST");
         return refuse(call, 405, "method: expected POST, got " + request.method);
     }
-    if (request.path == "/v1/attention") {
-        if (request.method == "POST") return look(call);
+    if (request.path == "/v1/attention" || request.path == "/api/show") {
+        if (request.method == "POST") return request.path == "/api/show" ? show(call) : look(call);
         call.headers.emplace_back("Allow", "POST");
         return refuse(call, 405, "method: expected POST, got " + request.method);
     }
-    if (request.path == "/api/show" && request.method == "POST") {
-        const Json body = read_json(request.body);
-        const Fields fields(body);
-        const std::size_t model = find_model(fields.text("model", fields.text("name")), std::nullopt);
-        return answer(
-            call, {{"details", {{"format", "fovea"}, {"family", models_[model].model.info().architecture}}},
-                   {"template", models_[model].model.info().chat_template},
-                   {"model_info", {{"general.architecture", models_[model].model.info().architecture}}},
-                   {"capabilities", engine_.worker(model).makes_vectors() ? Json{"embedding"} : Json{"completion"}}});
-    }
     route_get(call);
+}
+
+void Server::show(Call& call) {
+    const Json body = read_json(call.request.body);
+    const Fields fields(body);
+    const std::size_t model = find_model(fields.text("model", fields.text("name")), std::nullopt);
+    answer(call, {{"details", {{"format", "fovea"}, {"family", models_[model].model.info().architecture}}},
+                  {"template", models_[model].model.info().chat_template},
+                  {"model_info", {{"general.architecture", models_[model].model.info().architecture}}},
+                  {"capabilities", engine_.worker(model).makes_vectors() ? Json{"embedding"} : Json{"completion"}}});
 }
 
 void Server::route_get(Call& call) {
@@ -196,8 +200,10 @@ std::size_t Server::find_model(const std::string& name, std::optional<Api> api) 
         of_kind = i;
     }
     if (name.empty() && n_kind == 1) return of_kind;
-    throw RequestError(404,
-                       "model: expected one of " + names + ", got " + (name.empty() ? "none" : name.substr(0, 100)),
+    const std::string expected = n_kind || !api        ? "one of " + names
+                                 : makes_vectors(*api) ? "one for vectors, which none of " + names + " is"
+                                                       : "one for text, which none of " + names + " is";
+    throw RequestError(404, "model: expected " + expected + ", got " + (name.empty() ? "none" : name.substr(0, 100)),
                        "model", "model_not_found");
 }
 

@@ -93,7 +93,15 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
 void Server::generate(Call& call, Api api) {
     const Request request = read_request(api, call.request.body);
     const std::size_t model = find_model(request.model, api);
-    submit(call, request, model);
+    if (!request.only_loads) return submit(call, request, model);
+    Json loaded = {{"model", models_[model].name}, {"created_at", utc_time(seconds_now())}};
+    if (api == Api::ollama_chat)
+        loaded["message"] = {{"role", "assistant"}, {"content", ""}};
+    else
+        loaded["response"] = "";
+    loaded["done"] = true;
+    loaded["done_reason"] = "load";
+    answer(call, std::move(loaded));
 }
 
 JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {

@@ -46,6 +46,7 @@ private:
     void route_get(Call& call);
     void generate(Call& call, Api api);
     void look(Call& call);
+    void show(Call& call);
     void submit(Call& call, const Request& request, std::size_t model);
     [[nodiscard]] JobPtr make_job(const Call& call, const Request& request, std::size_t model);
     [[nodiscard]] AnswerOptions answer_options(const Call& call, const Request& request, std::size_t model,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "output_file.h"
@@ -136,6 +138,12 @@ std::string Conversation::undo() {
 }
 
 void Conversation::save(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0) {
+        std::string front(kMagic.size(), '\0');
+        std::ifstream(path, std::ios::binary).read(front.data(), static_cast<std::streamsize>(front.size()));
+        if (front != kMagic) throw Refusal(path + ": expected a new file or a saved conversation, got another file");
+    }
     const std::vector<std::byte> session = session_file_bytes(path, running_.session, writer_.tokens());
     const std::string messages = messages_.dump(-1, ' ', false, Json::error_handler_t::replace);
     const std::uint64_t n = messages.size();

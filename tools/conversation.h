@@ -43,7 +43,8 @@ public:
     [[nodiscard]] const nlohmann::ordered_json& messages() const { return messages_; }
     void set_extra(nlohmann::ordered_json extra) { extra_ = std::move(extra); }
 
-    /// Replaces the file at `path` by the messages and the session, or leaves it as it is and throws Refusal.
+    /// Replaces the file at `path`, a saved conversation if there is one, by the messages and the session, or leaves it as it
+    /// is and throws Refusal.
     void save(const std::string& path);
     /// Becomes what was saved. Throws Refusal; the conversation is then as before.
     void load(const std::string& path);

@@ -4,8 +4,10 @@
 #include <unistd.h>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <string_view>
 
 #if FOVEA_LIBEDIT
 #include <histedit.h>
@@ -14,11 +16,53 @@
 namespace fovea {
 namespace {
 
-/// The next byte of standard input, or false at its end and where a signal comes first.
-bool next_byte(char& byte) {
+/// The next byte of standard input, or false at its end, where a signal comes first, and where none comes in time.
+bool next_byte(char& byte, int milliseconds = -1) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    return poll(&input, 1, -1) == 1 && ::read(STDIN_FILENO, &byte, 1) == 1;
+    return poll(&input, 1, milliseconds) == 1 && ::read(STDIN_FILENO, &byte, 1) == 1;
 }
+
+#if FOVEA_LIBEDIT
+/// The bytes of a terminal, which marks what is pasted into it (xterm's bracketed paste). Line breaks and tabs in there get
+/// the key before them by which the editor takes the next one as it is; other control characters are left out.
+class PasteReader {
+public:
+    /// As next_byte.
+    bool next(char& byte) {
+        while (ready_.empty())
+            if (!fill()) return false;
+        byte = ready_.front();
+        ready_.erase(0, 1);
+        return true;
+    }
+
+private:
+    static constexpr char kQuote = '\x16';    // Ctrl-V
+    static constexpr int kMilliseconds = 50;  // within which a terminal sends the rest of a key
+
+    bool fill() {
+        char byte = 0;
+        if (!next_byte(byte)) return false;
+        if (byte == '\x1b') {
+            const std::string_view mark = pasting_ ? "\x1b[201~" : "\x1b[200~";
+            std::string key(1, byte);
+            while (key.size() < mark.size() && mark.starts_with(key) && next_byte(byte, kMilliseconds)) key += byte;
+            if (key == mark)
+                pasting_ = !pasting_;
+            else if (!pasting_)
+                ready_ += key;
+        } else if (!pasting_ || static_cast<unsigned char>(byte) >= 0x20) {
+            ready_ += byte;
+        } else if (byte == '\n' || byte == '\r' || byte == '\t') {
+            ready_ += {kQuote, byte == '\t' ? byte : '\n'};
+        }
+        return true;
+    }
+
+    std::string ready_;
+    bool pasting_ = false;
+};
+#endif
 
 }  // namespace
 
@@ -28,6 +72,8 @@ struct LineEditor::Library {
     History* history = nullptr;
     HistEvent event{};
     const char* prompt = "";
+    PasteReader input;
+    bool marks_pasted = false, had_text = false;
 
     Library() {
         // Characters, not bytes; only while it exists.
@@ -48,6 +94,8 @@ struct LineEditor::Library {
                 return const_cast<char*>(self->prompt);
             });
         el_set(line, EL_GETCFN, read_character);
+        const char* term = std::getenv("TERM");
+        marks_pasted = term && *term && std::strcmp(term, "dumb") != 0;
     }
     ~Library() {
         if (history) history_end(history);
@@ -60,11 +108,18 @@ struct LineEditor::Library {
     static auto history_function() -> int (*)(::History*, HistEvent*, int, ...) { return &::history; }
 
     /// The library's own reads on where a signal came; this one ends there.
-    static int read_character(EditLine*, wchar_t* out) {
+    static int read_character(EditLine* of, wchar_t* out) {
+        Library* self = nullptr;
+        el_get(of, EL_CLIENTDATA, &self);
         std::mbstate_t state{};
         for (int i = 0; i < 8; ++i) {
             char byte = 0;
-            if (!next_byte(byte)) return i ? -1 : 0;
+            if (!self->input.next(byte)) {  // what there is of the line is forgotten now, and a paste that never ended
+                self->input = {};
+                const LineInfo* info = el_line(of);
+                self->had_text = info->lastchar != info->buffer;
+                return i ? -1 : 0;
+            }
             const std::size_t n = std::mbrtowc(out, &byte, 1, &state);
             if (n == static_cast<std::size_t>(-1)) {
                 *out = L'?';
@@ -93,8 +148,13 @@ std::optional<std::string> LineEditor::read(const char* prompt) {
 #if FOVEA_LIBEDIT
     if (library_) {
         library_->prompt = prompt;
+        library_->had_text = false;
+        el_resize(library_->line);
         int n = 0;
+        if (library_->marks_pasted) std::fputs("\x1b[?2004h", stderr);  // pasted text is marked from here on,
         const char* line = el_gets(library_->line, &n);
+        if (library_->marks_pasted) std::fputs("\x1b[?2004l", stderr);  // and no longer
+        had_text_ = library_->had_text;
         if (!line || n <= 0) return std::nullopt;
         text.assign(line, static_cast<std::size_t>(n));
         if (text.find_first_not_of(" \t\r\n") != text.npos)
@@ -107,6 +167,7 @@ std::optional<std::string> LineEditor::read(const char* prompt) {
     char byte = 0;
     bool more = true;
     while ((more = next_byte(byte)) && byte != '\n') text += byte;
+    had_text_ = !text.empty();
     if (!more && text.empty()) return std::nullopt;
     if (text.ends_with('\r')) text.pop_back();
     return text;

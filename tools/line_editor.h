@@ -14,13 +14,16 @@ public:
     LineEditor(const LineEditor&) = delete;
     LineEditor& operator=(const LineEditor&) = delete;
 
-    /// Without its line break; nothing at the end of the input, and where a signal came.
+    /// Without its line break; nothing at the end of the input, and where a signal came. What a terminal says was pasted is
+    /// one line, with the line breaks that are in it.
     std::optional<std::string> read(const char* prompt);
+    /// Whether the last line had begun when a signal ended it.
+    [[nodiscard]] bool had_text() const { return had_text_; }
 
 private:
     struct Library;
     std::unique_ptr<Library> library_;
-    bool interactive_;
+    bool interactive_, had_text_ = false;
 };
 
 }  // namespace fovea

@@ -32,9 +32,9 @@ public:
     [[nodiscard]] NodeId string(const StringBounds& bounds = {});
     /// Texts in which `pattern` is found, as strings. Throws where it cannot be said with the bounds.
     [[nodiscard]] NodeId pattern(const std::string& pattern, const StringBounds& bounds, const std::string& place);
-    /// Strings of a format by its name; nothing where it is not known.
-    [[nodiscard]] std::optional<NodeId> format(const std::string& name, const StringBounds& bounds,
-                                               const std::string& place);
+    /// Strings of a format by its name. One that JSON Schema has and we do not is refused; any other says nothing of a
+    /// text.
+    [[nodiscard]] NodeId format(const std::string& name, const StringBounds& bounds, const std::string& place);
     [[nodiscard]] NodeId integer(const NumberBounds& bounds);
     [[nodiscard]] NodeId number(const NumberBounds& bounds);
     /// A string that is none of `names`, written without escapes.

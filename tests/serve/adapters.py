@@ -1,13 +1,15 @@
 """Adapters beside served models: of every request, or of a model's that has a name of its own."""
 import json
 import os
+import re
+import shlex
 import shutil
 import struct
 import subprocess
 import tempfile
 import unittest
 
-from cases import COMPLETE, EMBED, FOVEA, GOLDEN, run_fovea
+from cases import COMPLETE, DOCUMENT, EMBED, FOVEA, GOLDEN, run_fovea
 from client import Server, at_once
 
 IDS = [3, 10, 17, 24, 31]
@@ -66,9 +68,26 @@ class Adapters(unittest.TestCase):
                     self.assertEqual(ask(server, name), text)
                 names = list(wanted) * 4
                 self.assertEqual(at_once([lambda n=n: ask(server, n) for n in names]), [wanted[n] for n in names])
+            self.start_as_the_document_says(scratch)
             with Server(FOVEA, model, "--lora", adapter + ":0.5", "--lora", adapter + ":0.5") as server:
                 self.assertEqual(ask(server, "m"), tuned)
                 self.assertGreater(server.figures["memory_bytes"], 0)
+
+    def start_as_the_document_says(self, scratch):
+        """Each `fovea serve` of docs/server.md, in a folder with a model m.fovea and its adapter a.fovea."""
+        with open(DOCUMENT, encoding="utf-8") as file:
+            commands = re.findall(r"^    fovea serve(.*?)(?:#.*)?$", file.read(), re.M)
+        self.assertEqual(len(commands), 5)
+        names = {"m.fovea": "m.fovea", "smollm2.fovea": "m.fovea", "a.fovea": "a.fovea", "law.fovea": "a.fovea"}
+        for command in commands:
+            with tempfile.TemporaryDirectory() as folder:
+                for name, source in names.items():
+                    shutil.copy(os.path.join(scratch, source), os.path.join(folder, name))
+                if "--lora" not in command:  # there a.fovea is a model
+                    shutil.copy(os.path.join(scratch, "m.fovea"), os.path.join(folder, "a.fovea"))
+                run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", os.path.join(folder, "minilm.fovea"))
+                with Server(FOVEA, *shlex.split(command), folder=folder) as server:
+                    self.assertIn(b"data", server.get("/v1/models"))
 
     def test_vectors(self):
         folder = os.path.join(GOLDEN, "encoders/bert_sentence")

@@ -13,10 +13,10 @@ import time
 class Server:
     """`fovea serve` on a free port of 127.0.0.1, ended with the block."""
 
-    def __init__(self, fovea, *arguments, port=0):
+    def __init__(self, fovea, *arguments, port=0, folder=None):
         self.stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen([fovea, "serve", *arguments, "--port", str(port), "--json"],
-                                        stdout=subprocess.PIPE, stderr=self.stderr)
+                                        stdout=subprocess.PIPE, stderr=self.stderr, cwd=folder)
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("the server ended: " + self.errors())

@@ -21,6 +21,7 @@ from cases import (
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
+from strangers import Strangers  # noqa: F401, as above
 from vectors import Classifiers, Vectors  # noqa: F401, as above
 
 
@@ -210,7 +211,7 @@ class Text(WithServer):
         raw = {"model": "demo", "prompt": "play jazz\n", "raw": True, "options": options, "stream": False}
         self.assertEqual(self.server.post("/api/generate", raw)["response"], expected)
         self.assertEqual(json.loads(self.server.get("/api/tags"))["models"][0]["name"], "demo")
-        self.assertIn("error", self.server.post("/api/chat", {"model": "none"}, want=400))
+        self.assertIn("error", self.server.post("/api/chat", {"model": "none"}, want=404))
 
 
 class Forms(WithServer):
@@ -300,6 +301,10 @@ class Templates(unittest.TestCase):
         server = self.serve("{{ bos_token }}{% for m in messages %}{{ m.role }} {{ m.content }}\n{% endfor %}"
                             "{% if tools %}{{ tools[0].function.name }} {% endif %}{{ word }}"
                             "{% if messages[0].role == 'tool' %}{{ raise_exception('no tool first') }}{% endif %}")
+        # A role that the template does not name.
+        newer = {"model": "demo", "messages": [{"role": "developer", "content": "be kind"}], "temperature": 0, "max_tokens": 9}
+        older = {**newer, "messages": [{"role": "system", "content": "be kind"}]}
+        self.assertEqual(server.post(CHAT, newer)["choices"], server.post(CHAT, older)["choices"])
         talk = [{"role": "system", "content": "be kind"}, {"role": "user", "content": [{"type": "text", "text": "play "},
                 {"type": "text", "text": "jazz"}]}, {"role": "assistant", "content": None}]
         tools = [{"type": "function", "function": {"name": "light", "parameters": {"type": "object"}}}]

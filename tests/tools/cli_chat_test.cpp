@@ -119,6 +119,12 @@ TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
     CHECK(second["n_prompt_tokens"].get<int>() > whole[0]["n_prompt_tokens"].get<int>());
     check_refused({"chat", model.path, "--session", model.path, "-p", "a"}, 1,
                   "expected a saved conversation, got another file");
+    const std::string mine = (model.folder / "mine").string();
+    write_text(mine, "not a conversation");
+    const Ran kept = piped("Hello\n/save " + mine + "\n", {"chat", model.path, "-n", "2"});
+    CHECK(kept.status == 1);
+    CHECK(contains(kept.err, mine + ": expected a new file or a saved conversation, got another file"));
+    CHECK(read_text(mine) == "not a conversation");
     const std::string saved = read_text(session);
     for (std::size_t n : {std::size_t{5}, std::size_t{15}, std::size_t{60}, saved.size() / 2, saved.size() - 1}) {
         write_text(model.folder / "cut", saved.substr(0, n));
@@ -168,57 +174,118 @@ TEST_CASE("chat: what is thought is parted from what is said, wherever pieces en
 }
 
 #if __has_include(<pty.h>)
-/// What a terminal shows until it has `words`, at most for a minute.
-bool shows(int terminal, std::string& shown, const std::string& words) {
-    for (int i = 0; i < 600 && shown.find(words) == std::string::npos; ++i) {
-        pollfd ready{terminal, POLLIN, 0};
-        char part[4096];
-        if (poll(&ready, 1, 100) <= 0) continue;
-        const ssize_t n = read(terminal, part, sizeof part);
-        if (n <= 0) break;
-        shown.append(part, static_cast<std::size_t>(n));
-    }
-    const bool has = shown.find(words) != std::string::npos;
-    shown.clear();
-    return has;
-}
-
-TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, and at the prompt the program") {
-    const ChatModel model(kTemplate, 200'000, false);
-    int terminal = -1;
-    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-    if (child < 0) {
-        MESSAGE("skipped: no terminals here");
-        return;
-    }
-    if (child == 0) {
+/// A program on a terminal of its own.
+class OnTerminal {
+public:
+    explicit OnTerminal(std::vector<std::string> arguments) {
+        std::vector<char*> argv{const_cast<char*>(FOVEA_CLI)};
+        for (std::string& argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+        if (child_ != 0) return;
         setenv("TERM", "xterm", 1);
-        execl(FOVEA_CLI, FOVEA_CLI, "chat", model.path.c_str(), "--context", "200000", nullptr);
+        execv(FOVEA_CLI, argv.data());
         _exit(127);
     }
-    const auto type = [&](const std::string& text) {
-        CHECK(write(terminal, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-    };
-    std::string shown;
-    CHECK(shows(terminal, shown, "> "));
-    type("Hello\n");
-    usleep(500'000);
-    type("\x03");
-    CHECK(shows(terminal, shown, "ended by Ctrl-C"));
-    type("/help\n");
-    CHECK(shows(terminal, shown, "/retry"));
-    type("/nothing\n");
-    CHECK(shows(terminal, shown, "expected one that /help lists"));
-    usleep(500'000);
-    type("\x03");
-    int status = -1;
-    char part[4096];
-    while (read(terminal, part, sizeof part) > 0) {
+    ~OnTerminal() {
+        if (terminal_ >= 0) close(terminal_);
     }
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 0);
-    close(terminal);
+    OnTerminal(const OnTerminal&) = delete;
+    OnTerminal& operator=(const OnTerminal&) = delete;
+
+    /// False where there are no terminals.
+    [[nodiscard]] bool runs() const { return child_ > 0; }
+    void type(const std::string& text) const {
+        CHECK(write(terminal_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    /// Whether it shows these words within a minute, behind those that were asked for before.
+    bool shows(const std::string& words) {
+        for (int i = 0; i < 600 && shown_.find(words) == shown_.npos; ++i) {
+            pollfd ready{terminal_, POLLIN, 0};
+            char part[4096];
+            if (poll(&ready, 1, 100) <= 0) continue;
+            const ssize_t n = read(terminal_, part, sizeof part);
+            if (n <= 0) break;
+            shown_.append(part, static_cast<std::size_t>(n));
+        }
+        const std::size_t at = shown_.find(words);
+        if (at != shown_.npos) shown_.erase(0, at + words.size());
+        return at != shown_.npos;
+    }
+    /// Its exit status, once it ends.
+    int status() const {
+        int status = -1;
+        char part[4096];
+        while (read(terminal_, part, sizeof part) > 0) {
+        }
+        CHECK(waitpid(child_, &status, 0) == child_);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+private:
+    std::string shown_;
+    int terminal_ = -1;
+    pid_t child_ = -1;
+};
+
+TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, takes back a line, and twice ends the program") {
+    const ChatModel model(kTemplate, 200'000, false);
+    // `run` without a prompt holds the same conversation, for the model has a template.
+    for (const char* verb : {"chat", "run"}) {
+        CAPTURE(verb);
+        OnTerminal chat({verb, model.path, "--context", "200000"});
+        if (!chat.runs()) {
+            MESSAGE("skipped: no terminals here");
+            return;
+        }
+        CHECK(chat.shows("> "));
+        chat.type("Hello\n");
+        usleep(500'000);
+        chat.type("\x03");
+        CHECK(chat.shows("ended by Ctrl-C"));
+        CHECK(chat.shows("> "));
+        chat.type("/help\n");
+        CHECK(chat.shows("/retry"));
+        CHECK(chat.shows("> "));
+        chat.type("/nothing\n");
+        CHECK(chat.shows("expected one that /help lists"));
+        CHECK(chat.shows("> "));
+        chat.type("/quit");
+        CHECK(chat.shows("/quit"));
+        chat.type("\x03");
+        CHECK(chat.shows("> "));
+        chat.type("\x03");
+        CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
+        CHECK(chat.shows("> "));
+        chat.type("/history\n");  // after which it is the first again
+        CHECK(chat.shows("user: Hello"));
+        CHECK(chat.shows("> "));
+        chat.type("\x03");
+        CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
+        CHECK(chat.shows("> "));
+        chat.type("\x03");
+        CHECK(chat.status() == 0);
+    }
+}
+
+TEST_CASE("cli: chat on a terminal: what is pasted is one message, of any characters; Ctrl-D ends") {
+    const ChatModel model;
+    OnTerminal chat({"chat", model.path, "-n", "2", "--quiet"});
+    if (!chat.runs()) return;
+    CHECK(chat.shows("> "));
+    chat.type(
+        "\x1b[200~first line\r\tsecond \x07\xe6\xbc\xa2"
+        "e\xcc\x81\nlast\x1b[201~");
+    CHECK(chat.shows("last"));
+    chat.type("!\n");
+    CHECK(chat.shows("> "));
+    chat.type("/history\n");
+    CHECK(
+        chat.shows("user: first line\r\n\tsecond \xe6\xbc\xa2"
+                   "e\xcc\x81\r\nlast!\r\nassistant: "));
+    CHECK(chat.shows("> "));
+    chat.type("\x04");
+    CHECK(chat.status() == 0);
 }
 #endif
 
@@ -240,6 +307,12 @@ TEST_CASE("cli: run takes its prompt as a second argument, from a file, and from
                   "prompt: expected one of PROMPT, -p, -f and --tokens, got several");
     check_refused({"run", demo.path, "-f", "/none/such"}, 1, "/none/such: ");
     check_refused({"run", demo.path}, 2, "prompt: expected -p TEXT, or one on standard input, got none");
+    CHECK(piped("lock the front door\n", {"run"}).out == want);
+    for (const char* text : {"lock the front door", "lock", "lock it."})
+        check_refused({"run", text}, 1,
+                      text + std::string(": no such file; a text for the built-in model is given by -p TEXT\n"));
+    check_refused({"run", "lock.fovea"}, 1, "lock.fovea: no such file\n");
+    check_refused({"run", "my models", "a"}, 1, "my models: no such file\n");
 }
 
 TEST_CASE("cli: a sampling option without --temp means a temperature of 1") {

@@ -117,6 +117,25 @@ TEST_CASE("customs: the likeliest tokens come with their probabilities") {
     CHECK(contains(output_of({"logits", demo.path, "--tokens", "1,2,3", "--top", "1"}), percent));
 }
 
+TEST_CASE("customs: tokenize names each token's piece, of a tokenizer without a model too, and gives the text back") {
+    const DemoFile demo;
+    CHECK(output_of({"tokenize", demo.path, "-p", "lights off", "--pieces"}) ==
+          "0\t\"<|endoftext|>\"\n412\t\"lights\"\n392\t\" off\"\n");
+    CHECK(output_of({"tokenize", demo.path, "--decode", "0 412, 392"}) == "lights off\n");
+    CHECK(output_of({"tokenize", demo.path, "--decode", "0 412, 392", "--special"}) == "<|endoftext|>lights off\n");
+    const std::string llama = FOVEA_GOLDEN_DIR "/tokenizer_llama2.json", text = "lights off \xc3\xa9";
+    const json object = json::parse(output_of({"tokenize", llama, "-p", text, "--pieces", "--json"}));
+    std::string ids, pieces;
+    for (std::size_t i = 0; i < object["tokens"].size(); ++i) {
+        ids += std::to_string(object["tokens"][i].get<int>()) + " ";
+        pieces += object["pieces"][i];
+    }
+    CHECK(pieces == "<s> " + text);
+    CHECK(output_of({"tokenize", llama, "--decode", ids}) == text + "\n");
+    check_refused({"tokenize", llama, "--decode", "1 99999"}, 1, "--decode: expected ids below ");
+    check_refused({"tokenize", llama, "--decode", "x"}, 2, "--decode: expected ids, got x");
+}
+
 TEST_CASE("customs: --verify finds a flipped weight, which run alone does not look for") {
     const TemporaryFolder folder;
     const DemoFile demo;

@@ -48,6 +48,29 @@ TEST_CASE("cli: run with a form gives what fits it, at any temperature, and says
     CHECK(contains(note.err, "before it fits the form"));
 }
 
+TEST_CASE("docs: every command of the page on forms works") {
+    const TemporaryFolder folder;
+    const DemoFile demo;
+    fs::copy(demo.path, folder / "model.fovea");
+    fs::copy(demo.path, folder / "source");
+    fs::create_directory_symlink(FOVEA_SOURCE_DIR "/examples", folder / "examples");
+    write_text(folder / "person.json",
+               R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}})");
+    write_text(folder / "list.gbnf", "root ::= \"- \" [a-z]{3,8}\n");
+    std::istringstream page(read_text(fs::path(FOVEA_SOURCE_DIR) / "docs" / "forms.md"));
+    int n_commands = 0;
+    for (std::string line; std::getline(page, line);) {
+        if (!line.starts_with("    fovea ")) continue;
+        CAPTURE(line);
+        ++n_commands;
+        const std::string shell =
+            "cd " + folder.path().string() + " && fovea() { " FOVEA_CLI " \"$@\"; } && " + line + " > said 2> notes";
+        CHECK(std::system(shell.c_str()) == 0);
+    }
+    CHECK(n_commands == 9);
+    CHECK(fs::exists(folder / "commands.S"));
+}
+
 TEST_CASE("cli: a form that is none is refused in one line that names it") {
     const TemporaryFolder folder;
     const std::string path = (folder / "s.json").string();

@@ -15,27 +15,15 @@
 #include "conversation.h"
 #include "line_editor.h"
 #include "opened.h"
-#include "options.h"
 #include "output_file.h"
 #include "report.h"
-#include "sampling.h"
+#include "verbs/chat.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
 namespace {
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu, kDefaultContext = 4096;
-
-struct ChatOptions {
-    CommonOptions common;
-    SamplingOptions sampling;
-    std::string model, system, session, prompt, template_path;
-    std::vector<std::string> stop;
-    std::vector<ScaledPath> loras;
-    bool has_prompt = false, show_thinking = false, no_thinking = false, quiet = false;
-    std::uint32_t n_new = kUnlimited, context = 0;
-    Type kv_type = Type::f32;
-};
 
 // Set by Ctrl-C: ends an answer, and while a line is read the program.
 std::atomic<bool> interrupted{false};
@@ -68,7 +56,7 @@ constexpr char kHelp[] =
     "/save FILE        keep the conversation and its cache\n"
     "/load FILE        go on with one that was kept\n"
     "/history          show the messages\n"
-    "/quit             end; so do Ctrl-D, and Ctrl-C at the prompt. Ctrl-C within an answer ends the answer\n"
+    "/quit             end; so do Ctrl-D, and Ctrl-C twice. Ctrl-C ends an answer, or takes back a line\n"
     "A line that ends with \\ goes on in the next.\n";
 
 class Chat {
@@ -78,15 +66,25 @@ public:
 
     void run() {
         LineEditor editor(interactive_);
+        bool ends_next = false;
         while (!done_) {
             interrupted = false;
             std::optional<std::string> line = editor.read("> ");
+            bool begun = editor.had_text();
             while (line && line->ends_with('\\')) {
                 line->back() = '\n';
+                begun = true;
                 const std::optional<std::string> more = editor.read(". ");
                 if (!more) break;
                 *line += *more;
             }
+            if (interrupted && interactive_) {  // Ctrl-C takes back what was typed, then says how to end, then ends
+                if (ends_next) break;
+                ends_next = !begun;
+                std::fputs(begun ? "\n" : "\n(Ctrl-C again or Ctrl-D ends)\n", stderr);
+                continue;
+            }
+            ends_next = false;
             if (!line || interrupted) break;
             if (line->find_first_not_of(" \t\r\n") != line->npos) take(*line);
         }
@@ -232,10 +230,9 @@ std::uint32_t context_of(const ChatOptions& options, const OpenedModel& opened) 
     return options.context ? options.context : std::min(most, kDefaultContext);
 }
 
-void run(ChatOptions& options) {
-    settle(options.common);
-    need_model(options.model);
-    const OpenedModel opened = open_path(options.model, options.common.opening());
+}  // namespace
+
+void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
     need_logits(opened);
     (void)need_tokenizer(opened);
     options.sampling.check(opened.model);
@@ -280,8 +277,6 @@ void run(ChatOptions& options) {
     if (!options.session.empty()) conversation.save(options.session);
 }
 
-}  // namespace
-
 void add_chat(CLI::App& app) {
     auto options = std::make_shared<ChatOptions>();
     CLI::App& verb = *app.add_subcommand("chat", "Talk with a model: a message per line");
@@ -317,7 +312,9 @@ void add_chat(CLI::App& app) {
         for (const std::string& text : options->stop)
             if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
         options->has_prompt = prompt->count() > 0;
-        run(*options);
+        settle(options->common);
+        need_model(options->model);
+        hold_conversation(*options, open_path(options->model, options->common.opening()));
     });
 }
 

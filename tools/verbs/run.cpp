@@ -1,5 +1,4 @@
 // fovea run: a prompt in, its continuation out.
-#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include "answer_form.h"
 #include "convert/refusal.h"
 #include "generate.h"
+#include "given_prompt.h"
 #include "opened.h"
 #include "options.h"
 #include "output_file.h"
@@ -23,6 +23,7 @@
 #include "sampling.h"
 #include "session_file.h"
 #include "show/view.h"
+#include "verbs/chat.h"
 #include "verbs/run_batch.h"
 #include "verbs/verbs.h"
 
@@ -44,7 +45,7 @@ struct RunOptions {
     std::shared_ptr<const Adapters> adapters;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
-    bool has_prompt = false, echo = false, special = false, quiet = false;
+    bool has_prompt = false, echo = false, special = false, quiet = false, has_n_new = false;
     std::uint32_t n_new = 128, context = 0, n_proposed = 0, n_sequences = 16;
     Type kv_type = Type::f32;
 
@@ -249,30 +250,6 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     }
 }
 
-/// Whether standard input has begun, or ended, within two seconds: who leaves a pipe open and says nothing is not waited for.
-bool input_speaks() {
-    constexpr int kMilliseconds = 2000;
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    return poll(&input, 1, kMilliseconds) != 0;
-}
-
-/// All that standard input says.
-std::string read_input() {
-    std::string text = read_text_file("/dev/stdin");
-    if (text.ends_with('\n')) text.pop_back();
-    return text;
-}
-
-/// The prompt, from wherever it is given: "-" is standard input, "@FILE" a file; the last line's break is not part of it.
-std::string given_prompt(const RunOptions& options) {
-    const std::string& text = options.prompt;
-    if (options.prompt_file.empty() && text == "-") return read_input();
-    if (options.prompt_file.empty() && !text.starts_with('@')) return text;
-    std::string read = read_text_file(options.prompt_file.empty() ? text.substr(1) : options.prompt_file);
-    if (read.ends_with('\n')) read.pop_back();
-    return read;
-}
-
 /// A prompt per line until the end of the input; each is answered on its own.
 void run_interactively(RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t context = context_of(options, opened);
@@ -297,6 +274,25 @@ void run_interactively(RunOptions& options, const OpenedModel& opened) {
         write_piece("\n");
         print_figures(stderr, made, running, opened);
     }
+}
+
+/// On a terminal: a conversation with a model that says how it is talked to, else each line on its own.
+void answer_lines(RunOptions& options, const OpenedModel& opened) {
+    const ModelInfo& info = opened.model.info();
+    const bool talks = !info.chat_template.empty() || !info.prompt_suffix.empty();
+    const bool by_lines =
+        options.form.wanted() || options.n_proposed || !options.draft.empty() || options.special || options.echo;
+    if (!talks || by_lines) return run_interactively(options, opened);
+    ChatOptions chat;
+    chat.common = options.common;
+    chat.sampling = options.sampling;
+    chat.stop = options.stop;
+    chat.loras = options.loras;
+    chat.quiet = options.quiet;
+    if (options.has_n_new) chat.n_new = options.n_new;
+    chat.context = options.context;
+    chat.kv_type = options.kv_type;
+    hold_conversation(chat, opened);
 }
 
 /// A few commands with their answers, and what else the built-in model understands.
@@ -357,6 +353,7 @@ void answer_batch(const RunOptions& options, const OpenedModel& opened) {
 
 void run(RunOptions& options) {
     settle(options.common);
+    if (!options.has_prompt) refuse_text_as_model(options.model);
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
     need_logits(opened);
@@ -366,16 +363,16 @@ void run(RunOptions& options) {
     if (!options.tokens.empty()) return run_once(options, opened);
     if (!options.batch.empty()) return answer_batch(options, opened);
     if (options.has_prompt) {
-        options.prompt = given_prompt(options);
+        options.prompt = given_prompt(options.prompt, options.prompt_file);
         return run_once(options, opened);
     }
-    if (!options.model.empty() && !isatty(STDIN_FILENO) && input_speaks()) {
+    if (!isatty(STDIN_FILENO) && input_speaks()) {
         options.prompt = read_input();
         if (!options.prompt.empty()) return run_once(options, opened);
     }
     if (options.common.json) throw Refusal("prompt: expected -p TEXT with --json, got none", 2);
     if (options.model.empty()) return show_demo(options, opened);
-    if (isatty(STDIN_FILENO)) return run_interactively(options, opened);
+    if (isatty(STDIN_FILENO)) return answer_lines(options, opened);
     throw Refusal("prompt: expected -p TEXT, or one on standard input, got none", 2);
 }
 
@@ -424,6 +421,7 @@ void add_run(CLI::App& app) {
     verb.add_option_function<std::string>(
             "-n",
             [options](const std::string& text) {
+                options->has_n_new = true;
                 options->n_new =
                     text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
             },

@@ -135,6 +135,7 @@ TEST_CASE("json schemas: texts that people write fit, and near misses do not") {
          {"{}", R"({"a":6})", R"({"a":2})"}},
         {"true", {"[1,{\"a\":[true,null,\"x\"]}]", "3"}, {"[1", "tru"}},
         {R"({"type":"string","format":"date"})", {"\"2024-02-28\""}, {"\"2024-13-01\"", "\"2024-02-30\""}},
+        {R"({"type":"string","format":"password","maxLength":2})", {"\"ab\""}, {"\"abc\"", "3"}},
         {R"({"type":["string","null"],"nullable":true})", {"null", "\"x\""}, {"1"}},
         {R"({"type":"array","prefixItems":[{"const":1},{"const":2}],"items":{"const":3}})",
          {"[]", "[1]", "[1,2]", "[1,2,3,3]"},
@@ -205,6 +206,10 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(schema(R"({"oneOf":[{"type":"integer"},{"type":"number"}]})").find("of which no text fits two") !=
           std::string::npos);
     CHECK(schema(R"({"type":"string","format":"iri"})").find("got iri: not supported") != std::string::npos);
+    CHECK(schema(R"({"type":"string","format":3})").find("/format: expected a name, got 3") != std::string::npos);
+    CHECK(schema(R"({"type":null})") == "schema/type: expected a type or a list of types, got null");
+    CHECK(schema(R"({"type":["string",3]})") == "schema/type: expected a type or a list of types, got 3");
+    CHECK(schema(R"({"properties":3})").find("json.exception") == std::string::npos);
     CHECK(schema(R"({"type":"integer","minimum":3,"maximum":2})").find("at least one text") != std::string::npos);
     CHECK(schema(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})").find("at least one text") !=
           std::string::npos);
