@@ -180,7 +180,7 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     refused(R"({"prompt": "a", "logit_bias": {"600": 1}})", "logit_bias: expected token ids below 512, got 600");
     refused(R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias: expected token ids, got x");
     refused(R"({"prompt": "a", "top_p": 2})", "top_p: expected 0 to 1, got 2");
-    refused(R"({"prompt": "a", "max_tokens": -1})", "max_tokens: expected 0 to ");
+    refused(R"({"prompt": "a", "max_tokens": -2})", "max_tokens: expected 0 to ");
     refused(R"({"prompt": "a", "seed": -1})", "seed: expected a number from 0, got -1");
     refused(R"({"prompt": "a", "id": {}})", "id: expected a text or a number");
     refused(R"({"prompt": "a", "stop": [1]})", "stop: expected a string or an array of strings, got 1");
