@@ -119,9 +119,9 @@ struct ColumnGroup<WideQuants<kType>> : QuantColumnGroup<kType, sizeof(WideQuant
 template<Type kType>
 struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).unit_bytes()> {
     using Unit = QuantUnit<kType>;
-    /// A cell that takes several steps to unpack is unpacked once, for four rows or less it waits for memory anyway.
+    /// Fewer bits take longer over a line, see kSecondLevelRows.
     static constexpr bool kSecondLevel = format_of(kType).bits == 8;
-    static constexpr std::uint32_t kGemvRows =
+    static constexpr std::uint32_t kGemvRows =  // cells of several steps are unpacked once; 4 rows wait for memory anyway
         format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
     static constexpr std::size_t weight_at(std::size_t unit) {
