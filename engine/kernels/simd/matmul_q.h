@@ -121,7 +121,7 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
     using Unit = QuantUnit<kType>;
     /// Fewer bits take longer over a line, see kSecondLevelRows.
     static constexpr bool kSecondLevel = format_of(kType).bits == 8;
-    static constexpr std::uint32_t kGemvRows =  // cells of several steps are unpacked once; 4 rows wait for memory anyway
+    static constexpr std::uint32_t kGemvRows =  // 4 rows wait for memory, more unpack a cell once
         format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
     static constexpr std::size_t weight_at(std::size_t unit) {
