@@ -2,12 +2,15 @@
 
 #include <poll.h>
 #include <unistd.h>
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
 #include <string_view>
+
+#include "interrupt.h"
 
 #if FOVEA_LIBEDIT
 #include <histedit.h>
@@ -16,10 +19,12 @@
 namespace fovea {
 namespace {
 
-/// The next byte of standard input, or false at its end, where a signal comes first, and where none comes in time.
+/// The next byte of standard input, or false at its end, where Ctrl-C comes first, and where none comes in time.
 bool next_byte(char& byte, int milliseconds = -1) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    return poll(&input, 1, milliseconds) == 1 && ::read(STDIN_FILENO, &byte, 1) == 1;
+    pollfd inputs[] = {{CatchInterrupt::descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    while (poll(inputs, 2, milliseconds) < 0)
+        if (errno != EINTR || CatchInterrupt::came()) return false;
+    return !inputs[0].revents && inputs[1].revents && ::read(STDIN_FILENO, &byte, 1) == 1;
 }
 
 #if FOVEA_LIBEDIT

@@ -1,6 +1,7 @@
 // `fovea chat`: piped messages, what stays in the cache, sessions, commands and Ctrl-C on a terminal; how `run` is given prompts.
 #include <doctest/doctest.h>
 #include <poll.h>
+#include <signal.h>
 
 #include <cstdlib>
 
@@ -189,6 +190,10 @@ public:
     }
     ~OnTerminal() {
         if (terminal_ >= 0) close(terminal_);
+        if (child_ > 0 && !ended_) {
+            kill(child_, SIGKILL);
+            waitpid(child_, nullptr, 0);
+        }
     }
     OnTerminal(const OnTerminal&) = delete;
     OnTerminal& operator=(const OnTerminal&) = delete;
@@ -200,32 +205,39 @@ public:
     }
     /// Whether it shows these words within a minute, behind those that were asked for before.
     bool shows(const std::string& words) {
-        for (int i = 0; i < 600 && shown_.find(words) == shown_.npos; ++i) {
-            pollfd ready{terminal_, POLLIN, 0};
-            char part[4096];
-            if (poll(&ready, 1, 100) <= 0) continue;
-            const ssize_t n = read(terminal_, part, sizeof part);
-            if (n <= 0) break;
-            shown_.append(part, static_cast<std::size_t>(n));
-        }
-        const std::size_t at = shown_.find(words);
+        std::size_t at = 0;
+        for (int i = 0; i < 600 && (at = shown_.find(words)) == shown_.npos && !closed_; ++i) wait();
+        at = shown_.find(words);
         if (at != shown_.npos) shown_.erase(0, at + words.size());
         return at != shown_.npos;
     }
-    /// Its exit status, once it ends.
-    int status() const {
+    /// Its exit status, if it ends within a minute.
+    int status() {
+        for (int i = 0; i < 600 && !closed_; ++i) wait();
+        REQUIRE(closed_);
         int status = -1;
-        char part[4096];
-        while (read(terminal_, part, sizeof part) > 0) {
-        }
-        CHECK(waitpid(child_, &status, 0) == child_);
+        ended_ = waitpid(child_, &status, 0) == child_;
+        CHECK(ended_);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
 
 private:
+    /// A tenth of a second, or until it shows more or ends.
+    void wait() {
+        pollfd ready{terminal_, POLLIN, 0};
+        if (poll(&ready, 1, 100) <= 0) return;
+        char part[4096];
+        const ssize_t n = read(terminal_, part, sizeof part);
+        if (n <= 0)
+            closed_ = true;
+        else
+            shown_.append(part, static_cast<std::size_t>(n));
+    }
+
     std::string shown_;
     int terminal_ = -1;
     pid_t child_ = -1;
+    bool closed_ = false, ended_ = false;
 };
 
 TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, takes back a line, and twice ends the program") {

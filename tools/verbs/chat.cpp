@@ -1,7 +1,5 @@
 // fovea chat: a conversation by the model's own template.
-#include <signal.h>
 #include <unistd.h>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -13,6 +11,7 @@
 
 #include "adapters.h"
 #include "conversation.h"
+#include "interrupt.h"
 #include "line_editor.h"
 #include "opened.h"
 #include "output_file.h"
@@ -24,28 +23,6 @@ namespace fovea {
 namespace {
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu, kDefaultContext = 4096;
-
-// Set by Ctrl-C: ends an answer, and while a line is read the program.
-std::atomic<bool> interrupted{false};
-
-/// Ctrl-C as long as this exists. What is being written goes on; waiting for a line ends, for poll does not go on.
-class CatchInterrupt {
-public:
-    CatchInterrupt() {
-        struct sigaction action {};
-        action.sa_handler = [](int) { interrupted.store(true); };
-        action.sa_flags = SA_RESTART;
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGINT, nullptr, &before_);
-        if (before_.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
-    }
-    ~CatchInterrupt() { sigaction(SIGINT, &before_, nullptr); }
-    CatchInterrupt(const CatchInterrupt&) = delete;
-    CatchInterrupt& operator=(const CatchInterrupt&) = delete;
-
-private:
-    struct sigaction before_ {};
-};
 
 constexpr char kHelp[] =
     "/help             this list\n"
@@ -68,7 +45,7 @@ public:
         LineEditor editor(interactive_);
         bool ends_next = false;
         while (!done_) {
-            interrupted = false;
+            CatchInterrupt::forget();
             std::optional<std::string> line = editor.read("> ");
             bool begun = editor.had_text();
             while (line && line->ends_with('\\')) {
@@ -78,6 +55,7 @@ public:
                 if (!more) break;
                 *line += *more;
             }
+            const bool interrupted = CatchInterrupt::came();
             if (interrupted && interactive_) {  // Ctrl-C takes back what was typed, then says how to end, then ends
                 if (ends_next) break;
                 ends_next = !begun;
@@ -111,9 +89,9 @@ public:
                 if (!filter) filter.emplace(begins_in_thought);
                 filter->add(piece, on_part);
             },
-            &interrupted);
+            &CatchInterrupt::came());
         if (filter) filter->finish(on_part);
-        const bool stopped = interrupted.exchange(false);
+        const bool stopped = CatchInterrupt::forget();
         if (options_.common.json) return print_json(made, said, thought);
         std::fputs("\n", stdout);
         flush_output();
