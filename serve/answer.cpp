@@ -20,8 +20,10 @@ Answer::Answer(AnswerOptions options) : options_(std::move(options)), choices_(o
         choices_[i].text = options_.echo[i];
         choices_[i].n_chars = n_characters(options_.echo[i]);
     }
-    for (Choice& choice : choices_)
+    for (Choice& choice : choices_) {
+        choice.thinking = ThinkingFilter(options_.in_thought);
         if (options_.must_call) (void)choice.calls.push(kCallMark);
+    }
 }
 
 Json Answer::head(const char* object) const {
@@ -43,20 +45,31 @@ std::string Answer::opening() {
                                 {"finish_reason", nullptr}}};
             out += as_event(json);
         } else if (options_.api == Api::completion && !choices_[i].text.empty()) {
-            out += openai_piece(choices_[i], i, {}, choices_[i].text);
+            out += openai_piece(choices_[i], i, {}, {choices_[i].text, {}});
         }
     }
     return out;
 }
 
-/// The part of an event's text that is no call. Where all of it must be one, the reader was given its mark.
-std::string Answer::visible(Choice& choice, const Event& event) {
-    if (!options_.may_call) return event.text;
-    std::string text = choice.calls.push(event.text);
-    if (!event.ended) return text;
+/// Of an event's text what is reasoning, and what is no call. Where all of it must be one, the reader was given its mark.
+Answer::Part Answer::visible(Choice& choice, const Event& event) const {
+    Part part;
+    if (options_.parts_thought) {
+        const auto on_text = [&](std::string_view text, bool is_thought) {
+            (is_thought ? part.thought : part.text) += text;
+        };
+        choice.thinking.add(event.text, on_text);
+        if (event.ended) choice.thinking.finish(on_text);
+    } else {
+        part.text = event.text;
+    }
+    if (!options_.may_call) return part;
+    part.text = choice.calls.push(part.text);
+    if (!event.ended) return part;
     std::string rest = choice.calls.finish();
     if (options_.must_call && rest.starts_with(kCallMark)) rest.erase(0, kCallMark.size());
-    return text + rest;
+    part.text += rest;
+    return part;
 }
 
 std::string Answer::add(const std::vector<Event>& events) {
@@ -77,19 +90,18 @@ std::string Answer::add(const std::vector<Event>& events) {
             choice.vector = shortened(event.vector, options_.n_dimensions);
             ++n_ended_;
         }
-        const std::string text = visible(choice, event);
-        if (options_.stream) out += piece(choice, event.choice, event, text);
-        choice.text += text;
+        const Part part = visible(choice, event);
+        if (options_.stream)
+            out += is_ollama(options_.api) ? ollama_piece(choice, event, part)
+                                           : openai_piece(choice, event.choice, event, part);
+        choice.text += part.text;
+        choice.thought += part.thought;
         if (!options_.stream) choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
     }
     return out;
 }
 
-std::string Answer::piece(Choice& choice, std::size_t index, const Event& event, const std::string& text) {
-    return is_ollama(options_.api) ? ollama_piece(choice, event, text) : openai_piece(choice, index, event, text);
-}
-
-std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event& event, const std::string& text) {
+std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event& event, const Part& part) {
     std::string out;
     const bool is_chat = options_.api == Api::chat;
     const std::vector<ToolCall>& calls = choice.calls.calls();
@@ -109,7 +121,12 @@ std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event&
         if (options_.with_usage) json["usage"] = nullptr;
         out += as_event(json);
     };
-    if (!text.empty() || !event.tokens.empty()) chunk(is_chat ? Json{{"content", text}} : Json(text), nullptr);
+    if (!part.thought.empty() || !part.text.empty() || !event.tokens.empty()) {
+        Json delta = Json::object();
+        if (!part.thought.empty()) delta["reasoning_content"] = part.thought;
+        if (!part.text.empty() || part.thought.empty()) delta["content"] = part.text;
+        chunk(is_chat ? std::move(delta) : Json(part.text), nullptr);
+    }
     for (const ChosenToken& token : event.tokens) choice.n_chars += n_characters(token.bytes);
     if (calls.size() > choice.n_calls_shown) {
         const Json list = openai_calls(options_.id, index, calls, choice.n_calls_shown, true);
@@ -153,6 +170,7 @@ Json Answer::usage() const {
 Json Answer::chat_choice(const Choice& choice, std::size_t index) const {
     const std::vector<ToolCall>& calls = choice.calls.calls();
     Json message = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    if (!choice.thought.empty()) message["reasoning_content"] = choice.thought;
     if (!calls.empty()) {
         if (choice.text.empty()) message["content"] = nullptr;
         message["tool_calls"] = openai_calls(options_.id, index, calls, 0, false);
@@ -180,13 +198,20 @@ Json Answer::vectors() const {
     return {{"object", "list"}, {"data", std::move(list)}, {"model", options_.model}, {"usage", usage()}};
 }
 
-Json Answer::ollama_message(const Choice& choice, const std::string& text, std::size_t from_call) const {
-    Json message = {{"role", "assistant"}, {"content", text}};
+/// What was thought, what is said and, of a chat, calls from the given one on.
+void Answer::add_ollama_part(Json& json, const Choice& choice, const Part& part, std::size_t from_call) const {
+    if (options_.api != Api::ollama_chat) {
+        json["response"] = part.text;
+        if (!part.thought.empty()) json["thinking"] = part.thought;
+        return;
+    }
+    Json message = {{"role", "assistant"}, {"content", part.text}};
+    if (!part.thought.empty()) message["thinking"] = part.thought;
     for (std::size_t i = from_call; i < choice.calls.calls().size(); ++i) {
         const ToolCall& call = choice.calls.calls()[i];
         message["tool_calls"].push_back({{"function", {{"name", call.name}, {"arguments", call.arguments}}}});
     }
-    return message;
+    json["message"] = std::move(message);
 }
 
 void Answer::add_ollama_figures(Json& json, const Choice& choice) const {
@@ -200,14 +225,11 @@ void Answer::add_ollama_figures(Json& json, const Choice& choice) const {
     json["eval_duration"] = elapsed;
 }
 
-std::string Answer::ollama_piece(Choice& choice, const Event& event, const std::string& text) const {
+std::string Answer::ollama_piece(Choice& choice, const Event& event, const Part& part) const {
     const std::size_t n_calls = choice.calls.calls().size();
-    if (!event.ended && text.empty() && n_calls == choice.n_calls_shown) return {};
+    if (!event.ended && part.text.empty() && part.thought.empty() && n_calls == choice.n_calls_shown) return {};
     Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};
-    if (options_.api == Api::ollama_chat)
-        json["message"] = ollama_message(choice, text, choice.n_calls_shown);
-    else
-        json["response"] = text;
+    add_ollama_part(json, choice, part, choice.n_calls_shown);
     choice.n_calls_shown = n_calls;
     json["done"] = false;
     if (event.ended) add_ollama_figures(json, choice);
@@ -219,10 +241,7 @@ std::string Answer::whole() const {
     if (is_ollama(options_.api)) {
         Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};
         const Choice& choice = choices_.front();
-        if (options_.api == Api::ollama_chat)
-            json["message"] = ollama_message(choice, choice.text, 0);
-        else
-            json["response"] = choice.text;
+        add_ollama_part(json, choice, {choice.text, choice.thought}, 0);
         add_ollama_figures(json, choice);
         return written(json);
     }

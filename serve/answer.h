@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/chat/thinking.h"
 #include "serve/job.h"
 #include "serve/request.h"
 #include "serve/tool_calls.h"
@@ -20,6 +21,8 @@ struct AnswerOptions {
     std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
     bool may_call = false;           ///< there are tools: the text may hold calls
     bool must_call = false;          ///< the text is a call; may_call is set too
+    bool parts_thought = false;      ///< the model's reasoning is a field of its own
+    bool in_thought = false;         ///< the answer begins inside it
     std::vector<std::string> echo;   ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
 };
@@ -49,8 +52,13 @@ public:
     [[nodiscard]] std::string hashes() const;
 
 private:
+    /// What one event adds to what a client sees.
+    struct Part {
+        std::string text, thought;
+    };
     struct Choice {
-        std::string text;
+        std::string text, thought;
+        ThinkingFilter thinking;
         ToolCallReader calls;
         std::size_t n_calls_shown = 0;
         std::vector<ChosenToken> tokens;
@@ -60,16 +68,14 @@ private:
         std::uint64_t hash = 0;
         std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
     };
-    [[nodiscard]] std::string piece(Choice& choice, std::size_t index, const Event& event, const std::string& text);
-    [[nodiscard]] std::string openai_piece(Choice& choice, std::size_t index, const Event& event,
-                                           const std::string& text);
-    [[nodiscard]] std::string ollama_piece(Choice& choice, const Event& event, const std::string& text) const;
-    [[nodiscard]] std::string visible(Choice& choice, const Event& event);
+    [[nodiscard]] std::string openai_piece(Choice& choice, std::size_t index, const Event& event, const Part& part);
+    [[nodiscard]] std::string ollama_piece(Choice& choice, const Event& event, const Part& part) const;
+    [[nodiscard]] Part visible(Choice& choice, const Event& event) const;
     [[nodiscard]] Json head(const char* object) const;
     [[nodiscard]] Json chat_choice(const Choice& choice, std::size_t index) const;
     [[nodiscard]] Json usage() const;
     [[nodiscard]] Json vectors() const;
-    [[nodiscard]] Json ollama_message(const Choice& choice, const std::string& text, std::size_t from_call) const;
+    void add_ollama_part(Json& json, const Choice& choice, const Part& part, std::size_t from_call) const;
     void add_ollama_figures(Json& json, const Choice& choice) const;
 
     AnswerOptions options_;

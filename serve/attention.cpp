@@ -72,7 +72,7 @@ void Server::look(Call& call) {
     const ServedModel& served = models_[model];
     Asked asked = read_look(fields, served.model.config().decoder);
     auto job = std::make_shared<Job>();
-    job->prompts = readers_[model]->read(read_text(fields));
+    job->prompts = readers_[model]->read(read_text(fields)).prompts;
     std::vector<Token>& text = job->prompts[0];
     asked.n_prompt = text.size();
     const std::vector<Token> answer = readers_[model]->read_answer(fields.text("answer"));

@@ -63,6 +63,7 @@ struct Job {
     // What is asked for. Nobody changes it once the job is queued.
     std::string user;                         ///< whose turn it is: an API key, or an address
     std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
+    bool in_thought = false;                  ///< the prompt ends inside the model's reasoning
     std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                  ///< tokens at most
     SamplerOptions sampler;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "convert/chat/thinking.h"
 #include "convert/refusal.h"
 
 namespace fovea::serve {
@@ -117,11 +118,12 @@ std::string PromptReader::prompt_of(const Request& request) const {
     }
 }
 
-std::vector<std::vector<Token>> PromptReader::read(const Request& request) {
+PromptReader::Prompted PromptReader::read(const Request& request) {
     if (is_chat(request)) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};
-        return {checked(tokens_of(render(request), options, "messages", false), "messages")};
+        const std::string text = render(request);
+        return {{checked(tokens_of(text, options, "messages", false), "messages")}, begins_in_thought(text)};
     }
     const char* param = makes_vectors(request.api) ? "input" : "prompt";
     const std::string before = prompt_of(request);
@@ -129,7 +131,7 @@ std::vector<std::vector<Token>> PromptReader::read(const Request& request) {
     for (const Prompt& prompt : request.prompts)
         prompts.push_back(checked(
             prompt.is_tokens ? prompt.tokens : tokens_of(before + prompt.text, {}, param, request.cuts), param));
-    return prompts;
+    return {std::move(prompts)};
 }
 
 }  // namespace fovea::serve

@@ -18,8 +18,13 @@ public:
     /// Texts that give at most `context` tokens, one of them left for the answer where there is one.
     PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer);
 
-    /// The prompts of a request, each of 1 to context tokens. Throws RequestError.
-    [[nodiscard]] std::vector<std::vector<Token>> read(const Request& request);
+    /// The prompts of a request, each of 1 to context tokens, and whether a conversation's ends inside the model's
+    /// reasoning. Throws RequestError.
+    struct Prompted {
+        std::vector<std::vector<Token>> prompts;
+        bool in_thought = false;
+    };
+    [[nodiscard]] Prompted read(const Request& request);
     /// The tokens of an answer's text, behind a prompt. Throws RequestError.
     [[nodiscard]] std::vector<Token> read_answer(const std::string& text);
     /// The conversation as the text that the model continues.

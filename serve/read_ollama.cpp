@@ -43,6 +43,19 @@ void read_format(const Fields& fields, Request& request) {
     }
 }
 
+/// Whether the model is to reason before it answers, and how much; what it thought is a field of its own.
+void read_think(const Fields& fields, Request& request) {
+    const Json* think = fields.find("think");
+    if (!think) return;
+    if (think->is_boolean()) {
+        request.template_extra["enable_thinking"] = *think;
+    } else if (*think == "low" || *think == "medium" || *think == "high") {
+        request.template_extra["reasoning_effort"] = *think;
+    } else {
+        fields.refuse("think", "true, false, \"low\", \"medium\" or \"high\"", *think);
+    }
+}
+
 void read_generate(const Fields& fields, Request& request) {
     const std::string prompt = fields.text("prompt"), system = fields.text("system");
     request.raw = fields.flag("raw", false);
@@ -77,6 +90,7 @@ void read_ollama(const Fields& fields, Request& request) {
     if (makes_vectors(request.api)) return read_embed(fields, request);
     read_options(fields, request);
     read_format(fields, request);
+    read_think(fields, request);
     request.stream = fields.flag("stream", true);
     if (request.api == Api::ollama_generate) return read_generate(fields, request);
     const Json* messages = fields.find("messages");

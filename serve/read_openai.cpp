@@ -171,6 +171,25 @@ void read_common(const Fields& fields, Request& request) {
     read_form(fields, request);
 }
 
+/// How much the model is to reason, for templates that know of it, and whether what it thought is told apart.
+void read_reasoning(const Fields& fields, Request& request) {
+    if (const std::string effort = fields.text("reasoning_effort"); !effort.empty()) {
+        static constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+        if (std::find(std::begin(kEfforts), std::end(kEfforts), effort) == std::end(kEfforts))
+            throw RequestError(
+                400,
+                "reasoning_effort: expected none, minimal, low, medium, high or xhigh, got " + effort.substr(0, 40),
+                "reasoning_effort");
+        request.template_extra.emplace("reasoning_effort", effort);
+        if (effort == "none") request.template_extra.emplace("enable_thinking", false);
+    }
+    const std::string format = fields.text("reasoning_format", "auto");  // as llama.cpp's server has it
+    if (format != "none" && format != "auto" && format != "deepseek")
+        throw RequestError(400, "reasoning_format: expected none, auto or deepseek, got " + format.substr(0, 40),
+                           "reasoning_format");
+    request.parts_thought = format != "none";
+}
+
 void read_chat(const Fields& fields, Request& request) {
     request.messages = read_messages(fields.need("messages", "an array of messages"));
     read_common(fields, request);
@@ -181,6 +200,7 @@ void read_chat(const Fields& fields, Request& request) {
         (void)Fields(*extra, "chat_template_kwargs");
         request.template_extra = *extra;
     }
+    read_reasoning(fields, request);
 }
 
 void read_completion(const Fields& fields, Request& request) {

@@ -47,6 +47,7 @@ struct Request {
     Json template_extra = Json::object();
     std::vector<Prompt> prompts;  ///< completions and embeddings
     bool raw = false;             ///< the prompt as it is, without a template
+    bool parts_thought = true;    ///< of a chat's answer: the model's reasoning is a field of its own
     bool only_loads = false;      ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
     std::optional<std::string>
         prompt_name{};               ///< of what stands before each text of embeddings; none: the model's choice

@@ -107,7 +107,9 @@ void Server::generate(Call& call, Api api) {
 JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {
     auto job = std::make_shared<Job>();
     job->user = call.user;
-    job->prompts = readers_[model]->read(request);
+    PromptReader::Prompted read = readers_[model]->read(request);
+    job->prompts = std::move(read.prompts);
+    job->in_thought = read.in_thought;
     job->arrived = call.arrived;
     job->deadline = call.arrived + options_.time;
     if (engine_.worker(model).makes_vectors()) {
@@ -160,6 +162,8 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
                           .n_dimensions = request.n_dimensions,
                           .may_call = !request.tools.is_null(),
                           .must_call = request.form == Form::tool,
+                          .parts_thought = request.parts_thought && PromptReader::is_chat(request),
+                          .in_thought = job.in_thought && request.form == Form::any,
                           .echo = {},
                           .arrived = call.arrived};
     for (std::uint32_t i = 0; request.echo && i < options.n_choices; ++i) {

@@ -203,7 +203,7 @@ BatchRequest BatchReader::read(std::size_t i) {
         if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
             throw Refusal("id: expected a text or a number, got another value");
         settle(line, read.request);
-        read.prompt = std::move(prompts_.read(read.request).front());
+        read.prompt = std::move(prompts_.read(read.request).prompts.front());
         const auto room = context_ - static_cast<std::uint32_t>(read.prompt.size());
         read.n_new = std::min(read.request.n_new.value_or(kUnlimited), room);
         read.hash = crc32c(bytes_of(lines_[i]), hash_);

@@ -84,8 +84,7 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
     std::vector<Token> prompt;
     try {
         prompt = fitting_prompt(answer);
-        const std::size_t end = answer.prompt.find_last_not_of(" \n\r\t") + 1;
-        answer.begins_in_thought = std::string_view(answer.prompt).substr(0, end).ends_with("<think>");
+        answer.begins_in_thought = begins_in_thought(answer.prompt);
     } catch (const ChatTemplateError& error) {
         messages_ = before;
         throw Refusal("chat template: " + std::string(error.what()));
@@ -171,36 +170,6 @@ void Conversation::load(const std::string& path) {
     writer_.resume(file.tokens);
     messages_ = std::move(messages);
     known_text_.clear();
-}
-
-void ThinkingFilter::add(std::string_view piece, const std::function<void(std::string_view, bool)>& on_text) {
-    waiting_ += piece;
-    for (;;) {
-        if (after_thought_) {  // the answer begins with its first word
-            waiting_.erase(0, waiting_.find_first_not_of("\n\r \t"));
-            if (waiting_.empty()) return;
-            after_thought_ = false;
-        }
-        const std::string_view tag = thinking_ ? "</think>" : "<think>";
-        const std::size_t at = waiting_.find(tag);
-        if (at != std::string::npos) {
-            if (at) on_text(std::string_view(waiting_).substr(0, at), thinking_);
-            waiting_.erase(0, at + tag.size());
-            after_thought_ = thinking_;
-            thinking_ = !thinking_;
-            continue;
-        }
-        std::size_t kept = std::min(waiting_.size(), tag.size() - 1);  // may begin the tag
-        while (kept && !tag.starts_with(std::string_view(waiting_).substr(waiting_.size() - kept))) --kept;
-        if (kept < waiting_.size()) on_text(std::string_view(waiting_).substr(0, waiting_.size() - kept), thinking_);
-        waiting_.erase(0, waiting_.size() - kept);
-        return;
-    }
-}
-
-void ThinkingFilter::finish(const std::function<void(std::string_view, bool)>& on_text) {
-    if (!waiting_.empty() && !after_thought_) on_text(waiting_, thinking_);
-    waiting_.clear();
 }
 
 }  // namespace fovea

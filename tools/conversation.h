@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "convert/chat/model_chat.h"
+#include "convert/chat/thinking.h"
 #include "generate.h"
 #include "opened.h"
 
@@ -65,20 +66,6 @@ private:
     std::string known_text_;           // the last prompt and its answer
     std::vector<Token> known_tokens_;  // theirs
     nlohmann::ordered_json messages_ = nlohmann::ordered_json::array(), extra_ = nlohmann::ordered_json::object();
-};
-
-/// Parts an answer that comes in pieces into what was thought, between <think> and </think>, and what is said.
-class ThinkingFilter {
-public:
-    explicit ThinkingFilter(bool thinking) : thinking_(thinking) {}
-    /// Calls on_text(text, is_thought) for what is decided; what could begin a tag waits.
-    void add(std::string_view piece, const std::function<void(std::string_view, bool)>& on_text);
-    void finish(const std::function<void(std::string_view, bool)>& on_text);
-    [[nodiscard]] bool thinking() const { return thinking_; }
-
-private:
-    std::string waiting_;
-    bool thinking_, after_thought_ = false;
 };
 
 }  // namespace fovea

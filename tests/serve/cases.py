@@ -1,8 +1,12 @@
 """What the server's tests share: the arguments of server_test.py, requests, and a server for a class of tests."""
+import json
+import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from client import Server
@@ -47,3 +51,27 @@ class WithServer(unittest.TestCase):
     def tearDownClass(cls):
         status = cls.server.stop()
         assert status == 0, f"exit status: expected 0, got {status}: {cls.server.errors()}"
+
+
+MODEL_FOLDER = os.path.join(GOLDEN, "../../../shared/demo/model")  # the built-in model's source
+
+
+@unittest.skipUnless(os.path.isdir(MODEL_FOLDER), "the built-in model's source is not there")
+class WithTemplates(unittest.TestCase):
+    def serve(self, template):
+        """The built-in model with a chat template."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder = os.path.join(scratch.name, "model")
+        shutil.copytree(MODEL_FOLDER, folder)
+        path = os.path.join(folder, "tokenizer_config.json")
+        settings = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                settings = json.load(file)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**settings, "chat_template": template}, file)
+        run_fovea("convert", folder, "-o", os.path.join(scratch.name, "m.fovea"))
+        server = Server(FOVEA, "demo=" + os.path.join(scratch.name, "m.fovea"))
+        self.addCleanup(server.stop)
+        return server

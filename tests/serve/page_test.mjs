@@ -92,6 +92,28 @@ try {
   await page.click("#clear");
   assert.equal(await count("article"), 0);
 
+  // A model that reasons: what it thought is folded above what it says, and goes back with the conversation.
+  await page.evaluate(() => {
+    const ask = window.fetch;
+    window.fetch = async (path, options) => {
+      if (path !== "/v1/chat/completions") return ask(path, options);
+      window.sent = JSON.parse(options.body).messages;
+      const pieces = [{ reasoning_content: "It is " }, { reasoning_content: "late." }, { content: "Good " }, { content: "night." }];
+      return new Response(pieces.map((delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`).join("") + "data: [DONE]\n\n");
+    };
+    window.restore = () => (window.fetch = ask);
+  });
+  await send("hello", 1);
+  assert.equal(await text(".assistant details"), "ReasoningIt is late.");
+  assert.equal(await page.$eval(".assistant details", (details) => details.open), false);
+  assert.match(await text(".assistant"), /^ReasoningIt is late\.Good night\./);
+  await send("and now", 2);
+  const sent = await page.evaluate(() => window.sent);
+  assert.deepEqual(sent[1], { role: "assistant", content: "Good night.", reasoning_content: "It is late." });
+  await page.screenshot({ path: pictures + "/reasoning.png" });
+  await page.evaluate(() => window.restore());
+  await page.click("#clear");
+
   // A telephone's window, at night: nothing beyond its edge, the controls in two lines, what is to be written not cut.
   await page.setViewport({ width: 360, height: 640 });
   await send("play jazz", 1);

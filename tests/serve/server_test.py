@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import socket
 import sys
 import tempfile
@@ -16,10 +15,11 @@ import unittest
 
 from cases import (
     CHAT, COMMANDS, COMPLETE, DOCUMENT, EMBED, FOVEA,
-    GOLDEN, WithServer, chat, complete, read_npy, run_fovea,
+    GOLDEN, WithServer, WithTemplates, chat, complete, read_npy, run_fovea,
 )
 from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
+from reasoning import Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from strangers import Strangers  # noqa: F401, as above
 from vectors import Classifiers, Vectors  # noqa: F401, as above
@@ -274,29 +274,7 @@ class Forms(WithServer):
         self.assertIn("<tool_call>", plain["message"]["content"])
 
 
-MODEL_FOLDER = os.path.join(GOLDEN, "../../../shared/demo/model")  # the built-in model's source
-
-
-@unittest.skipUnless(os.path.isdir(MODEL_FOLDER), "the built-in model's source is not there")
-class Templates(unittest.TestCase):
-    def serve(self, template):
-        """The built-in model with a chat template."""
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        folder = os.path.join(scratch.name, "model")
-        shutil.copytree(MODEL_FOLDER, folder)
-        path = os.path.join(folder, "tokenizer_config.json")
-        settings = {}
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                settings = json.load(file)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({**settings, "chat_template": template}, file)
-        run_fovea("convert", folder, "-o", os.path.join(scratch.name, "m.fovea"))
-        server = Server(FOVEA, "demo=" + os.path.join(scratch.name, "m.fovea"))
-        self.addCleanup(server.stop)
-        return server
-
+class Templates(WithTemplates):
     def test_conversations_tools_and_variables_reach_the_template(self):
         server = self.serve("{{ bos_token }}{% for m in messages %}{{ m.role }} {{ m.content }}\n{% endfor %}"
                             "{% if tools %}{{ tools[0].function.name }} {% endif %}{{ word }}"

@@ -1,0 +1,93 @@
+"""Reasoning in answers: a field of its own for OpenAI's clients and Ollama's, whole and in pieces; run by server_test.py."""
+import json
+
+from cases import CHAT, COMPLETE, WithServer, WithTemplates, chat, complete
+
+THOUGHT = r"<think>[a-f]{4}</think>\n\n[0-9]{2}"  # whatever the model would have said
+
+
+def deltas(server, body):
+    """What a stream's pieces add up to."""
+    parts = {"content": "", "reasoning_content": ""}
+    for event in server.stream(CHAT, {**body, "stream": True}):
+        for name, text in (event["choices"][0]["delta"].items() if event["choices"] else ()):
+            if name in parts:
+                parts[name] += text
+    return parts
+
+
+class Reasoning(WithServer):
+    def test_it_is_a_field_of_its_own(self):
+        message = self.server.post(CHAT, chat("play jazz", regex=THOUGHT))["choices"][0]["message"]
+        self.assertRegex(message["reasoning_content"], "^[a-f]{4}$")
+        self.assertRegex(message["content"], "^[0-9]{2}$")
+        self.assertEqual(deltas(self.server, chat("play jazz", regex=THOUGHT)),
+                         {name: message[name] for name in ("content", "reasoning_content")})
+        whole = self.server.post(CHAT, chat("play jazz", regex=THOUGHT, reasoning_format="none"))["choices"][0]["message"]
+        self.assertEqual(whole["content"], f"<think>{message['reasoning_content']}</think>\n\n{message['content']}")
+        self.assertNotIn("reasoning_content", whole)
+
+    def test_marks_are_text_where_no_reasoning_begins(self):
+        for text in ("a<think>b</think>", "</think>", "<thin", "  <b>", "<think"):
+            form = text.replace("<", "[<]")
+            body = chat("play jazz", regex=form)
+            message = self.server.post(CHAT, body)["choices"][0]["message"]
+            self.assertEqual((message["content"], message.get("reasoning_content")), (text, None))
+            self.assertEqual(deltas(self.server, body)["content"], text)
+        # Reasoning that never ends, and a completion, which has no parts.
+        message = self.server.post(CHAT, chat("play jazz", regex="<think>ab</thi"))["choices"][0]["message"]
+        self.assertEqual((message["content"], message["reasoning_content"]), ("", "ab</thi"))
+        text = self.server.post(COMPLETE, complete("play jazz", regex=THOUGHT))["choices"][0]["text"]
+        self.assertRegex(text, "^" + THOUGHT + "$")
+
+    def test_what_cannot_be_asked_for(self):
+        for fields, words in (({"reasoning_format": "xml"}, "reasoning_format: expected none, auto or deepseek, got xml"),
+                              ({"reasoning_effort": "huge"}, "reasoning_effort: expected none, minimal")):
+            self.assertIn(words, self.server.post(CHAT, chat("x", **fields), want=400)["error"]["message"])
+        refused = {"model": "demo", "prompt": "x", "think": "much"}
+        self.assertIn("think: expected true, false", self.server.post("/api/generate", refused, want=400)["error"])
+
+
+class ReasoningTemplates(WithTemplates):
+    TEMPLATE = ("{{ bos_token }}{{ messages[-1].content }}\n{% if enable_thinking is not defined or enable_thinking %}<think>\n"
+                "{% endif %}{{ reasoning_effort }}")
+
+    def test_a_prompt_may_open_it(self):
+        server = self.serve(self.TEMPLATE)
+        short = {"max_tokens": 6, "temperature": 0}
+        plain = server.post(COMPLETE, complete("play jazz\n<think>", **short))["choices"][0]["text"]
+        body = chat("play jazz", **short)
+        message = server.post(CHAT, body)["choices"][0]["message"]
+        self.assertEqual((message["content"], message["reasoning_content"]), ("", plain))
+        self.assertEqual(deltas(server, body), {"content": "", "reasoning_content": plain})
+        ollama = {"model": "demo", "messages": body["messages"], "options": {"temperature": 0, "num_predict": 6,
+                  "repeat_penalty": 1}}
+        answer = server.post("/api/chat", {**ollama, "stream": False})["message"]
+        self.assertEqual((answer["content"], answer["thinking"]), ("", plain))
+        status, _, raw = server.request("POST", "/api/chat", ollama)
+        pieces = [json.loads(line)["message"] for line in raw.splitlines()]
+        self.assertEqual((status, "".join(piece.get("thinking", "") for piece in pieces)), (200, plain))
+        asked = {"model": "demo", "prompt": "play jazz", "stream": False, "options": ollama["options"]}
+        answer = server.post("/api/generate", asked)
+        self.assertEqual((answer["response"], answer["thinking"]), ("", plain))
+        # A form is of what is said: it begins at once, and no reasoning is told apart.
+        message = server.post(CHAT, chat("play jazz", regex="[0-9]{3}"))["choices"][0]["message"]
+        self.assertRegex(message["content"], "^[0-9]{3}$")
+
+    def test_whether_and_how_much(self):
+        server = self.serve(self.TEMPLATE)
+        short = {"max_tokens": 6, "temperature": 0}
+
+        def after(prompt):
+            return server.post(COMPLETE, {"model": "demo", "prompt": prompt, **short})["choices"][0]["text"]
+
+        for fields, prompt in (({"chat_template_kwargs": {"enable_thinking": False}}, "play jazz\n"),
+                               ({"reasoning_effort": "low"}, "play jazz\n<think>\nlow"),
+                               ({"reasoning_effort": "none"}, "play jazz\nnone")):
+            message = server.post(CHAT, chat("play jazz", **short, **fields))["choices"][0]["message"]
+            self.assertEqual((message["content"], message.get("reasoning_content")), (after(prompt), None))
+        asked = {"model": "demo", "prompt": "play jazz", "stream": False,
+                 "options": {"temperature": 0, "num_predict": 6, "repeat_penalty": 1}}
+        for think, prompt in ((False, "play jazz\n"), ("low", "play jazz\n<think>\nlow")):
+            answer = server.post("/api/generate", {**asked, "think": think})
+            self.assertEqual((answer["response"], answer.get("thinking")), (after(prompt), None))
