@@ -31,6 +31,17 @@ std::string fovea_file(const std::string& path) {
     return cached_file(std::move(options), say).string();
 }
 
+/// People who come from transformers or Ollama give the name that a model has on a hub.
+void refuse_hub_name(const std::string& path) {
+    std::error_code ignored;
+    const std::size_t slash = path.find('/');
+    const bool is_name =
+        slash != path.npos && slash && slash + 1 < path.size() && path.find('/', slash + 1) == path.npos;
+    if (is_name && path[0] != '.' && path[0] != '~' && !std::filesystem::exists(path.substr(0, slash), ignored))
+        throw Refusal(path + ": no such file; a model of the Hugging Face hub is downloaded first: hf download " +
+                      path);
+}
+
 void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const OpenOptions& options) {
     require(open_model(bytes, opened.model, options), opened.name);
     const std::span<const std::byte> section = opened.model.tokenizer_bytes();
@@ -44,6 +55,7 @@ std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_mode
 OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     OpenedModel opened;
     opened.name = path;
+    refuse_hub_name(path);
     require(map_file(fovea_file(path).c_str(), opened.mapping), path);
     refuse_lfs_pointer(opened.mapping.bytes(), path);
     finish_opening(opened, opened.mapping.bytes(), options);

@@ -83,6 +83,11 @@ TEST_CASE("cli: files that are no models") {
     const std::string none = (folder / "none.fovea").string();
     check_refused({"inspect", none}, 1, none + ": no such file\n");
     check_refused({"run", none, "-p", "x"}, 1, none + ": no such file\n");
+    check_refused({"run", "none/model-1B", "-p", "x"}, 1,
+                  "none/model-1B: no such file; a model of the Hugging Face hub is downloaded first: hf download "
+                  "none/model-1B\n");
+    for (const char* path : {"/none", "./none", "none/a/b", "none"})
+        check_refused({"inspect", path}, 1, std::string(path) + ": no such file\n");
     check_refused({"logits", demo, "--tokens", "none.npy"}, 1, "none.npy: no such file\n");
     check_refused({"eval", demo, "--text", none}, 1, none + ": no such file\n");
     check_refused({"eval", demo, "--text", folder.path().string()}, 1, ": expected a file, got a folder\n");

@@ -26,6 +26,13 @@ def word(value: Any, name: str) -> str:
     return value
 
 
+def isa_name(value: Any) -> str:
+    """One of the instruction sets that are here, or "" for the best."""
+    if word(value, "isa") and value not in _fovea.isa_names():
+        raise ValueError(f"isa: expected one of {', '.join(_fovea.isa_names())}, got {value!r}")
+    return str(value)
+
+
 def byte_string(value: Any, name: str) -> bytes:
     """The bytes of bytes, or of what has a buffer of them."""
     if isinstance(value, bytes):

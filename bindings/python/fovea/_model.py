@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _convert, _fovea
-from ._arguments import byte_string, whole, word
+from ._arguments import byte_string, isa_name, whole
 from ._arrays import Ids, counted, new_array
 from ._attention import AttentionPattern, labels_of
 from ._chat import (
@@ -52,7 +52,7 @@ class Model(VectorModel):
         verify: bool = False,
         adapters: Sequence[Adapter] = (),
     ) -> None:
-        n_threads, isa, scaled = whole(n_threads, "n_threads"), word(isa, "isa"), _scaled(adapters)
+        n_threads, isa, scaled = whole(n_threads, "n_threads"), isa_name(isa), _scaled(adapters)
         arguments = {"type": type, "tokenizer": tokenizer, "n_threads": n_threads, "isa": isa, "adapters": scaled}
         self._set(
             _fovea.Model(_convert.cached(path, type, tokenizer), bool(verify), scaled), os.fsdecode(path), arguments

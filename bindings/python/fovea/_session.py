@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _fovea
-from ._arguments import byte_string, native_cache, native_model, whole, word
+from ._arguments import byte_string, isa_name, native_cache, native_model, whole
 from ._arrays import Floats, Ids, counted
 from ._chat import Schema, form_of
 from ._plan import Limits
@@ -39,7 +39,7 @@ class Session:
         limits = Limits(max_kv_len, max_batch, n_threads, kv_type, max_sequences, max_key_rows)
         self._model = model
         self._limits = limits
-        self._native = _fovea.Session(native_model(model), limits._named(), word(isa, "isa"))
+        self._native = _fovea.Session(native_model(model), limits._named(), isa_name(isa))
         self._vocab_size = model.vocab_size
         self.finish_reason = ""
 
@@ -290,7 +290,7 @@ class Workspace:
         isa: str = "",
     ) -> None:
         limits = Limits(max_kv_len=max_kv_len, max_batch=max_batch, n_threads=n_threads, max_sequences=max_sequences)
-        self._native = _fovea.Workspace(native_model(model), limits._named(), word(isa, "isa"))
+        self._native = _fovea.Workspace(native_model(model), limits._named(), isa_name(isa))
 
     def forward(self, steps: Sequence[Step]) -> None:
         """Append each step's ids to its cache and compute its logits, all in one pass.

@@ -77,6 +77,30 @@ class VectorModel(OpenedModel):
             return np.concatenate(pieces or [new_array((0, self.vector_width), "texts")])
         return to[0] if one else to
 
+    def encode_query(self, texts: str | Iterable[str], **options: Any) -> Any:
+        """Return what :meth:`encode` does with the model's prompt for queries before each text, if it has one."""
+        return self.encode(texts, **self._with_prompt(options, "query"))
+
+    def encode_document(self, texts: str | Iterable[str], **options: Any) -> Any:
+        """Return what :meth:`encode` does with the model's prompt for what is searched, if it has one."""
+        return self.encode(texts, **self._with_prompt(options, "document", "passage", "corpus"))
+
+    def _with_prompt(self, options: dict[str, Any], *names: str) -> dict[str, Any]:
+        if options.get("prompt") is not None or options.get("prompt_name") is not None:
+            return options
+        return {**options, "prompt_name": next((name for name in names if name in self.prompts), None)}
+
+    @staticmethod
+    def similarity(first: Any, second: Any) -> Any:
+        """Return the cosine of each vector with each: [n, m] float32, of vectors [n, width] and [m, width].
+
+        One vector [width] counts as one row. A vector of zeros is like none.
+        """
+        rows = [_unit_rows(array, name) for array, name in ((first, "first"), (second, "second"))]
+        if rows[0].shape[1] != rows[1].shape[1]:
+            raise ValueError(f"second: expected vectors of width {rows[0].shape[1]}, got {rows[1].shape[1]}")
+        return rows[0] @ rows[1].T
+
     def _rows_of(self, out: Any, n: int | None, one: bool) -> Any:
         """Return the caller's array as rows for n vectors: the same memory, of a tensor too."""
         shape, width = shape_of(out, "out"), self.vector_width
@@ -208,3 +232,14 @@ def _not_as_many(n: int | None, n_texts: int, rows: Any) -> ValueError:
     if n is not None:
         return ValueError(f"texts: expected {n}, as their len() says, got {n_texts}")
     return ValueError(f"out: expected a row for each of {n_texts} texts or more, got {len(rows)}")
+
+
+def _unit_rows(array: Any, name: str) -> Any:
+    """Return vectors divided by their lengths."""
+    try:
+        vectors = np.atleast_2d(np.asarray(array, np.float32))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected vectors [n, width], got {type(array).__name__}") from None
+    if vectors.ndim != 2:
+        raise ValueError(f"{name}: expected vectors [n, width], got {list(vectors.shape)}")
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))

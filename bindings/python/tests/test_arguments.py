@@ -155,6 +155,9 @@ SAID = [
     (lambda m: m.session(n_threads=-1), "n_threads: expected a number from 0 to 4294967295, got -1"),
     (lambda m: m.session(kv_type=None), "kv_type: expected a str, got NoneType"),
     (lambda m: m.session(isa=5), "isa: expected a str, got int"),
+    (lambda m: m.session(isa="mmx"), f"isa: expected one of {', '.join(fovea.isa_names())}, got 'mmx'"),
+    (lambda m: fovea.Workspace(m, isa="mmx"), f"isa: expected one of {', '.join(fovea.isa_names())}, got 'mmx'"),
+    (lambda m: fovea.Model(DEMO, isa="mmx"), f"isa: expected one of {', '.join(fovea.isa_names())}, got 'mmx'"),
     (lambda m: m.plan(kv_type=8), "kv_type: expected a str, got int"),
     (lambda m: m.session().rewind(-1), "kv_len: expected a whole number of 0 or more, below 2^32, got -1"),
     (lambda m: m.session().rewind(1.5), "kv_len: expected a whole number, got float"),
@@ -219,3 +222,14 @@ def test_numbers_of_numpy_and_other_bytes_are_taken(demo):
         other.rewind(np.int32(2))
         assert other.tokens == [1, 2]
     assert fovea.Model.from_bytes(memoryview(DEMO.read_bytes())).vocab_size == demo.vocab_size
+
+
+def test_a_hubs_name_is_told_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="downloaded first: hf download nobody/model-1B: 'nobody/model-1B'"):
+        fovea.Model("nobody/model-1B")
+    (tmp_path / "here").mkdir()
+    for path in ("nobody", "./nobody/model", "/nobody/model", "nobody/a/model", "here/model"):
+        with pytest.raises(FileNotFoundError) as raised:
+            fovea.Model(path)
+        assert "hub" not in str(raised.value), path

@@ -39,3 +39,30 @@ def test_names(model, bert):
     assert bert.default_prompt_name is None
     with pytest.raises(ValueError, match="the model has no prompts"):
         bert.encode("a", prompt_name="query")
+
+
+def test_queries_and_documents_have_their_prompts(model, bert):
+    texts = ["a text", "another"]
+    assert np.array_equal(model.encode_query(texts), model.encode(texts, prompt_name="query"))
+    assert np.array_equal(model.encode_document(texts), model.encode(texts, prompt_name="document"))
+    assert np.array_equal(model.encode_query(texts, prompt=""), model.encode(texts, prompt=""))
+    assert np.array_equal(
+        model.encode_query(texts, prompt_name="Instruct"), model.encode(texts, prompt_name="Instruct")
+    )
+    assert np.array_equal(bert.encode_query("a"), bert.encode("a"))
+
+
+def test_similarity_is_the_cosine(model):
+    first, second = model.encode_query(["a text", "another", "one more"]), model.encode_document(["a text", "else"])
+    want = [[a @ b / np.sqrt((a @ a) * (b @ b)) for b in second.astype(float)] for a in first.astype(float)]
+    got = model.similarity(first, second)
+    assert (got.shape, got.dtype) == ((3, 2), np.float32)
+    assert np.abs(got - np.array(want)).max() < 1e-6
+    assert np.array_equal(model.similarity(first[0], second.tolist()), got[:1])
+    assert np.array_equal(model.similarity(np.zeros((1, 4), np.float32), np.ones((2, 4), np.float32)), [[0, 0]])
+    with pytest.raises(ValueError, match="second: expected vectors of width 2, got 3"):
+        model.similarity([[1, 2]], [[1, 2, 3]])
+    with pytest.raises(ValueError, match=r"first: expected vectors \[n, width\], got \[1, 1, 1\]"):
+        model.similarity([[[1]]], [[1]])
+    with pytest.raises(TypeError, match=r"second: expected vectors \[n, width\], got list"):
+        model.similarity([[1]], ["a"])
