@@ -15,7 +15,7 @@ using namespace fovea::testing;
 
 namespace {
 
-#if defined(FOVEA_EMULATED)  // where threads that wait for each other cost most
+#if defined(FOVEA_EMULATED) || defined(FOVEA_SANITIZED)  // where threads that wait for each other cost most
 constexpr std::uint32_t kThreadCounts[] = {2, 3}, kTeams[] = {3};
 constexpr std::size_t kSplits[] = {7}, kMost = 40;
 #else
