@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
     fovea::add_model_suite();
     fovea::add_constraint_suite();
     fovea::add_speculation_suite();
+    fovea::add_team_suite();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

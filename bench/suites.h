@@ -19,6 +19,7 @@ void add_attention_suite();
 void add_model_suite();
 void add_constraint_suite();
 void add_speculation_suite();
+void add_team_suite();
 
 using AlignedFloats = std::vector<float, Aligned64<float>>;
 
