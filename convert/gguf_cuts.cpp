@@ -62,7 +62,13 @@ const std::string kAsian =
     "ᇿ]"
     "+";
 
+// What Oniguruma's \\b takes for parts of words beside letters, marks, digits and connectors: letters in circles and
+// squares, and Latin-1's superscripts and fractions.
+const std::string kOtherWord =
+    "\u00b2\u00b3\u00b9\u00bc-\u00be\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189";
+
 /// One after the other, each cutting what the ones before it left. "#" first: its matches are cut in threes from the end.
+/// "##": text is cut before each of those, and nowhere else.
 struct Cut {
     std::vector<const char*> names;
     std::vector<std::string> patterns;
@@ -118,8 +124,8 @@ const std::vector<Cut>& cuts() {
          {"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", R"(([\t\n]|    |  ))", R"(\p{N})",
           R"([\p{P}!-/:-@\[-`{-~])", kGpt2},
          kBos},
-        {{"superbpe"}, {R"(\p{N}+)", R"(#\d+)"}, kPlain},
-        {{"tiny_aya", "cohere2moe"}, {R"(#\d+(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]))", kO200k}, kPlain},
+        {{"superbpe"}, {R"(\p{N}+)", R"(##\d+)"}, kPlain},
+        {{"tiny_aya", "cohere2moe"}, {R"(#\d+(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})" + kOtherWord + "])", kO200k}, kPlain},
         {{"afmoe"}, {R"(#\p{N}+)", kAsian, kDeepseek3}, kPlain},
         {{"bailingmoe", "bailingmoe2", "llada-moe"},
          {R"('(?i:[sdmt]|ll|ve|re)|)" + kWord + R"(|\p{N}|)" + kSigns + R"([\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"},
@@ -166,9 +172,10 @@ GgufCut add_gguf_cut(std::string_view name, TokenizerSource& source) {
     if (!cut->rest.bytes) source.steps.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));
     for (const std::string& pattern : cut->patterns) {
         if (add_words(pattern, source)) continue;
-        const bool threes = pattern[0] == '#';
-        const PatternNodes nodes = parse_pattern(std::string_view(pattern).substr(threes), refuse);
-        const auto mode = static_cast<std::uint8_t>(threes ? SplitMode::threes : SplitMode::isolated);
+        const std::size_t n_marks = pattern.find_first_not_of('#');
+        constexpr SplitMode kModes[] = {SplitMode::isolated, SplitMode::threes, SplitMode::before_threes};
+        const PatternNodes nodes = parse_pattern(std::string_view(pattern).substr(n_marks), refuse);
+        const auto mode = static_cast<std::uint8_t>(kModes[n_marks]);
         source.steps.push_back(pattern_step(source.patterns, nodes, false, StepKind::pattern, mode, {}, refuse));
     }
     return cut->rest;

@@ -480,6 +480,8 @@ Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
         root = Json::parse(json);
     } catch (const nlohmann::json::parse_error& error) {
         throw GrammarError("schema: expected JSON, got what is none at byte " + std::to_string(error.byte));
+    } catch (const nlohmann::json::out_of_range&) {  // of parsing, a number's alone
+        throw GrammarError("schema: expected numbers that a double can hold, got a larger one");
     }
     try {
         return SchemaReader(root, options).read();

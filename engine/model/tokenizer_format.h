@@ -112,6 +112,7 @@ enum class SplitMode : std::uint8_t {
     with_previous,  // a match goes with what is before it
     with_next,      // and with what is after it
     threes,         // as isolated, each match cut into three characters each, counted from its end
+    before_threes,  // a piece begins at each three characters of a match, counted from its end, and nowhere else
 };
 inline constexpr std::uint8_t kSplitInverts = 8, kSplitModes = 15;  // bit 3: what is between the matches counts as them
 

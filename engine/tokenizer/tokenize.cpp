@@ -203,17 +203,25 @@ private:
         for (std::size_t pos = 0; pos < piece.text.size();) {
             const Pattern::Segment segment = pattern.segment(piece.text, pos);
             const bool is_match = segment.is_match != inverts;
-            const bool joins = (behavior == SplitMode::contiguous && is_match == was_match) ||
+            const bool joins = behavior == SplitMode::before_threes ||
+                               (behavior == SplitMode::contiguous && is_match == was_match) ||
                                (behavior == SplitMode::with_previous && is_match && !was_match) ||
                                (behavior == SplitMode::with_next && !is_match && was_match);
             if (!joins && pos > begin) {
                 if (!run(piece.part(begin, pos), step_index + 1)) return false;
                 begin = pos;
             }
-            if (behavior == SplitMode::threes && is_match) {
-                for (std::size_t end = pos; end < segment.end; begin = end) {
-                    end = group_end({piece.text.data(), segment.end}, end);
-                    if (!run(piece.part(begin, end), step_index + 1)) return false;
+            if (is_match && (behavior == SplitMode::threes || behavior == SplitMode::before_threes)) {
+                const std::string_view match(piece.text.data(), segment.end);
+                std::size_t at = skip(match, pos, n_characters(match, pos) % 3);
+                if (behavior == SplitMode::threes && at == pos) at = skip(match, at, 3);  // it has begun there
+                for (; at < segment.end; at = skip(match, at, 3)) {
+                    if (at > begin && !run(piece.part(begin, at), step_index + 1)) return false;
+                    begin = at;
+                }
+                if (behavior == SplitMode::threes) {
+                    if (!run(piece.part(begin, at), step_index + 1)) return false;
+                    begin = at;
                 }
             }
             pos = segment.end;
@@ -223,12 +231,15 @@ private:
         return begin == piece.text.size() || run(piece.part(begin, piece.text.size()), step_index + 1);
     }
 
-    /// Of the groups of three characters, counted from the end of `text`, the end of the one at `pos`.
-    static std::size_t group_end(std::string_view text, std::size_t pos) noexcept {
+    static std::size_t n_characters(std::string_view text, std::size_t pos) noexcept {
         std::size_t n = 0;
-        for (std::size_t i = pos; i < text.size(); i += first_character(tail(text, i)).bytes) ++n;
-        for (std::size_t left = n % 3 ? n % 3 : 3; left > 0 && pos < text.size(); --left)
-            pos += first_character(tail(text, pos)).bytes;
+        for (; pos < text.size(); pos += first_character(tail(text, pos)).bytes) ++n;
+        return n;
+    }
+
+    /// Where n characters from `pos` on end.
+    static std::size_t skip(std::string_view text, std::size_t pos, std::size_t n) noexcept {
+        for (; n > 0 && pos < text.size(); --n) pos += first_character(tail(text, pos)).bytes;
         return pos;
     }
 

@@ -91,6 +91,22 @@ TEST_CASE("gguf: byte-level vocabularies give the ids and the text that the toke
     }
 }
 
+TEST_CASE(
+    "gguf: runs of digits are cut in threes from their end as the tokenizers package does, beside any character") {
+    const json expected = json::parse(golden_text("tokenizer_cuts_expected.json"));
+    for (const auto& [name, ids] : expected["ids"].items()) {
+        CAPTURE(name);
+        const OpenedTokenizer tokenizer(section_of_gguf(golden(name)));
+        for (std::size_t i = 0; i < expected["texts"].size(); ++i) {
+            const std::string text = expected["texts"][i].get<std::string>();
+            CAPTURE(text);
+            CHECK(tokenizer.tokenize(text, {true, true}) == ids[i].get<std::vector<Token>>());
+        }
+        // Time grows with the run's length, not with its square: a million digits would take minutes.
+        CHECK(tokenizer.tokenize(std::string(1'000'000, '7'), {true, true}).size() > 300'000);
+    }
+}
+
 TEST_CASE("gguf: pieces with scores give the ids that the sentencepiece package gives") {
     const json texts = json::parse(golden_text("tokenizer_texts.json"))["mixed"];
     const json crcs = json::parse(golden_text("gguf/tokenizer_pieces_crc.json"));

@@ -432,9 +432,22 @@ def write_model_goldens(text_file):
         print(name, len(model))
 
 
+def write_cut_goldens():
+    """Runs of digits between characters that begin, end or go on with what a cut takes for a word or a number."""
+    beside = ["", "x", "\u00e9", "_", "-", " ", "\u00bd", "\u00b2", "\u2167", "\u24b6", "\U0001f130", "\u0663", "\u0301", "\u65e5"]
+    texts = [f"a {before}{'1234567'[:n]}{behind} b" for before in beside for behind in beside for n in (1, 2, 3, 4, 6, 7)]
+    expected = {"texts": texts, "ids": {}}
+    for name in ("superbpe", "tiny_aya"):
+        t, data = cut_tokenizer(name)
+        (base.HERE / "gguf" / f"tokenizer_{name}.gguf").write_bytes(data)
+        expected["ids"][name] = [base.encode(t, text, True, True) for text in texts]
+    (base.HERE / "tokenizer_cuts_expected.json").write_text(json.dumps(expected, separators=(",", ":")))
+
+
 def write_goldens():
     text_file = json.loads((base.HERE / "tokenizer_texts.json").read_text())
     write_model_goldens(text_file)
+    write_cut_goldens()
     for make in GOLDEN:
         t, rng = make(), random.Random(11)
         path = base.HERE / f"tokenizer_{make.__name__}.json"

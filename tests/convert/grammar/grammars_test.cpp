@@ -194,6 +194,7 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(regex("*a").find("something to repeat") != std::string::npos);
     CHECK(regex("[]").find("expected a character in [ ]") != std::string::npos);
     CHECK(schema("{") == "schema: expected JSON, got what is none at byte 2");
+    CHECK(schema("{\"maximum\": 1e999}") == "schema: expected numbers that a double can hold, got a larger one");
     CHECK(schema("3") == "schema: expected a schema, got 3");
     CHECK(schema(R"({"not":{}})").find("at least one text") != std::string::npos);
     CHECK(schema(R"({"properties":{"a":{"unevaluatedItems":{}}}})")

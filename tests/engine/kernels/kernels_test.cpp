@@ -17,8 +17,7 @@ constexpr Activation kActivations[] = {Activation::none,         Activation::rel
                                        Activation::gelu_tanh,    Activation::silu,  Activation::tanh,
                                        Activation::silu_clamped, Activation::relu2, Activation::quick_gelu};
 
-/// Whether this one of the many products and attentions is computed: all of them, but one of seven in an emulator and of three
-/// under sanitizers, where each takes several times as long.
+/// Whether this one of the many products and attentions is computed: of seven one in an emulator, of three under sanitizers.
 [[nodiscard]] bool is_taken([[maybe_unused]] std::uint32_t seed) {
 #if defined(FOVEA_EMULATED)
     return seed % 7 == 0;
