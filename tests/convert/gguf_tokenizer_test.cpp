@@ -94,8 +94,9 @@ TEST_CASE("gguf: byte-level vocabularies give the ids and the text that the toke
 TEST_CASE(
     "gguf: runs of digits are cut in threes from their end as the tokenizers package does, beside any character") {
     const json expected = json::parse(golden_text("tokenizer_cuts_expected.json"));
-    for (const auto& [name, ids] : expected["ids"].items()) {
+    for (const std::string name : {"superbpe", "tiny_aya"}) {
         CAPTURE(name);
+        const json& ids = expected["ids"][name];
         const OpenedTokenizer tokenizer(section_of_gguf(golden(name)));
         for (std::size_t i = 0; i < expected["texts"].size(); ++i) {
             const std::string text = expected["texts"][i].get<std::string>();
