@@ -155,6 +155,9 @@ std::optional<std::string> LineEditor::read(const char* prompt) {
         library_->prompt = prompt;
         library_->had_text = false;
         el_resize(library_->line);
+        // The library shows its prompt first and then takes the terminal. What is typed between the two would be the terminal's
+        // own: Ctrl-D would become a zero, and Ctrl-C would throw away what came before it.
+        el_set(library_->line, EL_PREP_TERM, 1);
         int n = 0;
         if (library_->marks_pasted) std::fputs("\x1b[?2004h", stderr);  // pasted text is marked from here on,
         const char* line = el_gets(library_->line, &n);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
+#include <termios.h>
 
 #include <cstdlib>
 
@@ -211,6 +212,11 @@ public:
         if (at != shown_.npos) shown_.erase(0, at + words.size());
         return at != shown_.npos;
     }
+    /// Whether it asks for a line within a minute, and takes keys by itself from there on.
+    bool asks() {
+        termios set{};
+        return shows("> ") && tcgetattr(terminal_, &set) == 0 && !(set.c_lflag & static_cast<tcflag_t>(ICANON | ECHO));
+    }
     /// Its exit status, if it ends within a minute.
     int status() {
         for (int i = 0; i < 600 && !closed_; ++i) wait();
@@ -250,31 +256,31 @@ TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, takes back a line, a
             MESSAGE("skipped: no terminals here");
             return;
         }
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("Hello\n");
         usleep(500'000);
         chat.type("\x03");
         CHECK(chat.shows("ended by Ctrl-C"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("/help\n");
         CHECK(chat.shows("/retry"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("/nothing\n");
         CHECK(chat.shows("expected one that /help lists"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("/quit");
         CHECK(chat.shows("/quit"));
         chat.type("\x03");
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("\x03");
         CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("/history\n");  // after which it is the first again
         CHECK(chat.shows("user: Hello"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("\x03");
         CHECK(chat.shows("(Ctrl-C again or Ctrl-D ends)"));
-        CHECK(chat.shows("> "));
+        CHECK(chat.asks());
         chat.type("\x03");
         CHECK(chat.status() == 0);
     }
@@ -284,18 +290,18 @@ TEST_CASE("cli: chat on a terminal: what is pasted is one message, of any charac
     const ChatModel model;
     OnTerminal chat({"chat", model.path, "-n", "2", "--quiet"});
     if (!chat.runs()) return;
-    CHECK(chat.shows("> "));
+    CHECK(chat.asks());
     chat.type(
         "\x1b[200~first line\r\tsecond \x07\xe6\xbc\xa2"
         "e\xcc\x81\nlast\x1b[201~");
     CHECK(chat.shows("last"));
     chat.type("!\n");
-    CHECK(chat.shows("> "));
+    CHECK(chat.asks());
     chat.type("/history\n");
     CHECK(
         chat.shows("user: first line\r\n\tsecond \xe6\xbc\xa2"
                    "e\xcc\x81\r\nlast!\r\nassistant: "));
-    CHECK(chat.shows("> "));
+    CHECK(chat.asks());
     chat.type("\x04");
     CHECK(chat.status() == 0);
 }
