@@ -94,7 +94,8 @@ class VectorModel(OpenedModel):
     def similarity(first: Any, second: Any) -> Any:
         """Return the cosine of each vector with each: [n, m] float32, of vectors [n, width] and [m, width].
 
-        One vector [width] counts as one row. A vector of zeros is like none.
+        One vector [width] counts as one row. A vector of zeros is like none. The product is numpy's, whose last bits
+        depend on the machine and on how many rows there are.
         """
         rows = [_unit_rows(array, name) for array, name in ((first, "first"), (second, "second"))]
         if rows[0].shape[1] != rows[1].shape[1]:

@@ -58,7 +58,8 @@ def test_similarity_is_the_cosine(model):
     got = model.similarity(first, second)
     assert (got.shape, got.dtype) == ((3, 2), np.float32)
     assert np.abs(got - np.array(want)).max() < 1e-6
-    assert np.array_equal(model.similarity(first[0], second.tolist()), got[:1])
+    # numpy's product: one row may be summed in another order than three
+    assert np.abs(model.similarity(first[0], second.tolist()) - got[:1]).max() < 1e-6
     assert np.array_equal(model.similarity(np.zeros((1, 4), np.float32), np.ones((2, 4), np.float32)), [[0, 0]])
     with pytest.raises(ValueError, match="second: expected vectors of width 2, got 3"):
         model.similarity([[1, 2]], [[1, 2, 3]])
