@@ -23,10 +23,10 @@ struct Band {
         const char *too_small, *too_large;
     } fields[] = {
         {s.sample_rate, 1, 1u << 20, "sound: sample_rate at least", "sound: sample_rate at most"},
-        {s.n_fft, 2, 1u << 13, "sound: n_fft at least", "sound: n_fft at most"},
-        {s.hop_length, 1, 1u << 13, "sound: hop_length at least", "sound: hop_length at most"},
-        {s.n_mels, 1, 1u << 10, "sound: n_mels at least", "sound: n_mels at most"},
-        {s.n_frames, 1, 1u << 16, "sound: n_frames at least", "sound: n_frames at most"},
+        {s.n_fft, 2, 1u << 16, "sound: n_fft at least", "sound: n_fft at most"},
+        {s.hop_length, 1, 1u << 16, "sound: hop_length at least", "sound: hop_length at most"},
+        {s.n_mels, 1, 1u << 16, "sound: n_mels at least", "sound: n_mels at most"},
+        {s.n_frames, 1, 1u << 26, "sound: n_frames at least", "sound: n_frames at most"},
     };
     for (const auto& f : fields) {
         if (f.value < f.least) return {Code::config_invalid, f.too_small, f.least, f.value};

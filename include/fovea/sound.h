@@ -31,7 +31,7 @@ namespace fovea FOVEA_API {
 ///
 /// Frame t is centred on sample t · hop_length; beyond its ends the window is mirrored. A periodic Hann window, the
 /// squared magnitudes of the discrete Fourier transform, the filters, log10 of at least 1e-10, then (max(x, most − 8) + 4) / 4
-/// with `most` the window's largest. Computed in double with tables and logarithms of our own, in one fixed order on one
+/// with `most` the window's largest. A caller's own Sound may have more frames than the model's: a whole recording's, up to 2^26. Computed in double with tables and logarithms of our own, in one fixed order on one
 /// thread, so that the same samples give the same bits on every machine. Allocates nothing.
 /// Errors, `frames` unchanged: config_invalid; bad_shape (filters, frames, more samples than a window has);
 /// buffer_too_small, misaligned (scratch); bad_argument (a sample or filter that is NaN or infinite).
