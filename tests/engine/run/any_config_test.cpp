@@ -122,6 +122,11 @@ private:
                 b.parallel = b.shared_norm = b.cross_attention = b.bias_kv = b.zero_attn = false;
             }
         }
+        if (Sound& sound = stack.sound; sound.hears() && below(4) == 0) {
+            field.number = below(5);
+            for_each_sound_field(sound, field);
+            if (below(2)) sound = {1, 2 + below(9), 1, 1 + below(30), 1 + below(24)};
+        }
         if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
             HeadMap& map = stack.head[below(2)];
             if (!map.width) map.width = 1 + below(40);
