@@ -125,13 +125,15 @@ SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size,
         throw Refusal(name + ": speech: no_timestamps_token_id: expected timestamps behind it, got " +
                       std::to_string(tokens.no_timestamps) + " of " + std::to_string(vocab_size) + " ids");
     tokens.previous = reader.token_or("prev_sot_token_id", tokens.no_timestamps - 2);
-    tokens.no_speech = tokens.no_timestamps - 1;
+    tokens.no_speech = reader.token_or("no_speech_token_id", tokens.no_timestamps - 1);
     tokens.languages = reader.named("lang_to_id");
     tokens.tasks = reader.named("task_to_id");
     tokens.multilingual = reader.flag_or("is_multilingual", !tokens.languages.empty());
     if (tokens.multilingual && (tokens.languages.empty() || tokens.tasks.empty()))
         throw Refusal(name + ": speech: lang_to_id, task_to_id: expected those of a multilingual model, got none");
     tokens.suppressed = reader.tokens("suppress_tokens");
+    tokens.suppressed.insert(tokens.suppressed.end(), {tokens.start, tokens.previous, tokens.no_speech});
+    for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // those that steer are no text
     tokens.suppressed_first = reader.tokens("begin_suppress_tokens");
     tokens.max_first_timestamp = reader.count_or("max_initial_timestamp_index", 0);
     return tokens;
