@@ -2,6 +2,8 @@
 // and of the tokens that steer.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "convert/listing.h"
 #include "convert/mel_filters.h"
 #include "convert_fixtures.h"
@@ -16,6 +18,14 @@ namespace {
 constexpr const char* kNames[] = {"whisper_narrow", "whisper_bare"};
 
 fs::path golden(const char* name) { return fs::path(FOVEA_GOLDEN_DIR) / "speech" / name; }
+
+/// The golden ones, and those that make_speech.py made in FOVEA_SPEECH_FOLDERS.
+std::vector<fs::path> speech_folders() {
+    std::vector<fs::path> folders = {golden(kNames[0]), golden(kNames[1])};
+    if (const char* more = std::getenv("FOVEA_SPEECH_FOLDERS"))
+        for (const auto& entry : fs::directory_iterator(more)) folders.push_back(entry.path());
+    return folders;
+}
 
 std::vector<float> floats_of(const fs::path& path) {
     const NpyArray array = read_npy(path.string());
@@ -82,18 +92,19 @@ nlohmann::json steering_of(const fs::path& folder) {
 }  // namespace
 
 TEST_CASE("speech: rows and logits are transformers', of a whole stretch and of an odd number of frames") {
-    for (const char* name : kNames) {
+    for (const fs::path& folder : speech_folders()) {
+        const std::string name = folder.string();
         CAPTURE(name);
-        const Speech whole(golden(name)), encoder(golden(name), {}, true);
-        const std::vector<float> frames = floats_of(golden(name) / "frames.npy");
+        const Speech whole(folder), encoder(folder, {}, true);
+        const std::vector<float> frames = floats_of(folder / "frames.npy");
         const std::uint32_t n_frames = whole.model.config().encoder.sound.n_frames;
         REQUIRE(frames.size() == std::size_t{n_frames} * whole.model.config().encoder.sound.n_mels);
         for (const bool is_short : {false, true}) {
             CAPTURE(is_short);
             const std::string kind = is_short ? "expected_short_" : "expected_";
             const std::uint32_t n = is_short ? 27 : n_frames;
-            CHECK(error_of(floats_of(golden(name) / (kind + "rows.npy")), encoder.hear(frames, n)) < 1e-4f);
-            CHECK(error_of(floats_of(golden(name) / (kind + "logits.npy")), whole.hear(frames, n)) < 1e-4f);
+            CHECK(error_of(floats_of(folder / (kind + "rows.npy")), encoder.hear(frames, n)) < 1e-4f);
+            CHECK(error_of(floats_of(folder / (kind + "logits.npy")), whole.hear(frames, n)) < 1e-4f);
         }
     }
 }

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Makes the small speech models of tests/golden/speech with what transformers computes of them.
 
+    make_speech.py             the golden ones
+    make_speech.py FOLDER N    N of random shapes, there: the suite compares those in FOVEA_SPEECH_FOLDERS too
+
 Needs torch, transformers 5 and tokenizers. Everything is seeded, and computed in float64 from the weights as they are saved. Each
 folder is a Hugging Face folder plus
 
@@ -13,7 +16,9 @@ folder is a Hugging Face folder plus
 """
 import json
 import pathlib
+import random
 import shutil
+import sys
 
 import numpy
 import torch
@@ -64,8 +69,7 @@ def short_rows(encoder, frames):
     return encoder.layer_norm(x)
 
 
-def save(name, seed, dtype, bare, **fields):
-    folder = FOLDER / name
+def save(folder, seed, dtype, bare, **fields):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     words = tokenizer(fields["max_source_positions"])
@@ -110,11 +114,27 @@ def save(name, seed, dtype, bare, **fields):
             numpy.save(folder / f"expected_{kind}logits.npy", logits[0].float().numpy())
 
 
+def random_shape(rng):
+    n_heads, more_heads, unit = rng.choice([1, 2, 3, 5]), rng.choice([1, 2, 4]), rng.choice([4, 6, 10, 14])
+    return dict(d_model=n_heads * more_heads * unit, encoder_layers=rng.choice([1, 2, 3]),
+                encoder_attention_heads=n_heads, encoder_ffn_dim=rng.choice([5, 24, 33, 64, 130]),
+                decoder_layers=rng.choice([1, 2, 3]), decoder_attention_heads=more_heads,
+                decoder_ffn_dim=rng.choice([5, 24, 33, 64]), num_mel_bins=rng.choice([1, 7, 16, 80, 128]),
+                max_source_positions=rng.choice([14, 20, 37, 110]), max_target_positions=rng.choice([12, 40]),
+                activation_function=rng.choice(["gelu", "relu", "gelu_new"]))
+
+
 def main():
-    save("whisper_narrow", 1, torch.float32, False, d_model=48, encoder_layers=2, encoder_attention_heads=3,
+    if len(sys.argv) > 1:
+        rng = random.Random(7)
+        for i in range(int(sys.argv[2])):
+            save(pathlib.Path(sys.argv[1]) / str(i), 10 + i, rng.choice([torch.float32, torch.float16, torch.bfloat16]),
+                 rng.choice([True, False]), **random_shape(rng))
+        return
+    save(FOLDER / "whisper_narrow", 1, torch.float32, False, d_model=48, encoder_layers=2, encoder_attention_heads=3,
          encoder_ffn_dim=100, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=84, num_mel_bins=80,
          max_source_positions=30, max_target_positions=40)
-    save("whisper_bare", 2, torch.float16, True, d_model=40, encoder_layers=1, encoder_attention_heads=5,
+    save(FOLDER / "whisper_bare", 2, torch.float16, True, d_model=40, encoder_layers=1, encoder_attention_heads=5,
          encoder_ffn_dim=64, decoder_layers=3, decoder_attention_heads=2, decoder_ffn_dim=50, num_mel_bins=128,
          max_source_positions=50, max_target_positions=24)
 

@@ -152,7 +152,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         REQUIRE(!text.fail());
     }
     int counts[fuzz::kOutcomes] = {};
-    unsigned n_adapted = 0;
+    unsigned n_adapted = 0, n_heard = 0;
     for (unsigned seed = first; seed != first + n; ++seed) {
         CAPTURE(seed);
         const AnyConfig any(seed);
@@ -193,9 +193,11 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
                                                              .adapter = adapter});
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
+        n_heard += outcome == fuzz::Outcome::ran && any.config.encoder.sound.hears();
     }
     for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
     CHECK((asked || n_adapted > n / 100));
+    CHECK((asked || n_heard > n / 100));
     CHECK(counts[static_cast<int>(fuzz::Outcome::ran)] > counts[static_cast<int>(fuzz::Outcome::refused)] / 10);
 }
 
