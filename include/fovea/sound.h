@@ -3,7 +3,8 @@
 //     const Sound& sound = model.config().encoder.sound;   // what the model hears: rate, window, bands
 //     std::uint64_t n_bytes;
 //     frames_scratch(sound, n_bytes);                      // 1. the size, before any memory is taken
-//     make_frames(sound, filters, samples, scratch, frames);   // 2. as often as there is sound
+//     make_frames(sound, mel_filters(model), samples, scratch, frames);   // 2. as often as there is sound
+//     cache_memory(workspace, {.source = {.vectors = frames, .lengths = {&sound.n_frames, 1}}}, {&memory, 1});
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +25,7 @@ namespace fovea FOVEA_API {
 
 /// The logarithm of how loud each band is at each time, as Whisper's feature extractor computes it.
 ///
-///   filters  [n_mels, n_fft / 2 + 1]  how much of each frequency a band has; those of the model's file, or the caller's own
+///   filters  [n_mels, n_fft / 2 + 1]  how much of each frequency a band has; mel_filters(model), or the caller's own
 ///   samples  [at most window_samples(sound)]  mono, sound.sample_rate a second, full scale 1; silence is added behind
 ///   scratch  frames_scratch(sound) bytes, 8-aligned, overwritten
 ///   frames   [n_frames, n_mels]  written

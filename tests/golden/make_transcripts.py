@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A small model that talks, recordings, and the tokens that transformers' generate() writes of them.
 
-Needs torch and transformers 5. Greedy, in float64, without second attempts: speech/transcripts.json holds for each recording
-(speech/*.wav, 16-bit) and each way of asking the segments, of which speech_engine_test.cpp wants the same; plain ones are of
+Needs torch and transformers 5. Greedy, in float64, without second attempts: recordings/transcripts.json holds for each recording
+(recordings/*.wav, 16-bit) and each way of asking the segments, of which speech_engine_test.cpp wants the same; plain ones are of
 whisper_narrow. The model's positions weigh more than its tokens, so that it does not repeat itself, and its times and its end are made likely.
 """
 import json
@@ -18,6 +18,7 @@ from make_speech import randomize
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "speech"
+RECORDINGS = FOLDER.parent / "recordings"
 MODEL = FOLDER / "whisper_talking"
 SEED = 1
 WINDOW = 9600  # samples: 60 frames
@@ -69,7 +70,7 @@ def main():
     expected = {}
     for number, (name, n_samples) in enumerate(SOUNDS.items()):
         samples = sound(n_samples, number)
-        with wave.open(str(FOLDER / f"{name}.wav"), "wb") as file:
+        with wave.open(str(RECORDINGS / f"{name}.wav"), "wb") as file:
             file.setnchannels(1), file.setsampwidth(2), file.setframerate(16000)
             file.writeframes(samples.tobytes())
         frames = frames_of((16000, 400, 160, 80, n_samples // 160), filters, samples.astype(numpy.float32) / 32768)
@@ -85,7 +86,7 @@ def main():
                 {"start": round(float(s["start"]), 4), "end": round(float(s["end"]), 4), "tokens": s["tokens"].tolist()}
                 for s in out["segments"][0]]
             print(name, asked, expected[f"{name} {asked}"])
-    (FOLDER / "transcripts.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (RECORDINGS / "transcripts.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 if __name__ == "__main__":

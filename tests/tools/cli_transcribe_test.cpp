@@ -6,13 +6,13 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const char* name) { return (fs::path(FOVEA_GOLDEN_DIR) / "speech" / name).string(); }
+std::string golden(const char* name) { return (fs::path(FOVEA_GOLDEN_DIR) / name).string(); }
 
 /// The golden's model as a file.
 struct Talking {
     TemporaryFolder folder;
     std::string model = (folder / "talking.fovea").string();
-    Talking() { output_of({"convert", golden("whisper_talking"), "-o", model}); }
+    Talking() { output_of({"convert", golden("speech/whisper_talking"), "-o", model}); }
 
     [[nodiscard]] std::vector<std::string> command(std::vector<std::string> more) const {
         std::vector<std::string> all{"transcribe", model};
@@ -23,7 +23,7 @@ struct Talking {
 
 TEST_CASE("cli: transcribe writes text, times, subtitles and JSON of the same segments") {
     const Talking talking;
-    const std::string file = golden("three.wav");
+    const std::string file = golden("recordings/three.wav");
     const std::vector<std::string> same{"--language", "de", "--temp", "0", file};
     const auto asked = [&](std::vector<std::string> more) {
         more.insert(more.end(), same.begin(), same.end());
@@ -64,19 +64,20 @@ TEST_CASE("cli: transcribe writes text, times, subtitles and JSON of the same se
 
 TEST_CASE("cli: transcribe hears the language, takes several recordings, and a WAV file on standard input") {
     const Talking talking;
-    const Ran ran = run_fovea(talking.command({golden("one.wav"), golden("two.wav"), "--no-previous-text"}));
+    const Ran ran =
+        run_fovea(talking.command({golden("recordings/one.wav"), golden("recordings/two.wav"), "--no-previous-text"}));
     CHECK(ran.status == 0);
     CHECK(ran.err.starts_with("language: "));
-    CHECK(ran.out.starts_with(golden("one.wav") + ":\n"));
-    CHECK(ran.out.find("\n" + golden("two.wav") + ":\n") != std::string::npos);
-    CHECK(json::parse(output_of(
-              talking.command({golden("one.wav"), "--no-timestamps", "--task", "translate", "--json"})))["segments"]
+    CHECK(ran.out.starts_with(golden("recordings/one.wav") + ":\n"));
+    CHECK(ran.out.find("\n" + golden("recordings/two.wav") + ":\n") != std::string::npos);
+    CHECK(json::parse(output_of(talking.command(
+              {golden("recordings/one.wav"), "--no-timestamps", "--task", "translate", "--json"})))["segments"]
               .size() <= 1);
 }
 
 TEST_CASE("cli: transcribe refuses what is no recording, no model that hears, and options that contradict") {
     const Talking talking;
-    const std::string file = golden("one.wav"), model = talking.model;
+    const std::string file = golden("recordings/one.wav"), model = talking.model;
     check_refused({"transcribe", model}, 2, "FILE: expected a recording");
     check_refused({"transcribe", model, file, "--srt", "--json"}, 2, "expected one of them, got several");
     check_refused({"transcribe", model, file, "--srt", "--no-timestamps"}, 2, "--no-timestamps: expected none of");

@@ -78,8 +78,8 @@ class SpeechModel(OpenedModel):
     ) -> Transcript:
         """Return what is said in a recording: the text of `fovea transcribe`, to the last bit.
 
-        sound: the path of a WAV file (of FLAC, Ogg, MP3 and others too where the module was built with libsndfile, which
-            wheels are not), or samples: [n_samples] float32, mono, full scale 1.
+        sound: the path of a WAV file (of FLAC, Ogg, MP3 and others too where the module was built with libsndfile,
+            which wheels are not), or samples: [n_samples] float32, mono, full scale 1.
         sampling_rate: of the samples, by default the model's own :attr:`sampling_rate`; others are resampled.
         language: "en", "de", …; by default what is likeliest at the start. task: "transcribe", or "translate" into
             English.

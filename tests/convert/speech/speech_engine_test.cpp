@@ -18,7 +18,7 @@ using namespace fovea::testing;
 
 namespace {
 
-fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / "speech" / name; }
+fs::path golden(const std::string& name) { return fs::path(FOVEA_GOLDEN_DIR) / name; }
 
 /// A folder's model in memory.
 struct Speech {
@@ -28,7 +28,7 @@ struct Speech {
 
     explicit Speech(const char* name) {
         ConvertOptions options;
-        options.source = golden(name);
+        options.source = golden("speech") / name;
         const ModelSource source = read_source(options);
         file = write_bytes(source, write_options(options, source));
         REQUIRE(open_model(file, model).ok());
@@ -38,7 +38,8 @@ struct Speech {
         return {model, tokenizer, "m", {.n_threads = n_threads, .isa = isa}};
     }
     [[nodiscard]] RecordingFrames frames(const std::string& recording) const {
-        return recording_frames(model, read_sound(golden(recording + ".wav").string(), 16000), recording);
+        return recording_frames(model, read_sound(golden("recordings/" + recording + ".wav").string(), 16000),
+                                recording);
     }
 };
 
@@ -58,7 +59,7 @@ SpeechOptions options_of(const std::string& asked) {
 TEST_CASE(
     "speech: transcripts are transformers', of one window and several, with times and without, and with the text "
     "before") {
-    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("transcripts.json")));
+    const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("recordings/transcripts.json")));
     REQUIRE(cases.size() >= 8);
     const Speech talking("whisper_talking"), narrow("whisper_narrow");
     for (const auto& [name, expected] : cases.items()) {
