@@ -28,6 +28,7 @@
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
+#include "hear_run.h"
 #include "opened.h"
 
 // ---- the allocator -------------------------------------------------------------------------------------------------
@@ -414,6 +415,7 @@ int run(std::uint32_t n_threads) {
     std::deque<LargeRun> large;
     std::deque<AttendRun> heads;
     std::deque<EncodeRun> stacks;
+    std::deque<HearRun> hearing;
     for (const char* isa : isa_names()) {
         text.emplace_back(n_threads, isa);
         texts_in_c.emplace_back(n_threads, isa);
@@ -421,6 +423,7 @@ int run(std::uint32_t n_threads) {
         steps.emplace_back(n_threads, isa);
         for (const bool hears : {false, true})
             for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(hears, type, n_threads, isa);
+        for (const Type type : {Type::f32, Type::q8}) hearing.emplace_back(type, n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
         large.emplace_back(Type::q8, Type::q4, n_threads, isa);
@@ -444,6 +447,7 @@ int run(std::uint32_t n_threads) {
     for (LargeRun& r : large) r.go();
     for (AttendRun& r : heads) r.go();
     for (EncodeRun& r : stacks) r.go();
+    for (HearRun& r : hearing) expect(r.go(), "sound");
     for (StepsRun& r : steps) r.go();
     counting = false;
 
