@@ -20,6 +20,7 @@
 #include "convert/tokenizer_file.h"
 #include "convert/torch_module.h"
 #include "convert/torch_pickle.h"
+#include "convert/whisper.h"
 #include "convert/writer.h"
 
 namespace fovea {
@@ -127,6 +128,16 @@ ModelSource read_adapter(const ConvertOptions& options) {
     return join_lora(std::move(config), std::move(names), read_lora_folder(options.source));
 }
 
+/// A model of two stacks that writes down what it hears, with its tokenizer.
+ModelSource read_speech(const ConvertOptions& options, const Fields& fields, const fs::path& folder,
+                        Safetensors weights) {
+    ModelSource source = read_whisper(fields, folder, std::move(weights));
+    TokenizerFacts facts{.vocab_size = source.config.decoder.vocab_size};
+    if (fields.has("eos_token_id")) facts.eos.push_back(fields.count("eos_token_id", 0, facts.vocab_size - 1));
+    add_tokenizer(options.tokenizer, {folder / "tokenizer.json"}, facts, source);
+    return source;
+}
+
 /// `arrays`: the weights, where the caller has them; else they are read beside the configuration.
 ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool single_file,
                     Safetensors* arrays = nullptr) {
@@ -144,9 +155,12 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
         return files;
     };
     const Fields fields = Fields::read(config_path);
-    if (is_torch_module(fields.text("model_type")) && !options.loras.empty())
-        fields.refuse("model_type", "a model of transformers, whose modules --lora names");
-    if (is_torch_module(fields.text("model_type"))) return read_torch_module(fields, weights({}));
+    const std::string type = fields.text("model_type");
+    const bool hears = type == kWhisperType;
+    if ((is_torch_module(type) || hears) && !options.loras.empty())
+        fields.refuse("model_type", "one whose modules --lora names, of a single stack");
+    if (is_torch_module(type)) return read_torch_module(fields, weights({}));
+    if (hears) return read_speech(options, fields, folder, weights({}));
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw Refusal((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");

@@ -61,6 +61,11 @@ void append_stack(Bytes& bytes, const Stack& s, StackIndex index) {
         for_each_adapter_field(s, adapter);
         append_record(bytes, RecordTag::adapter, index, 0, adapter.bytes.data(), adapter.bytes.size(), kCritical);
     }
+    if (s.sound.hears()) {  // who does not know it would take its tensors for too many
+        FieldWriter sound;
+        for_each_sound_field(s.sound, sound);
+        append_record(bytes, RecordTag::sound, index, 0, sound.bytes.data(), sound.bytes.size(), kCritical);
+    }
     for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
         FieldWriter map;
         for_each_head_map_field(s.head[i], map);

@@ -24,14 +24,6 @@ void add_ids(const Fields& fields, const char* name, std::uint32_t vocab_size, s
     }
 }
 
-/// The part of "_name_or_path" after the last slash: the same wherever the folder lies now.
-std::string model_name(const Fields& fields, const std::string& type) {
-    std::string name = fields.text_or("_name_or_path", "");
-    while (!name.empty() && name.back() == '/') name.pop_back();
-    name = name.substr(name.find_last_of('/') + 1);
-    return name.empty() ? type : name;
-}
-
 /// What makes logits of a decoder's rows.
 void leave_out_logits(const Fields& fields, HfConfig& result) {
     Stack& stack = result.stack();
@@ -42,6 +34,13 @@ void leave_out_logits(const Fields& fields, HfConfig& result) {
 }
 
 }  // namespace
+
+std::string model_name(const Fields& fields, const std::string& type) {
+    std::string name = fields.text_or("_name_or_path", "");
+    while (!name.empty() && name.back() == '/') name.pop_back();
+    name = name.substr(name.find_last_of('/') + 1);
+    return name.empty() ? type : name;
+}
 
 StackIndex HfConfig::stack_index() const { return encodes ? StackIndex::encoder : family->stack; }
 

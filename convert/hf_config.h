@@ -51,6 +51,9 @@ struct HfConfig {
 [[nodiscard]] HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation,
                                       bool pooled = false);
 
+/// The part of "_name_or_path" after the last slash, the same wherever the folder lies now; without one the type.
+[[nodiscard]] std::string model_name(const Fields& fields, const std::string& type);
+
 /// What sentence-transformers does with an encoder's rows.
 struct SentenceModules {
     std::filesystem::path encoder;  ///< its folder

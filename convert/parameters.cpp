@@ -5,13 +5,16 @@
 namespace fovea {
 namespace {
 
-/// One tensor's place in the count. Padding is not a parameter, nor are rotary positions' frequencies and column scales.
+/// One tensor's place in the count. Padding is not a parameter, nor are rotary positions' frequencies, filters and column scales.
 void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
     const Block& b = s.block(t.role < Role::attention_norm ? 0 : t.layer);  // else layer is a block's or map's number
     const std::uint64_t size = std::uint64_t{t.n_rows} * t.n_cols;
     if (is_columns(t.role)) return;
     switch (t.role) {
+        case Role::mel_filters:
         case Role::rope_frequencies: return;
+        case Role::first_convolution:
+        case Role::second_convolution:
         case Role::embedding_map:
         case Role::token_embedding:
         case Role::position_embedding:

@@ -94,6 +94,8 @@ void put_lanes(Type type, const QuantizedLanes& lanes, std::uint32_t index, std:
 Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcept {
     const bool routes = spec.role == Role::router || spec.role == Role::shared_gate;
     if (spec.layout == Layout::vector || spec.role == Role::relative_bias || routes) return Type::f32;
+    const bool convolves = spec.role == Role::first_convolution || spec.role == Role::second_convolution;
+    if (convolves && is_quantized(wanted)) return Type::f16;  // all that follows is made of them, and they are few
     if (spec.layout == Layout::rows && is_quantized(wanted)) return exact_tables ? Type::f32 : Type::f16;
     const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
     if (!output || !is_quantized(wanted) || format_of(wanted).bits > 5) return wanted;

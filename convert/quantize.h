@@ -9,7 +9,7 @@
 namespace fovea {
 
 /// The type in which a file of weights of type `wanted` holds that tensor: vectors, relative biases and routers are f32, tables
-/// that are only looked up f16 instead of quantized (f32 with `exact_tables`), and the output layer of four or five bits has
+/// that are only looked up and convolutions f16 instead of quantized (tables f32 with `exact_tables`), and the output layer of four or five bits has
 /// six, of q4 eight, for no later layer mends errors.
 [[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 

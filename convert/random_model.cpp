@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "convert/mel_filters.h"
 #include "convert/rope.h"
 
 namespace fovea {
@@ -42,6 +43,11 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
     if (spec.role == Role::rope_frequencies) {
         const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].rotary_dim);
         std::copy(frequencies.begin(), frequencies.end(), out);
+        return;
+    }
+    if (spec.role == Role::mel_filters) {
+        const std::vector<float> filters = mel_filters(stack.sound);
+        std::copy(filters.begin(), filters.end(), out);
         return;
     }
     const Block& block = stack.block(spec.role < Role::attention_norm ? 0 : spec.layer);

@@ -68,6 +68,16 @@ inline Config text_config(bool encodes, NormPlace place = NormPlace::pre) {
     return config;
 }
 
+/// The same with an encoder that hears.
+inline Config sound_config(std::uint32_t n_mels = 11, std::uint32_t n_frames = 80) {
+    Config config = text_config(true);
+    Stack& s = config.encoder;
+    s.sound = {.sample_rate = 8000, .n_fft = 30, .hop_length = 12, .n_mels = n_mels, .n_frames = n_frames};
+    s.position = Position::learned;
+    s.max_positions = n_frames / 2;
+    return config;
+}
+
 inline std::vector<float> some_floats(std::size_t n, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<float> x(n);

@@ -71,7 +71,9 @@ OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& option
 }
 
 void need_logits(const OpenedModel& opened) {
-    const auto& [encoder, decoder] = opened.model.config();
+    const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
+    if (encoder.sound.hears())
+        throw Refusal(opened.name + ": model: expected one that reads text, got one that hears (see fovea transcribe)");
     if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
         throw Refusal(opened.name + ": model: expected one for logits, got one for vectors");
 }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "convert/families/family.h"
+#include "convert/whisper.h"
 
 namespace fovea {
 namespace {
@@ -23,6 +24,7 @@ const Family* find_family(const std::string& model_type) {
 std::string known_model_types() {
     std::vector<std::string> types;
     for (const Family* family : kFamilies) types.insert(types.end(), family->types.begin(), family->types.end());
+    types.emplace_back(kWhisperType);  // which has a reader of its own
     std::string words;
     for (std::size_t i = 0; i < types.size(); ++i)
         words += (i == 0 ? "" : i + 1 == types.size() ? " or " : ", ") + types[i];

@@ -160,9 +160,20 @@ void check_head(const Stack& s, Checks& check) {
     check.expect(!s.has_output_head || width <= kMaxWidth, "width of what an output head reads", kMaxWidth, width);
 }
 
+/// Frames take the place of vectors; two of them make a row.
+void check_sound(const Stack& s, Checks& check) {
+    const Sound& sound = s.sound;
+    if (sound == Sound{}) return;
+    for_each_sound_field(sound, check);
+    check("n_mels times frequencies", std::uint64_t{sound.n_mels} * sound.n_bins(), 1, kMaxFilterWeights);
+    check.expect(!s.vocab_size, "vocab_size of a stack that hears", 0, s.vocab_size);
+    check.expect(!s.max_positions || sound.n_frames <= 2 * std::uint64_t{s.max_positions}, "n_frames",
+                 2 * std::uint64_t{s.max_positions}, sound.n_frames);
+}
+
 void check_stack(const Stack& s, Checks& check) {
     for_each_stack_field(s, check);
-    if (has(Part::vectors)) check_head(s, check);
+    if (has(Part::vectors)) check_head(s, check), check_sound(s, check);
     if (has(Part::adapters) && (s.adapter_rank || s.adapted)) for_each_adapter_field(s, check);
     check.needs("embedding_bias", s.embedding_bias, s.embedding_width != 0);
     check.needs("embedding_width", s.embedding_width != 0, s.vocab_size != 0);
@@ -207,7 +218,7 @@ struct Absent {
 /// What a valid configuration asks for and this build leaves out.
 [[nodiscard]] Status check_parts(const Config& config) noexcept {
     for (const Stack* s : {&config.encoder, &config.decoder}) {
-        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width))
+        if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.hears()))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
              is_latent = false, scales_columns = s->output_columns;
@@ -241,14 +252,16 @@ struct Absent {
 
 Status check(const Config& config) noexcept {
     Checks check;
-    const auto& [encoder, decoder] = config;
+    const Stack &encoder = config.encoder, &decoder = config.decoder;
     check.expect(encoder.n_layers || decoder.n_layers, "n_layers", 1, 0);
     Absent absent{check};
     for (const Stack* s : {&encoder, &decoder})
         if (!s->n_layers) {
             for_each_stack_field(*s, absent);
             check.expect(s->n_head_maps() == 0, "n_layers", 1, 0);
+            if (has(Part::vectors)) check.expect(s->sound == Sound{}, "n_layers", 1, 0);
         }
+    if (has(Part::vectors)) check.expect(decoder.sound == Sound{}, "sound of the decoder", 0, 1);
     if (encoder.n_layers) check_stack(encoder, check);
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
         check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);

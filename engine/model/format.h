@@ -54,7 +54,7 @@ static_assert(sizeof(SectionRecord) == 32);
 
 // ---- config: a sequence of records, each 8-byte aligned ------------------------------------------------------------
 
-enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5 };
+enum class RecordTag : std::uint32_t { stack = 1, block = 2, layer_blocks = 3, head_map = 4, adapter = 5, sound = 6 };
 enum class StackIndex : std::uint16_t { encoder = 0, decoder = 1 };
 
 struct RecordHeader {
@@ -75,13 +75,15 @@ inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
 inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
 inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
+inline constexpr std::uint32_t kMaxSampleRate = 1u << 20, kMaxFft = 1u << 16, kMaxHop = 1u << 16;
+inline constexpr std::uint32_t kMaxFilterWeights = 1u << 24;  // n_mels times n_bins
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
 /// Whether this build reads the fields of blocks that came last, or refuses them.
 inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns);
 inline constexpr std::size_t kStackRecordBytes = 56,
                              kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
-                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16;
+                             kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
@@ -160,6 +162,14 @@ void for_each_adapter_field(S& s, Field& field) {
     field("adapter_base", s.adapter_base, 0, 0xffffffffu), field.skip(4);
 }
 
+/// The same for a sound's record, which is of a stack that hears.
+template <class S, class Field>
+void for_each_sound_field(S& s, Field& field) {
+    field("sample_rate", s.sample_rate, 1, kMaxSampleRate), field("n_fft", s.n_fft, 2, kMaxFft),
+    field("hop_length", s.hop_length, 1, kMaxHop), field("n_mels", s.n_mels, 1, kMaxWidth),
+    field("n_frames", s.n_frames, 1, kMaxPositions), field.skip(4);
+}
+
 // A layer_blocks record's payload is n_layers bytes, the number of each layer's block. Absent: every layer is block 0.
 
 // ---- tensors -------------------------------------------------------------------------------------------------------
@@ -225,7 +235,7 @@ struct TensorSpec {
 /// Whether it is one of those that Stack::adapter_base is of: vectors are f32 in every file of a model.
 [[nodiscard]] constexpr bool tells_model(const TensorSpec& t) noexcept {
     return t.layout == Layout::vector && t.role != Role::rope_frequencies && t.role != Role::alibi_slopes &&
-           !is_columns(t.role);
+           t.role != Role::mel_filters && !is_columns(t.role);
 }
 
 /// Rows of `up`: gate and up alternate by whole panels, so each is padded to panels.
@@ -304,6 +314,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
 #define FOVEA_BLOCK_TENSOR(...)
 #define FOVEA_EMBEDDING_TENSOR(...)
 #define FOVEA_HEAD_TENSOR(...)
+#define FOVEA_SOUND_TENSOR(...)
 #include "roles.inc"
 }
 
@@ -342,6 +353,11 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
     if (called_for) tensor(Role::role, layout, n_rows, n_cols);
 #include "roles.inc"
         }
+        if (has(Part::vectors) && layer == 0 && whole && s.sound.hears()) {
+#define FOVEA_SOUND_TENSOR(field, role, number, layout, called_for, n_rows, n_cols) \
+    if (called_for) tensor(Role::role, layout, n_rows, n_cols);
+#include "roles.inc"
+        }
         if (layer < s.n_layers) for_each_layer_tensor(s, stack, layer, visit);
     }
 }
@@ -349,6 +365,6 @@ void for_each_tensor(const Stack& s, StackIndex stack, Visit&& visit) {
 // ---- info: metadata as text ----------------------------------------------------------------------------------------
 // A sequence of {u32 key_bytes, u32 value_bytes, key, value}, each entry padded to 4 bytes; UTF-8, no terminators.
 // Keys: "name", "architecture", "prompt_suffix", "chat_template", "source_type", "converter"; of a head's results "task",
-// "labels" (a line each), "scores"; "max_seq_length".
+// "labels" (a line each), "scores"; "max_seq_length"; of a speech model "speech".
 
 }  // namespace fovea

@@ -60,9 +60,13 @@ template<std::size_t kBytes>
 
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
-    constexpr auto kLastTag =
-        static_cast<std::uint32_t>(has(Part::adapters) ? RecordTag::adapter : RecordTag::head_map);
-    const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag;
+    constexpr auto kLastTag = static_cast<std::uint32_t>(has(Part::vectors)    ? RecordTag::sound
+                                                         : has(Part::adapters) ? RecordTag::adapter
+                                                                               : RecordTag::head_map);
+    const bool left_out =
+        has(Part::vectors) && !has(Part::adapters) && header.tag == static_cast<std::uint32_t>(RecordTag::adapter);
+    const bool known =
+        header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag && !left_out;
     if (!known)
         return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", kLastTag, header.tag}
                                         : Status{};
@@ -89,6 +93,10 @@ template<std::size_t kBytes>
             if (!has(Part::adapters)) return {};
             return read_fields<kAdapterRecordBytes>(payload, "bytes of an adapter's record",
                                                     [&](auto& field) { for_each_adapter_field(stack, field); });
+        case RecordTag::sound:
+            if (!has(Part::vectors)) return {};
+            return read_fields<kSoundRecordBytes>(payload, "bytes of a sound's record",
+                                                  [&](auto& field) { for_each_sound_field(stack.sound, field); });
         case RecordTag::layer_blocks:
             stack.layer_blocks = {reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size()};
             return {};
@@ -375,6 +383,14 @@ std::string_view find_info(const Model& model, std::string_view key) noexcept {
                 model.bytes().subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.bytes)),
                 [&](std::string_view k, std::string_view v) { found = k == key ? v : found; }));
     return found;
+}
+
+std::span<const float> mel_filters(const Model& model) noexcept {
+    if (!has(Part::vectors) || !model.config().encoder.sound.hears()) return {};
+    const TensorRecord* t = ModelAccess::find(model, StackIndex::encoder, 0, Role::mel_filters);
+    if (!t) return {};
+    const std::byte* data = model.bytes().data() + ModelAccess::offset(model, *t);
+    return {reinterpret_cast<const float*>(data), t->n_cols};
 }
 
 Status verify_checksums(const Model& model) noexcept {

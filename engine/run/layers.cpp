@@ -127,6 +127,15 @@ void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) n
     }
 }
 
+void find_sound(const Model& model, SoundTensors* sound, StackTensors& tensors) noexcept {
+    SoundTensors& t = *new (sound) SoundTensors;
+    const Finder find{model, StackIndex::encoder};
+#define FOVEA_SOUND_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "../model/roles.inc"
+    const std::uint64_t first = std::uint64_t{t.first.n_rows} * t.first.n_cols;  // of each of a row's two frames
+    tensors.macs_per_row += 2 * first + std::uint64_t{t.second.n_rows} * t.second.n_cols;
+}
+
 void find_head(const Model& model, StackIndex index, HeadTensors* maps) noexcept {
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
     for (std::uint32_t i = 0; i < stack.n_head_maps(); ++i) {

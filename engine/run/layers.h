@@ -69,6 +69,12 @@ struct HeadTensors {
 #include "../model/roles.inc"
 };
 
+/// Those before the layers of a stack that hears. `filters` is for who makes the frames.
+struct SoundTensors {
+#define FOVEA_SOUND_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "../model/roles.inc"
+};
+
 /// One layer's tensors, and which of its stack's blocks it is. Those of attention to a memory are kept apart, where
 /// there is one: see WorkspaceState::cross.
 struct Layer {
@@ -100,7 +106,7 @@ struct Layer {
 
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
               sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 576 && sizeof(LatentTensors) == 112 &&
-              sizeof(ColumnTensors) == 64);
+              sizeof(ColumnTensors) == 64 && sizeof(SoundTensors) == 88);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -123,6 +129,9 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
 
 /// The same for column scales, which multiply no weights.
 void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept;
+
+/// Finds those before the encoder's layers, where it hears, and adds to `t` what they multiply.
+void find_sound(const Model& model, SoundTensors* sound, StackTensors& t) noexcept;
 
 /// Finds one layer's of an adapter.
 [[nodiscard]] AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t layer) noexcept;

@@ -41,6 +41,8 @@ template<class T>
 using OfAdapters = std::conditional_t<has(Part::adapters), T, LeftOut<T>>;
 template<class T>
 using OfColumns = std::conditional_t<has(Part::columns), T, LeftOut<T>>;
+template<class T>
+using OfVectors = std::conditional_t<has(Part::vectors), T, LeftOut<T>>;
 
 /// W and what to do with its product, for multiply().
 struct Linear {
@@ -128,11 +130,12 @@ struct PartNorms {
 struct PassInput {
     StackIndex index = StackIndex::decoder;          // of the stack
     std::span<const Token> tokens = {}, types = {};  // [seq_len], or vectors
-    const float* vectors = nullptr;                  // [seq_len][d_model]
-    std::uint32_t n_logits = 0;                      // rows of which logits are made: the last of all, or
-    ConstRows logit_rows = {};                       // these, where `each` is set
-    Rows logits = {};                                // [n_logits][vocab_size]
-    Rows out = {};  // encode: the result of each row, or of each sequence where the stack pools
+    const float* vectors = nullptr;                  // [seq_len][d_model]; of a stack that hears [frames][n_mels]
+    [[no_unique_address]] OfVectors<std::span<const std::uint32_t>> frame_lengths{};  // of each sequence; else none
+    std::uint32_t n_logits = 0;  // rows of which logits are made: the last of all, or
+    ConstRows logit_rows = {};   // these, where `each` is set
+    Rows logits = {};            // [n_logits][vocab_size]
+    Rows out = {};               // encode: the result of each row, or of each sequence where the stack pools
     std::span<const std::uint32_t> chosen = {};       // of these rows; empty: of all
     bool before_head = false;                         // as if the stack had no head
     std::uint32_t pos = 0;                            // of a single sequence: absolute position of the first row
@@ -261,7 +264,8 @@ private:
     void meet(const char* name, const Output& output) noexcept;
 };
 
-void embed(Pass& pass) noexcept;  // position.cpp
+void embed(Pass& pass) noexcept;     // position.cpp
+void convolve(Pass& pass) noexcept;  // vectors/convolution.cpp
 /// What relative positions add to the scores of a head's query `row` of its sequence, from the first position on; null
 /// where the block has none.
 [[nodiscard]] const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head,

@@ -114,7 +114,12 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
                                        ? or_else(config.decoder.max_positions, kMaxRows)
                                        : 0;
         if (limits.max_kv_len > most) return bad_limit("max_kv_len at most", most, limits.max_kv_len);
-        if (limits.max_batch == 0) limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
+        if (limits.max_batch == 0) {
+            limits.max_batch = or_else(stack_of(config, last_stack(config)).max_positions, 512);
+            // Frames come in stretches of one length, which the encoder takes whole.
+            const std::uint32_t stretch = config.encoder.sound.hears() ? config.encoder.max_positions : 0;
+            if (limits.max_batch < stretch) limits.max_batch = stretch;
+        }
         if (limits.max_sequences == 0) limits.max_sequences = 1;
         if (limits.max_key_rows == 0) limits.max_key_rows = limits.max_batch;
         for (const std::uint32_t n : {limits.max_batch, limits.max_sequences, limits.max_key_rows})
@@ -161,10 +166,21 @@ void widen_for_latent(const Block& b, ArenaMap& map, Widest& widest) noexcept {
             b.n_heads * round_up(b.value_head_dim, kSuperblock));
 }
 
+/// What the first convolution leaves, a row of each frame, takes two rows of `inner` for each of the stack's; its operand
+/// has as many rows, of three frames each.
+void widen_for_sound(const Stack& s, ArenaMap& map, Widest& widest) noexcept {
+    const std::uint64_t n_cols = 3 * std::uint64_t{s.sound.n_mels};
+    grow_to(map.inner_stride, 2 * pad(s.d_model));
+    grow_to(widest.operand, 3 * std::uint64_t{s.d_model});
+    grow_to(map.operand_row_bytes, 2 * operand_bytes(Type::f32, 1, n_cols), 2 * operand_bytes(Type::q8, 1, n_cols));
+    grow_to(map.scratch_stride, kRowBlock * pad(at_least(n_cols, 3 * std::uint64_t{s.d_model})));
+}
+
 void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
     grow_to(map.hidden_stride, pad(s.d_model));
     grow_to(widest.operand, s.d_model, s.embedding_width);
     grow_to(map.inner_stride, pad(s.embedding_width));
+    if (has(Part::vectors) && s.sound.hears()) widen_for_sound(s, map, widest);
     // A head's maps read and write `inner` and `hidden` in turn; what the last one makes goes to the caller.
     const std::uint32_t n_maps = s.n_head_maps();
     if (n_maps || (s.has_output_head && kind != Kind::decode)) grow_to(map.inner_stride, pad(s.d_model));
@@ -236,7 +252,7 @@ Kind kind_of(const Config& config) noexcept {
     const bool one_stack = !config.encoder.n_layers || !config.decoder.n_layers;
     if (one_stack && last.n_layers == 1 && !b.d_ff && b.norm == Norm::none && !b.cross_attention && !last.vocab_size &&
         last.position == Position::none && last.embedding_norm == Norm::none && last.final_norm == Norm::none &&
-        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps())
+        last.pooling == Pooling::none && b.position == Position::none && !last.n_head_maps() && !last.sound.hears())
         return Kind::attend;
     const bool decodes =
         one_stack && config.decoder.n_layers && !reads_memory(config) && last.vocab_size && last.has_output_head;
@@ -272,14 +288,14 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     map.n_partials = map.n_chunks > 1 ? widest.n_heads * map.n_chunks : 0;
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
-    map.operand_row_bytes = at_least(operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
+    grow_to(map.operand_row_bytes, operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
     // A member's own rows: kRowBlock of d_model on their way into an operand, or one and its operand, or one attention
     // task's query and states.
     const std::uint64_t norm_rows =
         at_least(kRowBlock * map.hidden_stride, map.hidden_stride + pad(quant_row_bytes / 4));
     const std::uint64_t attention_rows =
         query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
-    map.scratch_stride = at_least(norm_rows, attention_rows);
+    grow_to(map.scratch_stride, norm_rows, attention_rows);
 }
 
 /// Keys and values: a session's page; one layer's, the widest, for encode and attend; none of a workspace whose caches
@@ -311,12 +327,14 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const bool has_memory = config.encoder.n_layers && config.decoder.n_layers;
     const std::uint64_t n_layers = std::uint64_t{config.encoder.n_layers} + config.decoder.n_layers;
     const std::uint64_t n_blocks = at_least(config.encoder.n_blocks, config.decoder.n_blocks);
+    const bool hears = has(Part::vectors) && config.encoder.sound.hears();
     const bool has_pool = decodes && what == Planned::session;
     take("session", map.state, what == Planned::session ? kSessionStateBytes : kWorkspaceStateBytes);
     take("team", map.team, kTeamBytes);
     take("layers", map.layers,
          n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0) +
-                     (has_columns(config) ? sizeof(ColumnTensors) : 0)));
+                     (has_columns(config) ? sizeof(ColumnTensors) : 0)) +
+             (hears ? sizeof(SoundTensors) : 0));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more

@@ -1,5 +1,6 @@
 // From ids or vectors to the residual stream: a row of the embedding table, scaled, plus a learned position and a token
-// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Beside it the pass's tables,
+// type, normed where the stack asks for it (Devlin et al. 2019), and widened (Lan et al. 2020). Of frames two become a row first
+// (vectors/convolution.cpp). Beside it the pass's tables,
 // shared by all layers of a block shape: rotations (Su et al. 2021), one row per position; and what relative positions add
 // to scores (Raffel et al. 2020), one row per head, by the distance of key and query.
 #include <cstring>
@@ -94,9 +95,10 @@ void embed(Pass& pass) noexcept {
         const auto added = [&](std::uint32_t i, float value) { x[i] = x[i] + value; };
         if (!has(Part::vectors) || t.token_embedding)
             read_row(w, *t.token_embedding, pass.tokens[row], scaled);
-        else
-            for (std::uint32_t i = 0; i < stack.d_model; ++i)
-                scaled(i, pass.vectors[std::size_t{row} * stack.d_model + i]);
+        else {
+            const float* from = stack.sound.hears() ? x : pass.vectors + std::size_t{row} * stack.d_model;
+            for (std::uint32_t i = 0; i < stack.d_model; ++i) scaled(i, from[i]);
+        }
         if (t.position_embedding) read_row(w, *t.position_embedding, pos, added);
         if (has(Part::vectors) && t.type_embedding)
             read_row(w, *t.type_embedding, pass.types.empty() ? 0 : pass.types[row], added);
@@ -109,6 +111,7 @@ void embed(Pass& pass) noexcept {
                                          cosines + w.map.rotation_stride);
         }
     };
+    if (has(Part::vectors) && stack.sound.hears()) convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
         std::uint32_t longest = 0;
         for (const Sequence& s : pass.self) longest = longest < s.n_rows ? s.n_rows : longest;

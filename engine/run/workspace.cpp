@@ -79,6 +79,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
         find_columns(kept, StackIndex::encoder, state->columns());
         find_columns(kept, StackIndex::decoder, state->columns() + n_encoder);
     }
+    if (has(Part::vectors) && kept.config().encoder.sound.hears()) find_sound(kept, state->sound(), state->stacks[0]);
     if (has(Part::vectors))
         find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));
     state->team = start_team(arena + map.team, limits.n_threads, options.executor.run, options.executor.context);

@@ -64,6 +64,12 @@ struct WorkspaceState {
         const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
         return reinterpret_cast<ColumnTensors*>(latent() + (is_latent(config) ? n_layers : 0));
     }
+    /// Of the encoder behind those, where it hears.
+    [[nodiscard]] SoundTensors* sound() const noexcept {
+        const Config& config = model.config();
+        const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
+        return reinterpret_cast<SoundTensors*>(columns() + (has_columns(config) ? n_layers : 0));
+    }
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {
         const std::uint64_t n_layers = std::uint64_t{model.config().encoder.n_layers} + model.config().decoder.n_layers;

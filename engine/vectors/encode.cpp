@@ -34,14 +34,28 @@ struct OwnPage {
     OwnPage& operator=(const OwnPage&) = delete;
 };
 
-struct Total {
-    std::uint64_t rows = 0, longest = 0;
+/// Rows of each sequence of a side: as many as there are ids or vectors, or one of every two frames.
+struct Lengths {
+    std::span<const std::uint32_t> given;
+    bool frames = false;
+
+    Lengths(std::span<const std::uint32_t> lengths, bool hears = false) noexcept : given(lengths), frames(hears) {}
+    [[nodiscard]] std::size_t size() const noexcept { return given.size(); }
+    [[nodiscard]] std::uint32_t operator[](std::size_t i) const noexcept {
+        return frames ? given[i] / 2 + given[i] % 2 : given[i];
+    }
 };
-[[nodiscard]] Status count_rows(std::span<const std::uint32_t> lengths, std::uint64_t most, Total& total) noexcept {
-    for (const std::uint32_t n : lengths) {
+
+struct Total {
+    std::uint64_t rows = 0, longest = 0, given = 0;
+};
+[[nodiscard]] Status count_rows(const Lengths& lengths, std::uint64_t most, Total& total) noexcept {
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        const std::uint32_t n = lengths[i];
         if (n == 0) return bad_shape("rows of every sequence at least", 1, 0);
         total.rows += n;
         total.longest = total.longest < n ? n : total.longest;
+        total.given += lengths.given[i];
     }
     return total.rows > most ? bad_shape("rows at most", most, total.rows) : Status{};
 }
@@ -59,9 +73,11 @@ struct Total {
         return bad_shape("sequences of each side", n_sequences, in.lengths.size());
     if (n_sequences > w.limits.max_sequences)
         return bad_shape("sequences at most", w.limits.max_sequences, n_sequences);
-    if (Status status = count_rows(in.lengths, w.limits.max_batch, total); !status.ok()) return status;
+    const Lengths lengths(in.lengths, stack.sound.hears());
+    if (Status status = count_rows(lengths, w.limits.max_batch, total); !status.ok()) return status;
     const std::uint64_t n_ids = stack.vocab_size ? total.rows : 0;
-    const std::uint64_t n_floats = stack.vocab_size ? 0 : total.rows * stack.d_model;
+    const std::uint64_t width = stack.sound.hears() ? stack.sound.n_mels : stack.d_model;
+    const std::uint64_t n_floats = stack.vocab_size ? 0 : total.given * width;
     if (in.ids.size() != n_ids) return bad_shape("ids", n_ids, in.ids.size());
     if (in.vectors.size() != n_floats) return bad_shape("vectors' elements", n_floats, in.vectors.size());
     if (!in.types.empty() && (in.types.size() != total.rows || !stack.n_token_types))
@@ -84,13 +100,13 @@ struct Total {
 }
 
 /// Rows of each sequence's memory: the encoder's, or those that the caller gives.
-[[nodiscard]] std::span<const std::uint32_t> lengths_of_memory(const Config& config, const EncodeInput& in) noexcept {
-    return config.encoder.n_layers ? in.source.lengths : in.memory_lengths;
+[[nodiscard]] Lengths lengths_of_memory(const Config& config, const EncodeInput& in) noexcept {
+    return {config.encoder.n_layers ? in.source.lengths : in.memory_lengths, config.encoder.sound.hears()};
 }
 [[nodiscard]] Status check_memory(const WorkspaceState& w, const EncodeInput& in, std::size_t n_sequences,
                                   Total& total) noexcept {
     const Config& config = w.model.config();
-    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, in);
+    const Lengths lengths = lengths_of_memory(config, in);
     if (lengths.size() != n_sequences) return bad_shape("sequences of the memory", n_sequences, lengths.size());
     if (Status status = count_rows(lengths, w.limits.max_key_rows, total); !status.ok()) return status;
     const std::uint64_t wanted = config.encoder.n_layers ? 0 : total.rows * config.decoder.d_model;
@@ -98,8 +114,8 @@ struct Total {
 }
 
 /// Lays sequences out one after the other. `cross`: the memory's, which follow the stack's own in the arena.
-std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const std::uint32_t> lengths,
-                                std::span<const std::uint32_t> sources) noexcept {
+std::span<const Sequence> place(WorkspaceState& w, bool cross, const Lengths& lengths,
+                                const Lengths& sources) noexcept {
     Sequence* out = w.sequences() + (cross ? w.limits.max_sequences : 0);
     Sequence next{};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -125,9 +141,11 @@ std::span<const Sequence> place(WorkspaceState& w, bool cross, std::span<const s
     input.vectors = side.vectors.data();
     input.types = side.types;
     input.self_masks = &side.masks;
-    input.self = place(w, false, side.lengths, side.lengths);
-    input.seq_len = input.self.back().row + input.self.back().n_rows;
     const Stack& stack = stack_of(w.model.config(), input.index);
+    const Lengths lengths(side.lengths, stack.sound.hears());
+    if (stack.sound.hears()) input.frame_lengths = side.lengths;
+    input.self = place(w, false, lengths, lengths);
+    input.seq_len = input.self.back().row + input.self.back().n_rows;
     const std::uint64_t macs = w.stacks[static_cast<int>(input.index)].macs_per_row * input.seq_len;
     return run(w, input, macs + stack.n_layers * attention_macs(stack.blocks[0], input.self));
 }
@@ -159,7 +177,7 @@ void take_memory(const WorkspaceState& w, PassInput& pass, const EncodeInput& in
     if (config.encoder.n_layers)
         if (Status status = check_sequences(w, config.encoder, in.source, n, source); !status.ok()) return status;
     if (Status status = check_memory(w, in, n, memory); !status.ok()) return status;
-    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, in);
+    const Lengths lengths = lengths_of_memory(config, in);
     for (std::size_t i = 0; i < n; ++i) {
         if (Status status = check_cache(w, memories[i], true); !status.ok()) return status;
         if (const std::uint32_t had = memories[i].kv_len())
@@ -172,8 +190,8 @@ void take_memory(const WorkspaceState& w, PassInput& pass, const EncodeInput& in
 }
 
 /// Sequences and pages of a pass that fills the memories' caches. `one`: for a workspace of a single sequence.
-void place_memories(WorkspaceState& w, PassInput& pass, std::span<const std::uint32_t> lengths,
-                    std::span<const Cache> memories, KvPages& one) noexcept {
+void place_memories(WorkspaceState& w, PassInput& pass, const Lengths& lengths, std::span<const Cache> memories,
+                    KvPages& one) noexcept {
     pass.cross = place(w, true, lengths, lengths);
     const StepLists lists(w.map.steps, w.limits, true);
     const bool several = w.limits.max_sequences > 1;
@@ -264,7 +282,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
         if (Status status = check_sequences(w, config.encoder, input.source, n, source); !status.ok()) return status;
     if (decodes)
         if (Status status = check_sequences(w, config.decoder, input.target, n, target); !status.ok()) return status;
-    const std::span<const std::uint32_t> memory_lengths = lengths_of_memory(config, input);
+    const Lengths memory_lengths = lengths_of_memory(config, input);
     if (reads_memory)
         if (Status status = check_memory(w, input, n, memory); !status.ok()) return status;
     const Stack& last = stack_of(config, last_stack(config));
@@ -291,7 +309,7 @@ Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> o
     take_memory(w, pass, input, memory.rows);
     pass.out = {out.data(), width};
     pass.chosen = input.rows;
-    pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : input.target.lengths);
+    pass.cross = place(w, true, input.target.lengths, reads_memory ? memory_lengths : Lengths(input.target.lengths));
     pass.cross_masks = &input.memory_masks;
     return run_stack(w, pass, input.target);
 }
@@ -304,7 +322,7 @@ Status cache_memory(Workspace& workspace, const EncodeInput& input, std::span<co
     if (!w.limits.max_kv_len) return {Code::unsupported, "steps: planned with max_kv_len at least", 1, 0};
     Total source, memory;
     if (Status status = check_memories(w, input, memories, source, memory); !status.ok()) return status;
-    const std::span<const std::uint32_t> lengths = lengths_of_memory(config, input);
+    const Lengths lengths = lengths_of_memory(config, input);
     const auto cache = [&](std::size_t i) -> const Cache& { return memories[i]; };
     const auto length = [&](std::size_t i) { return lengths[i]; };
     if (Status status = take_all_pages(memories.size(), cache, length); !status.ok()) return status;

@@ -139,6 +139,22 @@ enum class Adapted : std::uint32_t {
 };
 inline constexpr std::uint32_t kAllAdapted = 255;
 
+/// How samples become the rows of a stack that hears (Radford et al. 2022, section 2.2): powers of a short-time Fourier
+/// transform in Hann windows, through mel filters, as logarithms. Two convolutions over time (each of three frames, the
+/// second with a stride of two) and exact GELUs make a row of d_model of every two frames. All zero: the stack hears nothing.
+struct Sound {
+    std::uint32_t sample_rate = 0;  ///< samples per second
+    std::uint32_t n_fft = 0;        ///< samples of a window
+    std::uint32_t hop_length = 0;   ///< samples from one frame to the next
+    std::uint32_t n_mels = 0;       ///< elements of a frame
+    std::uint32_t n_frames = 0;     ///< frames that the model was made for; a stretch of n_frames·hop_length samples
+
+    [[nodiscard]] bool hears() const noexcept { return n_mels != 0; }
+    /// Frequencies of a window's transform, which filters weigh.
+    [[nodiscard]] std::uint32_t n_bins() const noexcept { return n_fft / 2 + 1; }
+    bool operator==(const Sound&) const = default;
+};
+
 struct Stack {
     std::uint32_t n_layers = 0;  ///< 0: the model has no such stack
     std::uint32_t d_model = 0;
@@ -169,6 +185,9 @@ struct Stack {
     std::span<const std::uint8_t> layer_blocks{};
 
     std::array<HeadMap, kMaxHeadMaps> head{};
+
+    /// Of an encoder whose input is frames of n_mels each in place of vectors of d_model.
+    Sound sound{};
 
     /// Above 0 the file is no model but an adapter of one (Hu et al. 2021): it has products of so many columns and rows, for
     /// the matrices whose bits `adapted` has, and no other tensor. Everything else is as in the model.

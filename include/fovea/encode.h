@@ -37,11 +37,13 @@ struct Masks {
 
 /// The rows of several sequences, one after the other: lengths[0] rows, then lengths[1], …
 struct Sequences {
-    std::span<const Token> ids = {};              ///< [n_rows], where the stack has a vocabulary; else
-    std::span<const float> vectors = {};          ///< [n_rows, d_model]
-    std::span<const Token> types = {};            ///< [n_rows] token types, where the stack has them; empty: all 0
-    std::span<const std::uint32_t> lengths = {};  ///< [n_sequences], each at least 1
-    Masks masks = {};                             ///< of the rows' attention to one another
+    std::span<const Token> ids = {};      ///< [n_rows], where the stack has a vocabulary; else
+    std::span<const float> vectors = {};  ///< [n_rows, d_model]; where the stack hears [n_frames, n_mels]
+    std::span<const Token> types = {};    ///< [n_rows] token types, where the stack has them; empty: all 0
+    /// [n_sequences], each at least 1. Where the stack hears (see Sound) they count frames, and n frames are n/2 rows,
+    /// rounded up, everywhere else: in limits, results, masks and memories.
+    std::span<const std::uint32_t> lengths = {};
+    Masks masks = {};  ///< of the rows' attention to one another
 };
 
 /// An encoder reads `source`, a decoder `target` and, where it has cross-attention, a memory: the encoder's vectors where

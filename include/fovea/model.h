@@ -51,6 +51,9 @@ private:
 /// The value of that key in the file's metadata; empty where it has none. A view into the file. docs/format.md lists keys.
 [[nodiscard]] std::string_view find_info(const Model& model, std::string_view key) noexcept;
 
+/// Of a model that hears (see Sound): [n_mels][n_bins], what each filter weighs a window's powers with. Empty of all others.
+[[nodiscard]] std::span<const float> mel_filters(const Model& model) noexcept;
+
 struct OpenOptions {
     /// Also compute the CRC-32C of every section: reads the whole file. The header, directory, configuration and
     /// tensor list are always checked.

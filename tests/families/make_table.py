@@ -75,7 +75,9 @@ def main():
         for name in types:
             goldens = [GOLDEN / "families" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
             golden = next((g for g in goldens if g.exists()), None)
-            layer, norm = layer_of(fovea, golden, work) if golden else ("an encoder", "")
+            both = "an encoder that hears, and a decoder with a memory; GELU, biases", "layer norm before each part"
+            other = both if name == "whisper" else ("an encoder", "")
+            layer, norm = layer_of(fovea, golden, work) if golden else other
             text += f"| {name} | {layer} | {norm} |\n"
     others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))

@@ -14,6 +14,7 @@ std::string family_weights(const std::uint8_t* data, std::size_t size) {
         return all;
     }();
     const std::string_view text(reinterpret_cast<const char*>(data), size);
+    if (text.find("\"whisper\"") != text.npos) return FOVEA_GOLDEN_DIR "/speech/whisper_bare/model.safetensors";
     for (const std::filesystem::path& family : families)
         if (text.find('"' + family.filename().string() + '"') != text.npos)
             return (family / "model.safetensors").string();

@@ -48,14 +48,20 @@ struct Rows {
     std::vector<Token> ids;
     std::vector<float> vectors;
     static constexpr std::uint32_t kLengths[] = {3, 1}, kRows = 4;
+    static constexpr std::uint32_t kFrames[] = {5, 2};  // which become as many rows
+    bool hears;
 
-    explicit Rows(const Stack& stack) {
+    explicit Rows(const Stack& stack) : hears(stack.sound.hears()) {
         if (stack.vocab_size)
             for (std::uint32_t i = 0; i < kRows; ++i) ids.push_back(i * 7 % stack.vocab_size);
         else
-            vectors.assign(std::size_t{kRows} * stack.d_model, 0.25f);
+            vectors.assign(
+                hears ? std::size_t{kFrames[0] + kFrames[1]} * stack.sound.n_mels : std::size_t{kRows} * stack.d_model,
+                0.25f);
     }
-    [[nodiscard]] Sequences sequences() const { return {.ids = ids, .vectors = vectors, .lengths = kLengths}; }
+    [[nodiscard]] Sequences sequences() const {
+        return {.ids = ids, .vectors = vectors, .lengths = hears ? kFrames : kLengths};
+    }
 };
 
 /// Whatever kind of model it is, its result; empty where it takes none of these inputs.

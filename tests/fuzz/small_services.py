@@ -83,8 +83,20 @@ def make_requests():
           '<tool_call>x</tool_call><tool_call>{"name":"g"}')
 
 
+def make_sounds():
+    """WAV files of each coding, and what a speech model says of its tokens."""
+    for name, (coding, n_bits, n_channels) in {"pcm8": (1, 8, 1), "pcm16": (1, 16, 2), "pcm24": (1, 24, 1), "float": (3, 32, 1)}.items():
+        row = n_bits // 8 * n_channels
+        shape = struct.pack("<4sIHHIIHH", b"fmt ", 16, coding, n_channels, 8000, 8000 * row, row, n_bits)
+        data = bytes(range(24)) if coding == 1 else struct.pack("<6f", *(i / 8 for i in range(6)))
+        chunks = b"LIST" + struct.pack("<I", 3) + b"abc\0" + shape + b"data" + struct.pack("<I", len(data)) + data
+        write("wav", name, b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks)
+    write("speech_tokens", "whisper", compact(json.loads((GOLDEN / "speech/whisper_talking/generation_config.json").read_text())))
+
+
 def make_services():
     make_chat_templates()
     make_logits()
     make_forms()
     make_requests()
+    make_sounds()

@@ -25,6 +25,7 @@ inline Config tiny(Config config, std::uint32_t vocab_size = 300) {
         stack->d_model = 8;
         if (stack->vocab_size) stack->vocab_size = vocab_size;
         if (stack->max_positions) stack->max_positions = 12;
+        if (stack->sound.hears()) stack->sound.n_fft = 8, stack->sound.n_mels = 5, stack->sound.n_frames = 24;
         if (stack->n_blocks > 1) stack->layer_blocks = stack->layer_blocks.first(stack->n_layers = stack->n_blocks);
         for (std::uint32_t i = 0; i < stack->n_blocks; ++i) {
             Block& block = stack->blocks[i];
@@ -56,7 +57,8 @@ inline std::vector<Tiny> tiny_models() {
     return {{"llama_f32", tiny(llama_config()), Type::f32, "tokenizer_metaspace.json"},
             {"gpt2_f16", tiny(gpt2_config()), Type::f16, "tokenizer_gpt2.json"},
             {"bert_f32", tiny(bert_config()), Type::f32, "tokenizer_bert.json"},
-            {"encoder_decoder_f32", tiny(both_config(NormPlace::pre)), Type::f32, nullptr}};
+            {"encoder_decoder_f32", tiny(both_config(NormPlace::pre)), Type::f32, nullptr},
+            {"sound_f32", tiny(sound_config()), Type::f32, nullptr}};
 }
 
 /// A tokenizer's section with little of its Unicode tables, which are most of it.
@@ -103,6 +105,10 @@ inline std::vector<Tiny> tinier_models() {
         config.encoder.pooling = place == NormPlace::pre ? Pooling::mean : Pooling::none;
         add(config, nullptr);
     }
+    Config sound = sound_config();
+    add(sound, nullptr);
+    sound.decoder = {};
+    add(sound, nullptr);
     for (Config config : {llama_config(), bert_config()}) {  // with column scales, which quantized matrices alone have
         for (Stack* stack : {&config.encoder, &config.decoder}) {
             stack->tied_output = false;

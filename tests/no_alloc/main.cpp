@@ -28,6 +28,7 @@
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
+#include "hear_run.h"
 #include "opened.h"
 
 // ---- the allocator -------------------------------------------------------------------------------------------------
@@ -266,25 +267,35 @@ private:
     std::vector<float> out_, weights_;
 };
 
-/// An encoder that feeds a decoder, two sequences of each.
+/// An encoder that feeds a decoder, two sequences of each. Where it hears, frames of its own width become as many rows.
 class EncodeRun {
 public:
-    EncodeRun(Type type, std::uint32_t n_threads, const char* isa)
-        : model_(both_config(NormPlace::pre), type),
+    EncodeRun(bool hears, Type type, std::uint32_t n_threads, const char* isa)
+        : hears_(hears),
+          model_(config(hears), type),
           session_(model_.model, {.max_batch = kRows, .n_threads = n_threads, .max_sequences = 2}, isa),
           rows_(some_floats(kRows * kWidth, 1)),
+          frames_(some_floats(kFrames * kMels, 2)),
           out_(kRows * kWidth) {}
 
     void go() {
         const Sequences side{.vectors = rows_, .lengths = kLengths, .masks = {.causal = true}};
-        expect(encode(session_.session, {.source = side, .target = side}, out_).ok(), "encode");
+        const Sequences heard{.vectors = frames_, .lengths = kFrameLengths};
+        expect(encode(session_.session, {.source = hears_ ? heard : side, .target = side}, out_).ok(), "encode");
     }
 
 private:
+    static Config config(bool hears) {
+        Config config = both_config(NormPlace::pre);
+        if (hears) config.encoder.sound = sound_config(kMels, kFrames).encoder.sound;
+        return config;
+    }
     static constexpr std::uint32_t kLengths[] = {50, 31}, kRows = 81, kWidth = 40;
+    static constexpr std::uint32_t kFrameLengths[] = {99, 62}, kFrames = 161, kMels = 11;
+    bool hears_;
     SmallModel model_;
     SmallSession session_;
-    std::vector<float> rows_, out_;
+    std::vector<float> rows_, frames_, out_;
 };
 
 /// Sequences of one pass: a prompt beside single tokens, forks that copy a page, saved and restored caches.
@@ -404,12 +415,15 @@ int run(std::uint32_t n_threads) {
     std::deque<LargeRun> large;
     std::deque<AttendRun> heads;
     std::deque<EncodeRun> stacks;
+    std::deque<HearRun> hearing;
     for (const char* isa : isa_names()) {
         text.emplace_back(n_threads, isa);
         texts_in_c.emplace_back(n_threads, isa);
         heads.emplace_back(n_threads, isa);
         steps.emplace_back(n_threads, isa);
-        for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(type, n_threads, isa);
+        for (const bool hears : {false, true})
+            for (const Type type : {Type::f32, Type::q8}) stacks.emplace_back(hears, type, n_threads, isa);
+        for (const Type type : {Type::f32, Type::q8}) hearing.emplace_back(type, n_threads, isa);
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
         large.emplace_back(Type::q8, Type::q4, n_threads, isa);
@@ -433,6 +447,7 @@ int run(std::uint32_t n_threads) {
     for (LargeRun& r : large) r.go();
     for (AttendRun& r : heads) r.go();
     for (EncodeRun& r : stacks) r.go();
+    for (HearRun& r : hearing) expect(r.go(), "sound");
     for (StepsRun& r : steps) r.go();
     counting = false;
 

@@ -151,7 +151,8 @@ void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job)
     for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
         job.reads_memory |= job.decodes && block.cross_attention;
     if (job.last->has_output_head && job.decodes)
-        throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one for logits");
+        throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one " +
+                      (config.encoder.sound.hears() ? "that hears (see fovea transcribe)" : "for logits"));
     const Stack& first = job.encodes ? config.encoder : config.decoder;
     const bool reads_ids = first.vocab_size != 0;
     if (reads_ids) need_text(options);

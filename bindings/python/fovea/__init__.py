@@ -20,6 +20,7 @@ from ._heads import FoundAnswer, Label, LabelledWord
 from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
+from ._speech import SpeechSegment, Transcript
 
 __all__ = [
     "AttentionPattern",
@@ -38,8 +39,10 @@ __all__ = [
     "Plan",
     "PlanPart",
     "Session",
+    "SpeechSegment",
     "Step",
     "ToolCall",
+    "Transcript",
     "Workspace",
     "__version__",
     "attend",

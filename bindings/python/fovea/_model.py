@@ -21,12 +21,13 @@ from ._chat import (
     reader_of,
     schema_of_calls,
 )
+from ._speech import SpeechModel
 from ._vectors import VectorModel
 
 Adapter = Union[str, "os.PathLike[str]", tuple[Union[str, "os.PathLike[str]"], float]]
 
 
-class Model(VectorModel):
+class Model(SpeechModel, VectorModel):
     """A model, opened in microseconds: its file is mapped, and its weights are read where they lie when they are used.
 
     path: a Fovea file; or a Hugging Face folder, a GGUF or a .safetensors file, which is converted once into the user's

@@ -7,6 +7,7 @@
 #include "fovea/version.h"
 #include "opened.h"
 #include "session.h"
+#include "transcribe.h"
 #include "workspace.h"
 
 NB_MODULE(_fovea, module) {
@@ -28,4 +29,5 @@ NB_MODULE(_fovea, module) {
     python::bind_attend(module);
     python::bind_convert(module);
     python::bind_show(module);
+    python::bind_transcribe(module);
 }

@@ -137,6 +137,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
     facts["gives_logits"] = opened->gives_logits();
+    facts["sampling_rate"] = config.encoder.sound.sample_rate;
     if (config.encoder.n_layers) facts["encoder"] = stack_facts(config.encoder);
     if (config.decoder.n_layers) facts["decoder"] = stack_facts(config.decoder);
     return facts;

@@ -7,6 +7,7 @@
 
 #include "convert/parameters.h"
 #include "convert/refusal.h"
+#include "encoder_models.h"
 #include "presets.h"
 #include "small_models.h"
 
@@ -194,6 +195,33 @@ TEST_CASE("config: a lone attention may have widths of its own") {
     CHECK(count.total == count.attention + 31);
     b.cross_attention = true;
     CHECK(std::string(check(config).what) == "cross_attention in the encoder");
+}
+
+TEST_CASE("config: a sound is an encoder's, of frames in place of ids, every field within its range") {
+    const auto refused = [](auto spoil) {
+        Config config = sound_config();
+        REQUIRE(check(config).ok());
+        spoil(config, config.encoder.sound);
+        const Status status = check(config);
+        CHECK(status.code == Code::config_invalid);
+        return std::string(status.what);
+    };
+    constexpr std::uint32_t kMost = 0xffffffffu;
+    for (const std::uint32_t wrong : {0u, kMost}) {
+        CHECK(refused([&](Config&, Sound& s) { s.sample_rate = wrong; }) == "sample_rate");
+        CHECK(refused([&](Config&, Sound& s) { s.n_fft = wrong; }) == "n_fft");
+        CHECK(refused([&](Config&, Sound& s) { s.hop_length = wrong; }) == "hop_length");
+        CHECK(refused([&](Config&, Sound& s) { s.n_mels = wrong; }) == "n_mels");
+        CHECK(refused([&](Config&, Sound& s) { s.n_frames = wrong; }) == "n_frames");
+    }
+    CHECK(refused([](Config&, Sound& s) { s.n_frames = 81; }) == "n_frames");
+    CHECK(refused([](Config&, Sound& s) { s.n_fft = 1 << 16, s.n_mels = 1 << 10; }) == "n_mels times frequencies");
+    CHECK(refused([](Config& c, Sound&) { c.encoder.vocab_size = 3; }) == "vocab_size of a stack that hears");
+    CHECK(refused([](Config& c, Sound& s) { c.decoder.sound = s; }) == "sound of the decoder");
+    CHECK(refused([](Config& c, Sound& s) { c.encoder = {}, s.n_fft = 3; }) == "n_layers");
+    const ParameterCount with = count_parameters(sound_config()), without = count_parameters(text_config(true));
+    CHECK(with.embedding - without.embedding == 40 * 3 * 11 + 40 * 3 * 40 + 40 * 40);  // 40 positions among them
+    CHECK(with.biases_and_norms - without.biases_and_norms == 2 * 40);
 }
 
 TEST_CASE("config: parameters of published models are the published ones") {

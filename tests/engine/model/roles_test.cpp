@@ -21,6 +21,9 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {16, "embedding_map"},
                                                                 {20, "head_map"},
                                                                 {23, "head_norm_bias"},
+                                                                {24, "first_convolution"},
+                                                                {27, "second_convolution_bias"},
+                                                                {28, "mel_filters"},
                                                                 {32, "attention_norm"},
                                                                 {36, "query"},
                                                                 {42, "query_norm"},
@@ -50,7 +53,7 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {165, "up_columns"},
                                                                 {167, "output_columns"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 
@@ -145,6 +148,18 @@ TEST_CASE("roles: column scales are of the inputs that there are, and not those 
                                                    "0 cross_output_columns 1 18"});
     b.column_scales = false;
     CHECK(columns_of().empty());
+}
+
+TEST_CASE("roles: an encoder that hears has two convolutions and its filters before its layers") {
+    Stack stack;
+    stack.n_layers = stack.n_blocks = 1, stack.d_model = 20, stack.max_positions = 5;
+    stack.blocks[0].d_ff = 24;
+    stack.head[0] = {.width = 6};
+    stack.sound = {.sample_rate = 8000, .n_fft = 30, .hop_length = 12, .n_mels = 7, .n_frames = 10};
+    CHECK(called_for(stack) == std::vector<std::string>{"0 head_map 6 20", "0 first_convolution 20 21",
+                                                        "0 first_convolution_bias 1 20", "0 second_convolution 20 60",
+                                                        "0 second_convolution_bias 1 20", "0 mel_filters 1 112",
+                                                        "0 up 24 20", "0 down 20 24"});
 }
 
 TEST_CASE("roles: every part that a block may have, in the directory's order") {

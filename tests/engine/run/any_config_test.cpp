@@ -122,6 +122,11 @@ private:
                 b.parallel = b.shared_norm = b.cross_attention = b.bias_kv = b.zero_attn = false;
             }
         }
+        if (Sound& sound = stack.sound; sound.hears() && below(4) == 0) {
+            field.number = below(5);
+            for_each_sound_field(sound, field);
+            if (below(2)) sound = {1, 2 + below(9), 1, 1 + below(30), 1 + below(24)};
+        }
         if (below(6) == 0) {  // a map of the head: mostly one that can be, and then one field of it
             HeadMap& map = stack.head[below(2)];
             if (!map.width) map.width = 1 + below(40);
@@ -147,7 +152,7 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
         REQUIRE(!text.fail());
     }
     int counts[fuzz::kOutcomes] = {};
-    unsigned n_adapted = 0;
+    unsigned n_adapted = 0, n_heard = 0;
     for (unsigned seed = first; seed != first + n; ++seed) {
         CAPTURE(seed);
         const AnyConfig any(seed);
@@ -188,9 +193,11 @@ TEST_CASE("any configuration is refused, or has a model that runs with the same 
                                                              .adapter = adapter});
         CHECK(outcome != fuzz::Outcome::refused);
         ++counts[static_cast<int>(outcome)];
+        n_heard += outcome == fuzz::Outcome::ran && any.config.encoder.sound.hears();
     }
     for (int i = 0; asked && i < fuzz::kOutcomes; ++i) MESSAGE(counts[i], " ", std::string(fuzz::kOutcomeNames[i]));
     CHECK((asked || n_adapted > n / 100));
+    CHECK((asked || n_heard > n / 100));
     CHECK(counts[static_cast<int>(fuzz::Outcome::ran)] > counts[static_cast<int>(fuzz::Outcome::refused)] / 10);
 }
 

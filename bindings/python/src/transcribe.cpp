@@ -1,0 +1,115 @@
+#include "transcribe.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <vector>
+
+#include "arrays.h"
+#include "convert/refusal.h"
+#include "convert/speech/sound_file.h"
+#include "fovea/workspace.h"
+
+namespace fovea::python {
+namespace {
+
+nb::object str_of(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+nb::object number_or_none(const std::optional<double>& number) {
+    return number ? nb::object(nb::float_(*number)) : nb::none();
+}
+
+std::optional<double> number_in(const nb::dict& options, const char* name) {
+    const nb::object value = options[name];
+    return value.is_none() ? std::nullopt : std::optional(nb::cast<double>(value));
+}
+
+SpeechOptions read_options(const nb::dict& options) {
+    SpeechOptions read;
+    read.language = nb::cast<std::string>(options["language"]);
+    read.task = nb::cast<std::string>(options["task"]);
+    read.timestamps = nb::cast<bool>(options["timestamps"]);
+    read.previous_text = nb::cast<bool>(options["previous_text"]);
+    read.temperatures = nb::cast<std::vector<float>>(options["temperatures"]);
+    read.max_compression = number_in(options, "max_compression");
+    read.min_logprob = number_in(options, "min_logprob");
+    read.no_speech = number_in(options, "no_speech");
+    read.max_tokens = nb::cast<std::uint32_t>(options["max_new_tokens"]);
+    read.seed = nb::cast<std::uint64_t>(options["seed"]);
+    return read;
+}
+
+nb::dict dict_of(const Transcript& transcript) {
+    nb::list segments;
+    for (const SpeechSegment& s : transcript.segments) {
+        nb::list tokens;
+        for (const Token token : s.tokens) tokens.append(nb::int_(token));
+        nb::dict segment;
+        segment["start"] = s.start, segment["end"] = s.end;
+        segment["text"] = str_of(s.text);
+        segment["tokens"] = nb::tuple(tokens);
+        segment["avg_logprob"] = s.avg_logprob, segment["no_speech_prob"] = s.no_speech_prob;
+        segment["compression_ratio"] = s.compression_ratio, segment["temperature"] = s.temperature;
+        segments.append(segment);
+    }
+    nb::dict result;
+    result["text"] = str_of(transcript.text);
+    result["language"] = transcript.language.empty() ? nb::none() : str_of(transcript.language);
+    result["language_probability"] = number_or_none(transcript.language_probability);
+    result["segments"] = segments;
+    return result;
+}
+
+}  // namespace
+
+PyTranscriber::PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa)
+    : opened_(model.get()) {
+    nb::gil_scoped_release released;
+    engine_ =
+        std::make_unique<SpeechEngine>(opened_->model, opened_->tokenizer, opened_->name,
+                                       SpeechEngine::Options{.n_threads = n_threads ? n_threads : default_threads(),
+                                                             .isa = isa.empty() ? nullptr : isa.c_str(),
+                                                             .cancel = gate_.flag()});
+}
+
+nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_object, std::uint32_t rate,
+                            const nb::dict& options_dict) {
+    const SpeechOptions options = read_options(options_dict);
+    const std::uint32_t own_rate = opened_->model.config().encoder.sound.sample_rate;
+    const std::string file = path.is_none() ? "" : std::string(utf8_of(path, "sound"));
+    Floats given;
+    if (path.is_none()) given = read_packed(samples_object, "sound", 1);
+    RecordingFrames frames;
+    {
+        nb::gil_scoped_release released;
+        if (!options.language.empty())
+            (void)speech_prompt(engine_->tokens(), options.language, options.task, options.timestamps);
+        const std::vector<float> samples =
+            path.is_none() ? resample(given.span(), rate ? rate : own_rate, own_rate, "sampling_rate")
+                           : read_sound(file, own_rate);
+        frames = recording_frames(opened_->model, samples, path.is_none() ? "sound" : file);
+    }
+    Transcript transcript;
+    check(gate_.run([&] {
+        try {
+            transcript = transcribe(*engine_, engine_->tokens(), frames.view(), options);
+        } catch (const SpeechCancelled&) {
+            return Status{Code::cancelled, "transcribe", 0, 0};
+        }
+        return Status{};
+    }));
+    return dict_of(transcript);
+}
+
+void bind_transcribe(nb::module_& module) {
+    nb::class_<PyTranscriber>(module, "Transcriber", "Memory for transcribing with a model.")
+        .def(nb::init<const ModelHandle&, std::uint32_t, const std::string&>(), nb::arg("model"),
+             nb::arg("n_threads") = 0, nb::arg("isa") = "")
+        .def("run", &PyTranscriber::run, nb::arg("path").none(), nb::arg("samples").none(), nb::arg("rate"),
+             nb::arg("options"))
+        .def_prop_ro("arena_bytes", &PyTranscriber::arena_bytes);
+}
+
+}  // namespace fovea::python

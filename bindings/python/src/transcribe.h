@@ -1,0 +1,31 @@
+// What is said in recordings: one model's memory for it, one call at a time.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+
+#include "convert/speech/speech_engine.h"
+#include "interrupt.h"
+#include "opened.h"
+
+namespace fovea::python {
+
+class PyTranscriber {
+public:
+    PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa);
+
+    /// `path` of a file, or else `samples`, float32 [n_samples], of `rate` a second. `options` by the names of SpeechOptions.
+    [[nodiscard]] nb::dict run(const nb::object& path, const nb::object& samples, std::uint32_t rate,
+                               const nb::dict& options);
+    [[nodiscard]] std::uint64_t arena_bytes() const { return engine_->n_bytes(); }
+
+private:
+    SharedModel opened_;
+    PassGate gate_;
+    std::unique_ptr<SpeechEngine> engine_;
+};
+
+void bind_transcribe(nb::module_& module);
+
+}  // namespace fovea::python

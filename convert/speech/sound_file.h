@@ -1,0 +1,20 @@
+// Recordings as a model hears them: mono, at its rate.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+inline constexpr std::uint32_t kMostSampleRate = 768000;
+
+/// The samples of a file, or of standard input where `path` is "-": WAV by a reader of our own, FLAC, Ogg, MP3 and others by
+/// libsndfile where it is built in. Channels are averaged, and what has another rate is resampled. Throws Refusal: "FILE: …".
+[[nodiscard]] std::vector<float> read_sound(const std::string& path, std::uint32_t rate);
+
+/// Samples at another rate. Throws Refusal for rates from none to others than 1 to kMostSampleRate.
+[[nodiscard]] std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to,
+                                          const std::string& name);
+
+}  // namespace fovea

@@ -1,0 +1,55 @@
+// What a Whisper may write: its special tokens, prompts, and which tokens may come next (Radford et al. 2022, section 2.3).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/config.h"
+
+namespace fovea {
+
+/// A model's special tokens, from the members of its generation_config.json that a file keeps under the key "speech".
+struct SpeechTokens {
+    Token start = 0, end = 0, no_timestamps = 0;
+    Token previous = 0;   ///< comes before the text of the window before
+    Token no_speech = 0;  ///< its probability at the start says that nobody speaks
+    bool multilingual = false;
+    std::map<std::string, Token> languages;  ///< "en"; empty for a model of one language
+    std::map<std::string, Token> tasks;      ///< "transcribe", "translate"
+    std::vector<Token> suppressed;  ///< never written; those that steer are among them
+    std::vector<Token> suppressed_first;
+    std::uint32_t max_first_timestamp = 0;  ///< of the first timestamp, in steps; 0: any
+    std::uint32_t vocab_size = 0;
+
+    /// Throws Refusal: "NAME: speech: FIELD: expected …, got …".
+    [[nodiscard]] static SpeechTokens read(std::string_view json, std::uint32_t vocab_size, const std::string& name);
+
+    [[nodiscard]] Token first_timestamp() const { return no_timestamps + 1; }
+    [[nodiscard]] bool is_timestamp(Token token) const { return token > no_timestamps; }
+    [[nodiscard]] bool is_text(Token token) const { return token < end; }
+    /// "en" of a language's token; empty for another.
+    [[nodiscard]] std::string language_of(Token token) const;
+};
+
+/// What tells the model what to do: start, and of a multilingual one language and task; without timestamps that too.
+/// Throws Refusal for a language or task that it does not know.
+[[nodiscard]] std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language,
+                                               const std::string& task, bool timestamps);
+
+/// The language's token that is likeliest after the start token, and its probability among languages.
+struct DetectedLanguage {
+    std::string language;
+    double probability = 0;
+};
+[[nodiscard]] DetectedLanguage detect_language(const SpeechTokens& tokens, std::span<const float> logits);
+
+/// Makes −inf of the logits of what may not come after `written` (without the prompt): suppressed tokens and, with
+/// `timestamps`, whatever breaks their rules. They come in pairs, end and start, or one before the end of all; none goes back,
+/// and no stretch is empty; the first token is one, at most max_first_timestamp; and where all timestamps together are likelier
+/// than any other token, one must come.
+void apply_rules(const SpeechTokens& tokens, std::span<const Token> written, bool timestamps, std::span<float> logits);
+
+}  // namespace fovea

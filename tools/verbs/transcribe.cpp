@@ -1,0 +1,202 @@
+// fovea transcribe: what is said in recordings, as text, lines with times, subtitles or JSON.
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "convert/refusal.h"
+#include "convert/speech/sound_file.h"
+#include "convert/speech/speech_engine.h"
+#include "opened.h"
+#include "options.h"
+#include "progress.h"
+#include "report.h"
+#include "verbs/verbs.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TranscribeOptions {
+    CommonOptions common;
+    std::string model, language, task = "transcribe";
+    std::vector<std::string> files;
+    bool timestamps = false, srt = false, vtt = false, no_timestamps = false, no_previous = false,
+         one_temperature = false;
+    float temperature = 0;
+    std::uint32_t seed = 0;
+    Type kv_type = Type::f32;
+};
+
+/// "00:04.200", with hours where there are some or `always`; `point` before the milliseconds.
+std::string clock_time(double seconds, char point = '.', bool always = false) {
+    const auto all = static_cast<std::uint64_t>(std::llround(seconds * 1000));
+    const std::uint64_t hours = all / 3600000, minutes = all / 60000 % 60, whole = all / 1000 % 60;
+    char text[48];
+    int n = 0;
+    if (hours || always) n = std::snprintf(text, sizeof text, "%02d:", static_cast<int>(hours));
+    std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "%02d:%02d%c%03d", static_cast<int>(minutes),
+                  static_cast<int>(whole), point, static_cast<int>(all % 1000));
+    return text;
+}
+
+/// A segment's text on one line, without spaces around it.
+std::string line_of(const SpeechSegment& segment) {
+    const std::size_t begin = segment.text.find_first_not_of(' '), end = segment.text.find_last_not_of(' ');
+    return begin == std::string::npos ? "" : one_line(segment.text.substr(begin, end - begin + 1));
+}
+
+Json to_json(const std::string& file, const Transcript& transcript, double seconds) {
+    Json object;
+    object["file"] = file;
+    object["seconds"] = seconds;
+    object["language"] = transcript.language;
+    if (transcript.language_probability) object["language_probability"] = *transcript.language_probability;
+    object["text"] = transcript.text;
+    object["segments"] = Json::array();
+    for (const SpeechSegment& s : transcript.segments)
+        object["segments"].push_back({{"start", s.start},
+                                      {"end", s.end},
+                                      {"text", s.text},
+                                      {"tokens", s.tokens},
+                                      {"avg_logprob", s.avg_logprob},
+                                      {"no_speech_prob", s.no_speech_prob},
+                                      {"compression_ratio", s.compression_ratio},
+                                      {"temperature", s.temperature}});
+    return object;
+}
+
+/// Prints segments as they come.
+class Printer {
+public:
+    explicit Printer(const TranscribeOptions& options) : options_(options) {
+        if (options.vtt) std::fputs("WEBVTT\n\n", stdout);
+    }
+
+    void begin(const std::string& file) {
+        first_ = true;
+        if (is_plain() && options_.files.size() > 1)
+            std::printf("%s%s:\n", n_files_++ ? "\n" : "", one_line(file).c_str());
+    }
+    void print(const SpeechSegment& s) {
+        const std::string line = line_of(s);
+        if (options_.srt)
+            std::printf("%u\n%s --> %s\n%s\n\n", ++number_, clock_time(s.start, ',', true).c_str(),
+                        clock_time(s.end, ',', true).c_str(), line.c_str());
+        else if (options_.vtt)
+            std::printf("%s --> %s\n%s\n\n", clock_time(s.start, '.', true).c_str(),
+                        clock_time(s.end, '.', true).c_str(), line.c_str());
+        else if (options_.timestamps)
+            std::printf("[%s --> %s] %s\n", clock_time(s.start).c_str(), clock_time(s.end).c_str(), line.c_str());
+        else if (!options_.common.json)
+            std::fputs(one_line(first_ && s.text.starts_with(' ') ? s.text.substr(1) : s.text).c_str(), stdout);
+        first_ = false;
+        std::fflush(stdout);
+    }
+    void end(const std::string& file, const Transcript& transcript, double seconds) const {
+        if (options_.common.json)
+            std::printf(
+                "%s\n",
+                to_json(file, transcript, seconds).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+        else if (is_plain() && !options_.timestamps)
+            std::putchar('\n');
+        flush_output();
+    }
+
+private:
+    [[nodiscard]] bool is_plain() const { return !options_.common.json && !options_.srt && !options_.vtt; }
+
+    const TranscribeOptions& options_;
+    bool first_ = true;
+    unsigned number_ = 0, n_files_ = 0;
+};
+
+void check_options(const TranscribeOptions& options) {
+    if (options.files.empty()) throw Refusal("FILE: expected a recording, or - for standard input, got none", 2);
+    const int n_forms = options.timestamps + options.srt + options.vtt + options.common.json;
+    if (n_forms > 1) throw Refusal("--timestamps, --srt, --vtt, --json: expected one of them, got several", 2);
+    if (options.no_timestamps && (options.timestamps || options.srt || options.vtt))
+        throw Refusal("--no-timestamps: expected none of --timestamps, --srt and --vtt beside it, got one", 2);
+    if ((options.srt || options.vtt) && options.files.size() > 1)
+        throw Refusal("--srt, --vtt: expected one recording, got " + std::to_string(options.files.size()), 2);
+}
+
+SpeechOptions speech_options(const TranscribeOptions& options) {
+    SpeechOptions speech;
+    speech.language = options.language == "auto" ? "" : options.language;
+    speech.task = options.task;
+    speech.timestamps = !options.no_timestamps;
+    speech.previous_text = !options.no_previous;
+    speech.seed = options.seed;
+    if (options.one_temperature) speech.temperatures = {options.temperature};
+    return speech;
+}
+
+void transcribe_files(TranscribeOptions& options) {
+    need_model(options.model);
+    check_options(options);
+    settle(options.common);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
+    SpeechEngine engine(
+        opened.model, opened.tokenizer, opened.name,
+        {.n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type});
+    const SpeechOptions speech = speech_options(options);
+    if (!speech.language.empty() || !engine.tokens().multilingual)  // refused before a recording is read
+        (void)speech_prompt(engine.tokens(), speech.language, speech.task, speech.timestamps);
+    Printer printer(options);
+    for (const std::string& file : options.files) {
+        const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;
+        const std::vector<float> samples = read_sound(file, rate);
+        const double seconds = static_cast<double>(samples.size()) / rate;
+        const RecordingFrames frames = recording_frames(opened.model, samples, file);
+        SpeechCalls calls;
+        const Progress progress = isatty(STDOUT_FILENO) ? Progress() : progress_line(file);
+        calls.detected = [](const std::string& language, double probability) {
+            std::fprintf(stderr, "language: %s (%.0f %%)\n", one_line(language).c_str(), 100 * probability);
+        };
+        calls.segment = [&](const SpeechSegment& segment) { printer.print(segment); };
+        calls.progress = [&](double done, double all) {
+            if (progress) progress(static_cast<std::uint64_t>(done * 100), static_cast<std::uint64_t>(all * 100));
+        };
+        printer.begin(file);
+        const Transcript transcript = transcribe(engine, engine.tokens(), frames.view(), speech, calls);
+        printer.end(file, transcript, seconds);
+    }
+}
+
+}  // namespace
+
+void add_transcribe(CLI::App& app) {
+    auto options = std::make_shared<TranscribeOptions>();
+    CLI::App& verb = *app.add_subcommand("transcribe", "What is said in recordings: text, times, subtitles");
+    add_model(verb, options->model);
+    verb.add_option("FILE", options->files, "recordings; - is a WAV file on standard input")->type_name("");
+    add_text(verb, "--language", options->language,
+             "what is spoken, en for English (default: auto, heard at the start)");
+    add_text(verb, "--task", options->task, "transcribe, or translate into English (default: transcribe)");
+    verb.add_flag("--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
+    verb.add_flag("--srt", options->srt, "subtitles as SubRip has them");
+    verb.add_flag("--vtt", options->vtt, "subtitles as WebVTT has them");
+    verb.add_flag("--no-timestamps", options->no_timestamps,
+                  "the model writes no times; a recording is then cut every 30 seconds, words or not");
+    verb.add_flag("--no-previous-text", options->no_previous,
+                  "each window of 30 seconds is read without the text before it");
+    CLI::Option* temperature = add_real(verb, "--temp", options->temperature, 0, 100,
+                                        "this temperature alone (default: 0, and up to 1 in steps of 0.2 while the "
+                                        "text repeats itself or is unlikely)");
+    add_count(verb, "--seed", options->seed, 0, 0xffffffffu, "of what temperatures above 0 choose (default: 0)");
+    add_kv(verb, options->kv_type);
+    add_verify(verb, options->common);
+    add_common(verb, options->common);
+    verb.callback([options, temperature] {
+        options->one_temperature = temperature->count() > 0;
+        transcribe_files(*options);
+    });
+}
+
+}  // namespace fovea
