@@ -115,7 +115,11 @@ void describe_stack(std::ostream& out, const char* name, const Stack& s) {
         if (s.n_blocks > 1) out << "  block " << i << "\n";
         describe_block(out, s.blocks[i]);
     }
-    out << "    input         " << (s.vocab_size ? "embeddings" : "vectors");
+    if (s.sound.hears())
+        out << "    sound         " << with_separators(s.sound.sample_rate) << " samples a second, windows of "
+            << with_separators(s.sound.n_fft) << " every " << with_separators(s.sound.hop_length) << ", "
+            << with_separators(s.sound.n_mels) << " mel filters, " << with_separators(s.sound.n_frames) << " frames\n";
+    out << "    input         " << (s.vocab_size ? "embeddings" : s.sound.hears() ? "a row of two frames" : "vectors");
     if (s.embedding_scale != 1.0f) out << " times " << s.embedding_scale;
     if (s.position != Position::none) out << ", " << word(s.position);
     if (s.embedding_norm != Norm::none) out << ", " << word(s.embedding_norm);

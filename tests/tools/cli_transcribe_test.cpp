@@ -75,6 +75,18 @@ TEST_CASE("cli: transcribe hears the language, takes several recordings, and a W
               .size() <= 1);
 }
 
+TEST_CASE("cli: inspect tells what a model hears") {
+    const Talking talking;
+    const json sound = json::parse(output_of({"inspect", talking.model, "--json"}))["encoder"]["sound"];
+    CHECK(sound["sample_rate"] == 16000);
+    CHECK(sound["n_fft"] == 400);
+    CHECK(sound["hop_length"] == 160);
+    CHECK(sound["n_mels"] == 80);
+    const std::string text = output_of({"inspect", talking.model});
+    CHECK(contains(text, "16,000 samples a second, windows of 400 every 160, 80 mel filters"));
+    CHECK(contains(text, "input         a row of two frames"));
+}
+
 TEST_CASE("cli: transcribe refuses what is no recording, no model that hears, and options that contradict") {
     const Talking talking;
     const std::string file = golden("recordings/one.wav"), model = talking.model;

@@ -31,11 +31,11 @@ PartBytes count_bytes(const Model& model) {
     PartBytes bytes;
     for (const TensorInfo& tensor : tensors(model)) {
         const std::string_view role = tensor.role, layout = tensor.layout;
-        std::uint64_t& part = role == "output"               ? bytes.output
-                              : role.ends_with("_embedding") ? bytes.embedding
-                              : layout != "panels"           ? bytes.rest
-                              : is_feed_forward(role)        ? bytes.feed_forward
-                                                             : bytes.attention;
+        std::uint64_t& part = role == "output"                                                 ? bytes.output
+                              : role.ends_with("_embedding") || role.ends_with("_convolution") ? bytes.embedding
+                              : layout != "panels"                                             ? bytes.rest
+                              : is_feed_forward(role)                                          ? bytes.feed_forward
+                                                                                               : bytes.attention;
         part += tensor.bytes;
         bytes.total += tensor.bytes;
     }
@@ -69,6 +69,12 @@ Json stack_to_json(const Stack& s) {
     Json object{{"n_layers", s.n_layers},           {"d_model", s.d_model},   {"vocab_size", s.vocab_size},
                 {"max_positions", s.max_positions}, {"n_blocks", s.n_blocks}, {"tied_output", s.tied_output},
                 {"blocks", Json::array()}};
+    if (s.sound.hears())
+        object["sound"] = {{"sample_rate", s.sound.sample_rate},
+                           {"n_fft", s.sound.n_fft},
+                           {"hop_length", s.sound.hop_length},
+                           {"n_mels", s.sound.n_mels},
+                           {"n_frames", s.sound.n_frames}};
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) {
         const Block& b = s.blocks[i];
         object["blocks"].push_back({{"n_heads", b.n_heads},
