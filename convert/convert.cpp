@@ -157,8 +157,9 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     const Fields fields = Fields::read(config_path);
     const std::string type = fields.text("model_type");
     const bool hears = type == kWhisperType;
-    if ((is_torch_module(type) || hears) && !options.loras.empty())
-        fields.refuse("model_type", "one whose modules --lora names, of a single stack");
+    if (is_torch_module(type) && !options.loras.empty())
+        fields.refuse("model_type", "a model of transformers, whose modules --lora names");
+    if (hears && !options.loras.empty()) fields.refuse("model_type", "a model of one stack for --lora");
     if (is_torch_module(type)) return read_torch_module(fields, weights({}));
     if (hears) return read_speech(options, fields, folder, weights({}));
     HfConfig config = read_hf_config(config_path, folder / "generation_config.json", modules.pooling != Pooling::none);

@@ -216,6 +216,6 @@ TEST_CASE("lora: folders and sources of another kind are refused") {
     CHECK(contains(refusal_of([&] { convert(options); }), "--lora: expected a Hugging Face source, got another kind"));
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "torch_text";
     for (const auto& entry : fs::directory_iterator(options.source)) options.source = entry.path();
-    CHECK(contains(refusal_of([&] { convert(options); }), "one whose modules --lora names, of a single stack"));
+    CHECK(contains(refusal_of([&] { convert(options); }), "a model of transformers, whose modules --lora names"));
     CHECK(!fs::exists(options.output));
 }

@@ -230,4 +230,9 @@ TEST_CASE("speech: what no Whisper can be is refused by its name") {
         CAPTURE(line);
         CHECK(contains(line, wrong.words));
     }
+    ConvertOptions options;
+    options.source = golden("whisper_narrow");
+    options.loras = {{golden("whisper_bare"), 1.0f}};
+    CHECK(contains(refusal_of([&] { (void)read_source(options); }),
+                   "model_type: expected a model of one stack for --lora"));
 }

@@ -222,12 +222,13 @@ TEST_CASE("transcribe: what a file says of its tokens is checked, and what a cal
     CHECK(refusal_of(least + R"(18, "suppress_tokens": [1, -1]})") ==
           "m: speech: suppress_tokens: expected ids below 70, got -1");
     CHECK(refusal_of(least + "18}") == "read");
-    CHECK_THROWS_WITH(speech_prompt(tokens_of(), "xx", "transcribe", true), "language: expected one of de, en, got xx");
-    CHECK_THROWS_WITH(speech_prompt(tokens_of(), "de", "sing", true),
+    CHECK_THROWS_WITH((void)speech_prompt(tokens_of(), "xx", "transcribe", true),
+                      "language: expected one of de, en, got xx");
+    CHECK_THROWS_WITH((void)speech_prompt(tokens_of(), "de", "sing", true),
                       "task: expected one of transcribe, translate, got sing");
     const SpeechTokens one = SpeechTokens::read(least + "18}", kVocab, "m");
     CHECK(speech_prompt(one, "", "transcribe", false) == std::vector<Token>{kStart, kNone});
-    CHECK_THROWS_WITH(speech_prompt(one, "de", "transcribe", true),
+    CHECK_THROWS_WITH((void)speech_prompt(one, "de", "transcribe", true),
                       "language: expected none, or en, of a model of one language, got de");
 }
 
