@@ -62,7 +62,9 @@ TEST_CASE(
     const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("recordings/transcripts.json")));
     REQUIRE(cases.size() >= 8);
     const Speech talking("whisper_talking"), narrow("whisper_narrow");
-    for (const auto& [name, expected] : cases.items()) {
+    for (const auto& item : cases.items()) {
+        const std::string& name = item.key();
+        const nlohmann::json& expected = item.value();
         CAPTURE(name);
         const std::string recording = name.substr(0, name.find(' ')), asked = name.substr(name.find(' ') + 1);
         const Speech& speech = asked == "plain" ? narrow : talking;
@@ -109,7 +111,6 @@ TEST_CASE("speech: a transcript is the same on every instruction set and number 
 
 TEST_CASE("speech: what neither hears nor writes is refused in a line; a set flag ends the work") {
     const Speech speech("whisper_talking");
-    Model encoder;
     const Tokenizer none;
     CHECK_THROWS_WITH(SpeechEngine(speech.model, none, "m", {}), "m: tokenizer: expected one in the file, got none");
     std::atomic<bool> cancel{true};
