@@ -76,10 +76,7 @@ def attend(
     A query that sees no key gives zeros. ValueError and TypeError name the argument, what was expected and what it got.
     """
     query, key, value = float_array(query, "query"), float_array(key, "key"), float_array(value, "value")
-    shape, value_shape = shape_of(query, "query"), shape_of(value, "value")
-    if not 2 <= len(shape) <= 4 or not value_shape:
-        wanted = "[batch, heads, seq, dim], [heads, seq, dim] or [seq, dim]"
-        raise ValueError(f"query: expected {wanted}, got {list(shape)}")
+    shape, value_shape = _heads_shape(query, "query"), _heads_shape(value, "value")
     if out is None:
         out = new_array((*shape[:-1], value_shape[-1]), "query")
     given: dict[str, Any] = {"out": out, "causal": bool(causal)}
@@ -100,11 +97,19 @@ def attend(
         _heads(n_threads).attend(query, key, value, given)
         return out
     full = (1,) * (4 - len(shape)) + shape
-    n_keys = shape_of(key, "key")[-2] + (0 if past_key is None else shape_of(past_key, "past_key")[-2])
+    n_keys = _heads_shape(key, "key")[-2] + (0 if past_key is None else _heads_shape(past_key, "past_key")[-2])
     weights = new_array((*full[:3], n_keys), "query")
     given["weights"], given["per_head"] = weights, True
     _heads(n_threads).attend(query, key, value, given)
     return out, weights.reshape(*shape[:-1], n_keys)
+
+
+def _heads_shape(array: Any, name: str) -> tuple[int, ...]:
+    shape = shape_of(array, name)
+    if not 2 <= len(shape) <= 4:
+        wanted = "[batch, heads, seq, dim], [heads, seq, dim] or [seq, dim]"
+        raise ValueError(f"{name}: expected {wanted}, got {list(shape)}")
+    return shape
 
 
 def _scale(scale: float) -> float:

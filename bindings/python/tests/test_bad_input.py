@@ -148,6 +148,11 @@ CASES = [
     (lambda m: fovea.attend(f32(2, 2), f32(3, 2), f32(2, 2)), ValueError),
     (lambda m: fovea.attend(f32(0, 2), f32(3, 2), f32(3, 2)), ValueError),
     (lambda m: fovea.attend(f32(2), f32(2), f32(2)), ValueError),
+    (lambda m: fovea.attend(f32(2, 2), f32(2), f32(2, 2), return_weights=True), ValueError),
+    (
+        lambda m: fovea.attend(*[f32(2, 2)] * 3, past_key=f32(2), past_value=f32(2), return_weights=True),
+        ValueError,
+    ),
     (lambda m: fovea.attend([1.0], [1.0], [1.0]), TypeError),
     (lambda m: fovea.attend(None, None, None), TypeError),
     (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), scale=0), ValueError),
@@ -285,6 +290,42 @@ def test_classify_takes_any_texts(classes, texts, pairs):
         assert str(refused)
     else:
         assert len(said) == len(texts)
+
+
+@pytest.fixture(scope="module")
+def whisper():
+    return fovea.Model(GOLDEN / "speech" / "whisper_talking", n_threads=1)
+
+
+@search(
+    st.one_of(arrays(), st.lists(st.floats(-1, 1, width=32), max_size=3000).map(lambda x: np.array(x, np.float32))),
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "sampling_rate",
+                "language",
+                "task",
+                "temperature",
+                "compression_ratio_threshold",
+                "logprob_threshold",
+                "no_speech_threshold",
+                "max_new_tokens",
+                "seed",
+            ]
+        ),
+        st.one_of(
+            st.none(), st.floats(), st.integers(), st.integers(0, 50_000), st.sampled_from(["de", "translate", "", "x"])
+        ),
+        max_size=3,
+    ),
+)
+def test_transcribe_takes_any_sound_and_options(whisper, sound, options):
+    try:
+        said = whisper.transcribe(sound, **options)
+    except EXPECTED as refused:
+        assert str(refused)
+    else:
+        assert isinstance(said.text, str)
 
 
 anything = st.recursive(
