@@ -128,6 +128,8 @@ std::string speech_info(const Fields& config, const fs::path& generation, const 
     const auto take = [&](const json& from) {
         for (const char* member : kMembers)
             if (from.contains(member) && !from[member].is_null()) members[member] = from[member];
+        const auto end = members.find("eos_token_id");  // a list where several end a text
+        if (end != members.end() && end->is_array() && !end->empty()) *end = json((*end)[0]);
     };
     take(config.json());
     if (is_there(generation)) take(Fields::read(generation).json());

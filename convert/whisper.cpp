@@ -11,7 +11,8 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12, kMostPositions = kMaxPositions / 2;
+constexpr std::uint32_t kMostWidth = 1u << 20, kMostLayers = 1u << 12, kMostPositions = kMaxPositions / 2,
+                        kMostMels = 1u << 16;
 
 /// What config.json calls the sizes of one of the two stacks.
 struct StackNames {
@@ -48,7 +49,7 @@ Config read_config(const Fields& fields) {
     read_stack(fields, kEncoder, config.encoder);
     read_stack(fields, kDecoder, config.decoder);
     Sound& sound = config.encoder.sound;
-    sound.n_mels = fields.count("num_mel_bins", 1, kMostWidth);
+    sound.n_mels = fields.count("num_mel_bins", 1, kMostMels);
     sound.n_frames = 2 * config.encoder.max_positions;  // of which every two make a position
     Stack& decoder = config.decoder;
     decoder.vocab_size = fields.count("vocab_size", 1, kMaxVocab);

@@ -31,9 +31,9 @@ std::vector<std::byte> read_input() {
 }
 
 Resampler resampler(std::uint32_t from, std::uint32_t to, const std::string& name) {
-    if (from < 1 || from > kMostSampleRate)
-        throw Refusal(name + ": samples a second: expected 1 to " + with_separators(kMostSampleRate) + ", got " +
-                      with_separators(from));
+    if (from != to && (from < kLeastSampleRate || from > kMostSampleRate))
+        throw Refusal(name + ": samples a second: expected " + with_separators(kLeastSampleRate) + " to " +
+                      with_separators(kMostSampleRate) + ", got " + with_separators(from));
     return {from, to};
 }
 

@@ -7,13 +7,14 @@
 
 namespace fovea {
 
-inline constexpr std::uint32_t kMostSampleRate = 768000;
+inline constexpr std::uint32_t kLeastSampleRate = 1000, kMostSampleRate = 768000;
 
 /// The samples of a file, or of standard input where `path` is "-": WAV by a reader of our own, FLAC, Ogg, MP3 and others by
 /// libsndfile where it is built in. Channels are averaged, and what has another rate is resampled. Throws Refusal: "FILE: …".
 [[nodiscard]] std::vector<float> read_sound(const std::string& path, std::uint32_t rate);
 
-/// Samples at another rate. Throws Refusal for rates from none to others than 1 to kMostSampleRate.
+/// Samples at another rate. Throws Refusal where `from` is not kLeastSampleRate to kMostSampleRate, or `to` itself:
+/// a rate of 1 would make 16,000 samples of each of a small file's.
 [[nodiscard]] std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to,
                                           const std::string& name);
 

@@ -56,17 +56,21 @@ public:
     [[nodiscard]] std::uint32_t count_or(const char* field, std::uint32_t otherwise) const {
         const auto at = json_.find(field);
         if (at == json_.end() || at->is_null()) return otherwise;
-        if (!at->is_number_unsigned() || at->get<std::uint64_t>() > vocab_size_) refuse(field, *at);
+        if (!at->is_number_unsigned() || at->get<std::uint64_t>() > vocab_size_)
+            refuse(field, *at, "a whole number up to " + std::to_string(vocab_size_));
         return at->get<std::uint32_t>();
     }
     [[nodiscard]] bool flag_or(const char* field, bool otherwise) const {
         const auto at = json_.find(field);
         if (at == json_.end() || at->is_null()) return otherwise;
-        if (!at->is_boolean()) refuse(field, *at);
+        if (!at->is_boolean()) refuse(field, *at, "true or false");
         return at->get<bool>();
     }
     [[noreturn]] void refuse(const char* field, const Json& got) const {
-        throw Refusal(place_ + field + ": expected ids below " + std::to_string(vocab_size_) + ", got " +
+        refuse(field, got, "ids below " + std::to_string(vocab_size_));
+    }
+    [[noreturn]] void refuse(const char* field, const Json& got, const std::string& wanted) const {
+        throw Refusal(place_ + field + ": expected " + wanted + ", got " +
                       got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
     }
 
@@ -163,6 +167,11 @@ std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& 
     }
     if (!timestamps) prompt.push_back(tokens.no_timestamps);
     return prompt;
+}
+
+void check_speech(const SpeechTokens& tokens, const std::string& language, const std::string& task) {
+    const bool any = tokens.multilingual && language.empty();
+    (void)speech_prompt(tokens, any ? tokens.languages.begin()->first : language, task, true);
 }
 
 DetectedLanguage detect_language(const SpeechTokens& tokens, std::span<const float> logits) {

@@ -39,6 +39,9 @@ struct SpeechTokens {
 [[nodiscard]] std::vector<Token> speech_prompt(const SpeechTokens& tokens, const std::string& language,
                                                const std::string& task, bool timestamps);
 
+/// The same refusals before a recording is read: of no language, which is to be heard, that of the task.
+void check_speech(const SpeechTokens& tokens, const std::string& language, const std::string& task);
+
 /// The language's token that is likeliest after the start token, and its probability among languages.
 struct DetectedLanguage {
     std::string language;

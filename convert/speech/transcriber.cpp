@@ -33,7 +33,10 @@ public:
     }
 
     Transcript run() {
-        choose_language();
+        check_speech(tokens_, options_.language, options_.task);
+        transcript_.language = options_.language;
+        if (!frames_.n_content) return std::move(transcript_);  // nothing was said, in no language
+        if (tokens_.multilingual && options_.language.empty()) detect();
         const std::vector<Token> prompt =
             speech_prompt(tokens_, transcript_.language, options_.task, options_.timestamps);
         if (prompt.size() >= model_.max_tokens)
@@ -55,22 +58,18 @@ public:
 private:
     [[nodiscard]] double seconds(std::uint32_t frame) const { return frame * model_.frame_seconds; }
 
-    /// The window at at_; zeros behind the frames there are.
+    /// The window at at_, unless it is heard already; zeros behind the frames there are.
     void hear() {
+        if (heard_ == at_) return;
         const std::size_t begin = std::min(std::size_t{at_} * model_.n_mels, frames_.numbers.size());
         const std::size_t n = std::min(window_.size(), frames_.numbers.size() - begin);
         const auto from = frames_.numbers.begin() + static_cast<std::ptrdiff_t>(begin);
         std::fill(std::copy(from, from + static_cast<std::ptrdiff_t>(n), window_.begin()), window_.end(), 0.0f);
         model_.hear(window_);
+        heard_ = at_;
     }
 
-    void choose_language() {
-        transcript_.language = options_.language;
-        if (!tokens_.multilingual || !options_.language.empty() || !frames_.n_content) {
-            if (tokens_.multilingual && options_.language.empty())
-                transcript_.language = tokens_.languages.begin()->first;
-            return;
-        }
+    void detect() {
         hear();
         const DetectedLanguage found = detect_language(tokens_, model_.read({&tokens_.start, 1}));
         transcript_.language = found.language;
@@ -223,6 +222,7 @@ private:
     std::vector<Token> previous_;
     std::uint32_t most_ = 0, at_ = 0;
     std::uint32_t n_windows_ = 0;
+    std::optional<std::uint32_t> heard_;  // where the window begins that the model has
 };
 
 }  // namespace

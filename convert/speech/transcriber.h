@@ -59,7 +59,7 @@ struct SpeechSegment {
 };
 
 struct Transcript {
-    std::string language;                        ///< empty for a model of one language
+    std::string language;                        ///< empty for a model of one language, and of no sound at all
     std::optional<double> language_probability;  ///< where it was detected
     std::string text;
     std::vector<SpeechSegment> segments;

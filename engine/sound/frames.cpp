@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kFrames = 2 * kLanes;  // of a group
 constexpr double kFloor = 1e-10;
+constexpr std::uint64_t kMostProducts = 1u << 21;  // of a transform of 2^16, with eight steps of four
 
 /// Where a band's filter is not zero.
 struct Band {
@@ -32,6 +33,8 @@ struct Band {
         if (f.value < f.least) return {Code::config_invalid, f.too_small, f.least, f.value};
         if (f.value > f.most) return {Code::config_invalid, f.too_large, f.most, f.value};
     }
+    if (const std::uint64_t n = transform_products(s.n_fft); n > kMostProducts)  // a large prime takes minutes a frame
+        return {Code::config_invalid, "sound: products of n_fft's transform at most", kMostProducts, n};
     if (window_samples(s) <= s.n_fft / 2)  // a mirror image is made of what is there
         return {Code::config_invalid, "sound: samples of a window at least", s.n_fft / 2 + 1, window_samples(s)};
     return {};

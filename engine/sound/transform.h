@@ -102,4 +102,15 @@ inline void transform_step(const TransformStep& step, const Complex* roots, cons
     return len;
 }
 
+/// Complex products of a transform of n elements: each step makes every element of as many as its radix.
+[[nodiscard]] inline std::uint64_t transform_products(std::uint32_t n) noexcept {
+    std::uint64_t radices = 0;
+    for (std::uint32_t len = n; len > 1;) {
+        const std::uint32_t radix = next_radix(len);
+        radices += radix;
+        len /= radix;
+    }
+    return n * radices;
+}
+
 }  // namespace fovea

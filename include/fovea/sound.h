@@ -20,7 +20,8 @@ namespace fovea FOVEA_API {
 [[nodiscard]] std::uint64_t window_samples(const Sound& sound) noexcept;
 
 /// Exact bytes of make_frames' scratch, about 80 KB for Whisper. With one byte less make_frames is an error.
-/// Errors, `n_bytes` unchanged: config_invalid (no sound, or a value outside its range).
+/// Errors, `n_bytes` unchanged: config_invalid (no sound, a value outside its range, or an n_fft of large
+/// primes, whose transform would take longer than that of 2^16 samples).
 [[nodiscard]] Status frames_scratch(const Sound& sound, std::uint64_t& n_bytes) noexcept;
 
 /// The logarithm of how loud each band is at each time, as Whisper's feature extractor computes it.

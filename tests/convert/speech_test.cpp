@@ -186,6 +186,13 @@ TEST_CASE("speech: what steers is generation_config.json's or, without it, the n
     }
 }
 
+TEST_CASE("speech: of several ids that end a text the first is taken") {
+    TemporaryFolder copy;
+    fs::copy(golden("whisper_narrow"), copy.path(), fs::copy_options::recursive);
+    edit_json(copy / "generation_config.json", [](nlohmann::json& json) { json["eos_token_id"] = {265, 3}; });
+    CHECK(steering_of(copy.path())["eos_token_id"] == 265);
+}
+
 TEST_CASE("speech: a file is converted again to itself, and the tokenizer is the folder's") {
     TemporaryFolder folder;
     ConvertOptions options;
@@ -210,6 +217,7 @@ TEST_CASE("speech: what no Whisper can be is refused by its name") {
     };
     const Wrong wrongs[] = {
         {"config.json", "decoder_attention_heads", 7, "decoder_attention_heads: expected a divisor of d_model, 48"},
+        {"config.json", "num_mel_bins", 1 << 20, "num_mel_bins: expected a whole number from 1 to 65536"},
         {"config.json", "num_mel_bins", 79, "feature_size: expected config.json's num_mel_bins, 79"},
         {"config.json", "max_source_positions", 31, "embed_positions.weight: expected shape [31, 48], got [30, 48]"},
         {"config.json", "encoder_layers", 1, "expected only tensors that the configuration calls for"},

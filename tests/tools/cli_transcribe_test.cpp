@@ -97,6 +97,7 @@ TEST_CASE("cli: transcribe refuses what is no recording, no model that hears, an
     check_refused({"transcribe", model, file, "--language", "xx"}, 2, "language: expected one of de, en, haw, got xx");
     check_refused({"transcribe", model, file, "--language", "de", "--task", "sing"}, 2,
                   "task: expected one of transcribe, translate, got sing");
+    check_refused({"transcribe", model, "nothere.wav", "--task", "sing"}, 2, "task: expected one of transcribe");
     check_refused({"transcribe", model, "nothere.wav"}, 1, "nothere.wav: no such file");
     check_refused({"transcribe", model, model}, 1, "talking.fovea: expected a ");
     check_refused({"transcribe", model, "-"}, 1, "standard input: expected a ");

@@ -146,8 +146,7 @@ void transcribe_files(TranscribeOptions& options) {
         opened.model, opened.tokenizer, opened.name,
         {.n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type});
     const SpeechOptions speech = speech_options(options);
-    if (!speech.language.empty() || !engine.tokens().multilingual)  // refused before a recording is read
-        (void)speech_prompt(engine.tokens(), speech.language, speech.task, speech.timestamps);
+    check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read
     Printer printer(options);
     for (const std::string& file : options.files) {
         const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;

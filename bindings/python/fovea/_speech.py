@@ -52,6 +52,16 @@ class Transcript:
     segments: tuple[SpeechSegment, ...]
 
 
+def _threshold(value: Any, name: str) -> float | None:
+    """A number, or None."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected a number or None, got {type(value).__name__}") from None
+
+
 class SpeechModel(OpenedModel):
     """What models that hear are asked for."""
 
@@ -98,9 +108,9 @@ class SpeechModel(OpenedModel):
             "timestamps": bool(timestamps),
             "previous_text": bool(previous_text),
             "temperatures": [float(t) for t in np.atleast_1d(np.asarray(temperature, np.float64))],
-            "max_compression": compression_ratio_threshold,
-            "min_logprob": logprob_threshold,
-            "no_speech": no_speech_threshold,
+            "max_compression": _threshold(compression_ratio_threshold, "compression_ratio_threshold"),
+            "min_logprob": _threshold(logprob_threshold, "logprob_threshold"),
+            "no_speech": _threshold(no_speech_threshold, "no_speech_threshold"),
             "max_new_tokens": whole(max_new_tokens, "max_new_tokens"),
             "seed": whole(seed, "seed"),
         }

@@ -84,8 +84,7 @@ nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_ob
     RecordingFrames frames;
     {
         nb::gil_scoped_release released;
-        if (!options.language.empty())
-            (void)speech_prompt(engine_->tokens(), options.language, options.task, options.timestamps);
+        check_speech(engine_->tokens(), options.language, options.task);
         const std::vector<float> samples =
             path.is_none() ? resample(given.span(), rate ? rate : own_rate, own_rate, "sampling_rate")
                            : read_sound(file, own_rate);

@@ -87,6 +87,13 @@ def test_refusals_name_what_is_wrong(whisper, tmp_path):
         whisper.transcribe(np.array([0, np.nan, 0], np.float32))
     with pytest.raises(ValueError, match="temperatures: expected at least one"):
         whisper.transcribe(samples_of("one"), temperature=[])
+    with pytest.raises(ValueError, match="task: expected one of transcribe, translate, got sing"):
+        whisper.transcribe(samples_of("one"), task="sing")
+    with pytest.raises(ValueError, match="samples a second: expected 1,000 to 768,000, got 1"):
+        whisper.transcribe(samples_of("one"), sampling_rate=1)
+    for name in ("compression_ratio_threshold", "logprob_threshold", "no_speech_threshold"):
+        with pytest.raises(TypeError, match=f"{name}: expected a number or None, got str"):
+            whisper.transcribe(samples_of("one"), **{name: "much"})
     (tmp_path / "text.wav").write_text("no sound")
     with pytest.raises(ValueError, match=r"text\.wav: expected a"):
         whisper.transcribe(tmp_path / "text.wav")

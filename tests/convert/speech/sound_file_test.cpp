@@ -10,6 +10,7 @@
 
 #include "convert/refusal.h"
 #include "convert/speech/sound_source.h"
+#include "convert_fixtures.h"
 
 namespace {
 
@@ -34,7 +35,8 @@ std::string wav(const std::string& chunks) { return "RIFF" + little(chunks.size(
 std::string data_chunk(const std::string& data) { return "data" + little(data.size(), 4) + data; }
 
 std::vector<float> read_bytes(const std::string& bytes, std::uint32_t rate = 16000) {
-    const std::string path = (std::filesystem::temp_directory_path() / "fovea_sound_test").string();
+    static const testing::TemporaryFolder folder;  // of this run alone
+    const std::string path = (folder / "fovea_sound_test").string();
     std::ofstream(path, std::ios::binary) << bytes;
     return read_sound(path, rate);
 }
@@ -91,8 +93,10 @@ TEST_CASE("sound file: what is refused") {
     CHECK(refusal_of(wav(data_chunk("ab"))) == "WAV file: expected its format before its data, got none");
     CHECK(refusal_of(wav("fmt " + little(4, 4) + "abcd")) == "WAV format: expected 16 bytes, got 4");
     CHECK(refusal_of(wav(format_chunk({1, 16, 0}) + data_chunk("ab"))) == "WAV channels: expected at least 1, got 0");
-    CHECK(refusal_of(wav(format_chunk({1, 16, 1, 0}) + data_chunk("ab"))) ==
-          "samples a second: expected 1 to 768,000, got 0");
+    // Each sample at a rate of 1 would become 16,000.
+    for (const std::uint32_t rate : {0u, 1u, 999u, 768001u, 4000000000u})
+        CHECK(refusal_of(wav(format_chunk({1, 16, 1, rate}) + data_chunk("ab")))
+                  .starts_with("samples a second: expected 1,000 to 768,000, got "));
     const std::string nan = coded({3, 32}, {1}) + little(0x7fc00000, 4);
     CHECK(refusal_of(wav(format_chunk({3, 32}) + data_chunk(nan))) ==
           "samples: expected numbers, got NaN or an infinity");

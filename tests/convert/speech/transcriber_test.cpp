@@ -95,7 +95,7 @@ TEST_CASE("transcribe: segments lie between pairs; the next window begins where 
     CHECK(result.segments[1].text == " c");
     CHECK(result.segments[2].start == doctest::Approx(0.8));
     CHECK(result.segments[2].end == doctest::Approx(1.4));
-    CHECK(model.heard == std::vector<int>{0, 0, 80});  // once for the language
+    CHECK(model.heard == std::vector<int>{0, 80});  // that of the language once
     REQUIRE(model.prompts.size() == 2);
     CHECK(model.prompts[0] == std::vector<Token>{kStart, kDe, kTranscribe});
     CHECK(model.prompts[1] ==
@@ -149,7 +149,9 @@ TEST_CASE("transcribe: a text that repeats itself, or is unlikely, is tried agai
     CHECK(transcribe(model, tokens_of(), {frames, 100}, options).segments.empty());
     options.no_speech = {};
     CHECK(!transcribe(model, tokens_of(), {frames, 100}, options).segments.empty());
-    CHECK(transcribe(model, tokens_of(), {{}, 0}, options).text.empty());
+    const Transcript nothing = transcribe(model, tokens_of(), {{}, 0}, {});
+    CHECK(nothing.text.empty());
+    CHECK(nothing.language.empty());  // and none is made up
 }
 
 std::vector<Token> allowed_after(const std::vector<Token>& written, bool timestamps = true) {
@@ -221,11 +223,17 @@ TEST_CASE("transcribe: what a file says of its tokens is checked, and what a cal
           "m: speech: no_timestamps_token_id: expected timestamps behind it, got 69 of 70 ids");
     CHECK(refusal_of(least + R"(18, "suppress_tokens": [1, -1]})") ==
           "m: speech: suppress_tokens: expected ids below 70, got -1");
+    CHECK(refusal_of(least + R"(18, "is_multilingual": 1})") ==
+          "m: speech: is_multilingual: expected true or false, got 1");
+    CHECK(refusal_of(least + R"(18, "max_initial_timestamp_index": -1})") ==
+          "m: speech: max_initial_timestamp_index: expected a whole number up to 70, got -1");
     CHECK(refusal_of(least + "18}") == "read");
     CHECK_THROWS_WITH((void)speech_prompt(tokens_of(), "xx", "transcribe", true),
                       "language: expected one of de, en, got xx");
     CHECK_THROWS_WITH((void)speech_prompt(tokens_of(), "de", "sing", true),
                       "task: expected one of transcribe, translate, got sing");
+    CHECK_THROWS_WITH(check_speech(tokens_of(), "", "sing"), "task: expected one of transcribe, translate, got sing");
+    CHECK_NOTHROW(check_speech(tokens_of(), "", "translate"));
     const SpeechTokens one = SpeechTokens::read(least + "18}", kVocab, "m");
     CHECK(speech_prompt(one, "", "transcribe", false) == std::vector<Token>{kStart, kNone});
     CHECK_THROWS_WITH((void)speech_prompt(one, "de", "transcribe", true),

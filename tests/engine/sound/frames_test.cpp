@@ -142,7 +142,12 @@ TEST_CASE("sound: values of a configuration that make no frames") {
     CHECK(refused({16000, 400, 0, 80, 3000}));
     CHECK(refused({16000, 400, 160, ~0u, 3000}));
     CHECK(refused({16000, 400, 160, 80, ~0u}));
-    CHECK(refused({16000, 400, 100, 80, 2}));  // 200 samples are not enough to mirror 200
+    CHECK(refused({16000, 400, 100, 80, 2}));       // 200 samples are not enough to mirror 200
+    CHECK(refused({16000, 65521, 65536, 80, 60}));  // a prime: minutes of each frame
+    CHECK(refused({16000, 4093, 160, 80, 3000}));
+    std::uint64_t most = 0;
+    CHECK(frames_scratch({16000, 1u << 16, 160, 80, 3000}, most).ok());
+    CHECK(frames_scratch({16000, 509, 160, 80, 3000}, most).ok());
     CHECK(frames_scratch({16000, 400, 201, 80, 1}, n_bytes).ok());
 }
 
