@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "../../platform/float_env.h"
+#include "../model/parts.h"
 #include "transform.h"
 
 namespace fovea {
@@ -19,6 +20,7 @@ struct Band {
 };
 
 [[nodiscard]] Status check_sound(const Sound& s) noexcept {
+    if (!has(Part::vectors)) return {Code::unsupported, "vectors: left out of this build", 0, 0};
     const struct {
         std::uint32_t value, least, most;
         const char *too_small, *too_large;
@@ -197,6 +199,7 @@ Status frames_scratch(const Sound& sound, std::uint64_t& n_bytes) noexcept {
 
 Status make_frames(const Sound& sound, std::span<const float> filters, std::span<const float> samples,
                    std::span<std::byte> scratch, std::span<float> frames) noexcept {
+    if (!has(Part::vectors)) return check_sound(sound);
     const FloatEnv environment;
     if (const Status status = check_call(sound, filters, samples, scratch, frames); !status.ok()) return status;
     Maker maker(sound, filters, samples, scratch.data());

@@ -40,8 +40,8 @@ struct Complex {
 [[nodiscard]] inline Complex unit_root(std::uint32_t k, std::uint32_t n) noexcept {
     const std::uint64_t quarters = std::uint64_t{4} * k;
     const auto quarter = static_cast<std::uint32_t>(quarters / n);
-    const std::uint64_t rest = quarters % n;
-    const bool beyond = 2 * rest > n;
+    const auto rest = static_cast<std::uint32_t>(quarters % n);
+    const bool beyond = rest > n - rest;
     const double x = kHalfPi * static_cast<double>(beyond ? n - rest : rest) / static_cast<double>(n);
     const double s = x * series(x * x, kSine), c = series(x * x, kCosine);
     const double cosine = beyond ? s : c, sine = beyond ? c : s;
@@ -61,7 +61,7 @@ struct Complex {
     constexpr std::uint64_t kMantissa = (std::uint64_t{1} << 52) - 1, kRootHalf = 0x3fe6a09e667f3bcd;
     const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
     const std::uint64_t above = bits - kRootHalf;  // wraps below √½; its high bits are e, floored
-    const auto e = static_cast<std::int64_t>(above) >> 52;
+    const auto e = static_cast<std::int32_t>(static_cast<std::int64_t>(above) >> 52);
     const double m = std::bit_cast<double>((above & kMantissa) + kRootHalf);
     const double s = (m - 1.0) / (m + 1.0);
     return static_cast<double>(e) * kLog10Of2 + s * series(s * s, kSeries) * kLog10OfE;

@@ -20,8 +20,8 @@ namespace fovea FOVEA_API {
 [[nodiscard]] std::uint64_t window_samples(const Sound& sound) noexcept;
 
 /// Exact bytes of make_frames' scratch, about 80 KB for Whisper. With one byte less make_frames is an error.
-/// Errors, `n_bytes` unchanged: config_invalid (no sound, a value outside its range, or an n_fft of large
-/// primes, whose transform would take longer than that of 2^16 samples).
+/// Errors, `n_bytes` unchanged: config_invalid (no sound, a value outside its range, or an n_fft of large primes, whose
+/// transform would take longer than that of 2^16 samples), unsupported (a build without encoders).
 [[nodiscard]] Status frames_scratch(const Sound& sound, std::uint64_t& n_bytes) noexcept;
 
 /// The logarithm of how loud each band is at each time, as Whisper's feature extractor computes it.
@@ -32,10 +32,11 @@ namespace fovea FOVEA_API {
 ///   frames   [n_frames, n_mels]  written
 ///
 /// Frame t is centred on sample t · hop_length; beyond its ends the window is mirrored. A periodic Hann window, the
-/// squared magnitudes of the discrete Fourier transform, the filters, log10 of at least 1e-10, then (max(x, most − 8) + 4) / 4
-/// with `most` the window's largest. A caller's own Sound may have more frames than the model's: a whole recording's, up to 2^26. Computed in double with tables and logarithms of our own, in one fixed order on one
-/// thread, so that the same samples give the same bits on every machine. Allocates nothing.
-/// Errors, `frames` unchanged: config_invalid; bad_shape (filters, frames, more samples than a window has);
+/// squared magnitudes of the discrete Fourier transform, the filters, log10 of at least 1e-10, then (max(x, most − 8) + 4)
+/// / 4 with `most` the window's largest. A caller's own Sound may have more frames than the model's: a whole recording's,
+/// up to 2^26. Computed in double with tables and logarithms of our own, in one fixed order on one thread, so that the
+/// same samples give the same bits on every machine. Allocates nothing.
+/// Errors, `frames` unchanged: those of frames_scratch; bad_shape (filters, frames, more samples than a window has);
 /// buffer_too_small, misaligned (scratch); bad_argument (a sample or filter that is NaN or infinite).
 /// Source: Radford et al. 2022, section 2.2; Stockham 1966 (the transform's order).
 [[nodiscard]] Status make_frames(const Sound& sound, std::span<const float> filters, std::span<const float> samples,
