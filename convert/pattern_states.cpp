@@ -14,8 +14,8 @@ constexpr std::size_t kMostStates = 4096;
 
 /// Classes: code points that every set has, or has not, alike.
 struct Classes {
-    std::vector<std::uint32_t> runs;         // first code point << 8 | class
-    std::vector<std::vector<bool>> members;  // [class][set]
+    std::vector<std::uint32_t> runs;   // first code point << 8 | class
+    std::vector<std::string> members;  // [class][set], 0 or 1
     [[nodiscard]] std::uint8_t of(std::uint32_t code) const { return value_at(runs, code); }
 };
 
@@ -29,9 +29,9 @@ Classes make_classes(const std::vector<CodeSet>& sets, const RefusePattern& refu
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     Classes classes;
-    std::map<std::vector<bool>, std::uint32_t> known;
+    std::map<std::string, std::uint32_t> known;
+    std::string member(sets.size(), '\0');
     for (const std::uint32_t border : borders) {
-        std::vector<bool> member(sets.size());
         for (std::size_t i = 0; i < sets.size(); ++i) member[i] = sets[i].has(border);
         const auto [found, is_new] = known.emplace(member, static_cast<std::uint32_t>(known.size()));
         if (is_new) classes.members.push_back(member);
