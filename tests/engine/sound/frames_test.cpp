@@ -157,12 +157,14 @@ TEST_CASE("sound: the largest samples overflow nothing") {
 }
 
 TEST_CASE("sound: roots of unity and logarithms are within 3e-16 of libm's") {
+    // Where long double is double, the angle itself is off by as much as the result.
+    const double most = std::numeric_limits<long double>::digits > 53 ? 3e-16 : 2e-15;
     for (const std::uint32_t n : {1u, 2u, 3u, 8u, 400u, 1000u, 8191u})
         for (std::uint32_t k = 0; k < n; ++k) {
             const long double angle = 2 * 3.14159265358979323846264338327950288L * k / n;
             const Complex w = unit_root(k, n);
-            REQUIRE(std::abs(static_cast<double>(w.re - std::cos(angle))) < 3e-16);
-            REQUIRE(std::abs(static_cast<double>(w.im + std::sin(angle))) < 3e-16);
+            REQUIRE(std::abs(static_cast<double>(w.re - std::cos(angle))) < most);
+            REQUIRE(std::abs(static_cast<double>(w.im + std::sin(angle))) < most);
         }
     for (double x = 1e-10; x < 1e120; x *= 1.0078125)
         REQUIRE(std::abs(log10_of(x) - std::log10(x)) <= 3e-16 * std::max(1.0, std::abs(std::log10(x))));
