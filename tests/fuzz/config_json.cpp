@@ -1,23 +1,25 @@
 // config.json, beside the weights of a small model of its kind: a Refusal, or a model that can be written.
 #include <filesystem>
+#include <map>
 
 #include "fuzz.h"
 
 namespace {
 
-/// A golden model of the family whose type is in the bytes; "" where none is.
+/// The weights of a golden model of the family that the first such word between quotes names; "" where none does.
 std::string family_weights(const std::uint8_t* data, std::size_t size) {
-    static const std::vector<std::filesystem::path> families = [] {
-        std::vector<std::filesystem::path> all;
+    static const std::map<std::string, std::string, std::less<>> weights = [] {
+        std::map<std::string, std::string, std::less<>> all;
         for (const auto& entry : std::filesystem::directory_iterator(FOVEA_GOLDEN_DIR "/families"))
-            all.push_back(entry);
+            all[entry.path().filename().string()] = (entry.path() / "model.safetensors").string();
+        all["whisper"] = FOVEA_GOLDEN_DIR "/speech/whisper_bare/model.safetensors";
         return all;
     }();
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    if (text.find("\"whisper\"") != text.npos) return FOVEA_GOLDEN_DIR "/speech/whisper_bare/model.safetensors";
-    for (const std::filesystem::path& family : families)
-        if (text.find('"' + family.filename().string() + '"') != text.npos)
-            return (family / "model.safetensors").string();
+    std::size_t begin = text.find('"'), end = 0;
+    for (; begin != text.npos && (end = text.find('"', begin + 1)) != text.npos; begin = end)
+        if (const auto found = weights.find(text.substr(begin + 1, end - begin - 1)); found != weights.end())
+            return found->second;
     return "";
 }
 
