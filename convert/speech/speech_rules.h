@@ -19,7 +19,7 @@ struct SpeechTokens {
     bool multilingual = false;
     std::map<std::string, Token> languages;  ///< "en"; empty for a model of one language
     std::map<std::string, Token> tasks;      ///< "transcribe", "translate"
-    std::vector<Token> suppressed;  ///< never written; those that steer are among them
+    std::vector<Token> suppressed;           ///< never written; those that steer are among them
     std::vector<Token> suppressed_first;
     std::uint32_t max_first_timestamp = 0;  ///< of the first timestamp, in steps; 0: any
     std::uint32_t vocab_size = 0;
