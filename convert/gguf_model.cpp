@@ -62,12 +62,6 @@ constexpr GgufName kNames[] = {
     {Role::shared_down, "#ffn_down_shexp.weight"},
 };
 
-std::string in_words(const std::vector<std::uint64_t>& shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
-
 /// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
 Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
 
@@ -136,11 +130,11 @@ private:
         if (n_experts) wanted = {n_experts, n_all / n_experts};
         if (!vector) wanted.push_back(n_cols);
         const auto found = file_.tensors().find(name);
-        if (found == file_.tensors().end()) refuse(name, "expected " + in_words(wanted) + ", got none");
+        if (found == file_.tensors().end()) refuse(name, "expected " + shape_words(wanted) + ", got none");
         const GgufTensor& tensor = found->second;
         if (n_all == 1 && tensor.shape.size() == 1) wanted = {vector ? 1 : n_cols};
         if (tensor.shape != wanted)
-            refuse(name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
+            refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
         used_.insert(name);
         const GgufBlocks& blocks = *tensor.blocks;
         if (vector && blocks.dequantize) refuse(name, std::string("expected F32, F16 or BF16, got ") + blocks.name);

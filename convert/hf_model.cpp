@@ -195,9 +195,12 @@ private:
     }
 
     [[noreturn]] void refuse_tensor(const std::string& name, const std::string& wanted, const std::string& got) const {
+        throw Refusal(place_of(name) + ": expected " + wanted + ", got " + got);
+    }
+    [[nodiscard]] std::string place_of(const std::string& name) const {
         const auto found = from_->tensors.find(name);
         const std::size_t file = found == from_->tensors.end() ? 0 : found->second.file;
-        throw Refusal(from_->files[file].string() + ": tensor " + name + ": expected " + wanted + ", got " + got);
+        return from_->files[file].string() + ": tensor " + name;
     }
 
     /// The tensor of that name, which must have that shape and, where one is given, that type of elements.
@@ -218,12 +221,7 @@ private:
         TensorView result;
         if (tensor.packed) return result;
         result.data = tensor.data;
-        if (tensor.dtype == "F16")
-            result.type = Type::f16;
-        else if (tensor.dtype == "BF16")
-            result.type = Type::bf16;
-        else if (tensor.dtype != "F32")
-            refuse_tensor(name, "F32, F16 or BF16", tensor.dtype);
+        result.type = float_type(tensor, place_of(name));
         if (is_matrix) widen(result.type);
         return result;
     }

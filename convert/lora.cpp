@@ -81,13 +81,6 @@ private:
     std::string place_;
 };
 
-Type float_type(const SourceTensor& tensor, const std::string& place) {
-    if (tensor.dtype == "F32") return Type::f32;
-    if (tensor.dtype == "F16") return Type::f16;
-    if (tensor.dtype == "BF16") return Type::bf16;
-    throw Refusal(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
-}
-
 std::string without(std::string name, std::string_view part) {
     if (const auto at = name.find(part); at != name.npos) name.erase(at, part.size());
     return name;

@@ -8,9 +8,9 @@
 
 namespace fovea {
 
-/// The type in which a file of weights of type `wanted` holds that tensor: vectors, relative biases and routers are f32, tables
-/// that are only looked up and convolutions f16 instead of quantized (tables f32 with `exact_tables`), and the output layer of four or five bits has
-/// six, of q4 eight, for no later layer mends errors.
+/// The type in which a file of weights of type `wanted` holds that tensor: vectors, relative biases and routers are f32. Tables
+/// that are only looked up and convolutions are f16 instead of quantized (tables f32 with `exact_tables`). The output layer of
+/// four or five bits has six, of q4 eight, for no later layer mends errors.
 [[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 
 /// What a group comes to: x ≈ quant·scale, with factors x ≈ quant·(scale·multiple) − minimum_factor·minimum.

@@ -13,6 +13,12 @@ std::string with_separators(std::uint64_t number) {
     return digits;
 }
 
+std::string shape_words(const std::vector<std::uint64_t>& shape) {
+    std::string words = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
+    return words + "]";
+}
+
 std::string system_error(int error) {
     std::string words = std::strerror(error);
     if (words.size() > 1 && std::islower(static_cast<unsigned char>(words[1])))

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "fovea/status.h"
 
@@ -28,6 +29,9 @@ private:
 
 /// 1572864 becomes "1,572,864".
 [[nodiscard]] std::string with_separators(std::uint64_t number);
+
+/// A shape as refusals have it: "[2, 3]".
+[[nodiscard]] std::string shape_words(const std::vector<std::uint64_t>& shape);
 
 /// What an error number of the system means, to end a line with: "permission denied".
 [[nodiscard]] std::string system_error(int error);

@@ -151,6 +151,13 @@ Safetensors read_safetensors_file(const std::filesystem::path& path) {
     return result;
 }
 
+Type float_type(const SourceTensor& tensor, const std::string& place) {
+    if (tensor.dtype == "F32") return Type::f32;
+    if (tensor.dtype == "F16") return Type::f16;
+    if (tensor.dtype == "BF16") return Type::bf16;
+    throw Refusal(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
+}
+
 Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
     const auto single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
     std::error_code error;

@@ -42,6 +42,9 @@ struct SourceTensor {
     std::shared_ptr<const PackedMatrix> packed = {};
 };
 
+/// F32, F16 or BF16 as a type. Throws Refusal for another: "PLACE: expected …".
+[[nodiscard]] Type float_type(const SourceTensor& tensor, const std::string& place);
+
 struct Safetensors {
     std::vector<std::filesystem::path> files;
     std::vector<Mapping> mappings;

@@ -159,7 +159,10 @@ private:
         return ends_[static_cast<std::size_t>(spec.stack)];
     }
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw Refusal(files_.files.front().string() + ": tensor " + name + ": " + why);
+        throw Refusal(place_of(name) + ": " + why);
+    }
+    [[nodiscard]] std::string place_of(const std::string& name) const {
+        return files_.files.front().string() + ": tensor " + name;
     }
 
     /// The maps of one attention: three that share a tensor or have one each.
@@ -224,31 +227,20 @@ private:
         if (!vector) wanted.push_back(spec.n_cols);
         if (spec.role == Role::appended_key || spec.role == Role::appended_value) wanted = {1, 1, n_rows};
         const auto found = files_.tensors.find(place.name);
-        if (found == files_.tensors.end()) refuse(place.name, "expected shape " + in_words(wanted) + ", got none");
+        if (found == files_.tensors.end()) refuse(place.name, "expected shape " + shape_words(wanted) + ", got none");
         const SourceTensor& tensor = found->second;
         std::vector<std::uint64_t> shape = tensor.shape;
         if (spec.role == Role::position_embedding)  // a buffer may have an axis for the batch
             shape.erase(std::remove(shape.begin(), shape.end(), 1u), shape.end());
         if (shape != wanted)
-            refuse(place.name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
+            refuse(place.name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
         used_.insert(place.name);
         TensorView result;
-        if (tensor.dtype == "F16")
-            result.type = Type::f16;
-        else if (tensor.dtype == "BF16")
-            result.type = Type::bf16;
-        else if (tensor.dtype != "F32")
-            refuse(place.name, "expected F32, F16 or BF16, got " + tensor.dtype);
+        result.type = float_type(tensor, place_of(place.name));
         if (!vector) widest_ = widest_ && *widest_ != result.type ? Type::f32 : result.type;
         result.row_stride = vector ? 1 : spec.n_cols;
         result.data = tensor.data + place.part * n_rows * result.row_stride * (result.type == Type::f32 ? 4 : 2);
         return result;
-    }
-
-    static std::string in_words(const std::vector<std::uint64_t>& shape) {
-        std::string words = "[";
-        for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-        return words + "]";
     }
 
     const std::string type_;

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "convert/families/reading.h"
+#include "convert/hf_speech.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
-#include "convert/speech.h"
 
 namespace fovea {
 namespace {
@@ -116,7 +116,10 @@ private:
     static constexpr const char* kOutput = "proj_out.weight";
 
     [[noreturn]] void refuse(const std::string& name, const std::string& why) const {
-        throw Refusal(files_.files.front().string() + ": tensor " + name + ": " + why);
+        throw Refusal(place_of(name) + ": " + why);
+    }
+    [[nodiscard]] std::string place_of(const std::string& name) const {
+        return files_.files.front().string() + ": tensor " + name;
     }
 
     [[nodiscard]] std::string name_of(const TensorSpec& spec) const {
@@ -143,18 +146,13 @@ private:
         if (convolves) wanted.insert(wanted.end(), {spec.n_cols / kTaps, kTaps});
         if (!vector && !convolves) wanted.push_back(spec.n_cols);
         const auto found = files_.tensors.find(name);
-        if (found == files_.tensors.end()) refuse(name, "expected shape " + in_words(wanted) + ", got none");
+        if (found == files_.tensors.end()) refuse(name, "expected shape " + shape_words(wanted) + ", got none");
         const SourceTensor& tensor = found->second;
         if (tensor.shape != wanted)
-            refuse(name, "expected shape " + in_words(wanted) + ", got " + in_words(tensor.shape));
+            refuse(name, "expected shape " + shape_words(wanted) + ", got " + shape_words(tensor.shape));
         used_.insert(name);
         TensorView result;
-        if (tensor.dtype == "F16")
-            result.type = Type::f16;
-        else if (tensor.dtype == "BF16")
-            result.type = Type::bf16;
-        else if (tensor.dtype != "F32")
-            refuse(name, "expected F32, F16 or BF16, got " + tensor.dtype);
+        result.type = float_type(tensor, place_of(name));
         if (!vector) widest_ = widest_ && *widest_ != result.type ? Type::f32 : result.type;
         result.row_stride = vector ? 1 : spec.n_cols;
         result.data = tensor.data;
@@ -172,12 +170,6 @@ private:
             for (std::uint32_t i = 0; i < n_cols; ++i) out[i] = values[i % n_channels * kTaps + i / n_channels];
         };
         return view;
-    }
-
-    static std::string in_words(const std::vector<std::uint64_t>& shape) {
-        std::string words = "[";
-        for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-        return words + "]";
     }
 
     static constexpr std::uint32_t kTaps = 3;  // of both convolutions

@@ -6,6 +6,7 @@
 
 #include "convert/packed/float8.h"
 #include "convert/packed/integers.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

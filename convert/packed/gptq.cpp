@@ -5,6 +5,7 @@
 
 #include "convert/packed/integers.h"
 #include "convert/packed/packed.h"
+#include "convert/refusal.h"
 
 namespace fovea {
 namespace {

@@ -11,12 +11,6 @@
 
 namespace fovea {
 
-std::string shape_words(const std::vector<std::uint64_t>& shape) {
-    std::string words = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
-    return words + "]";
-}
-
 float Factors::at(std::uint64_t row, std::uint64_t group) const noexcept {
     const std::uint64_t i = row * row_stride + group * group_stride;
     if (type == Type::f32) {

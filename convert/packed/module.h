@@ -55,7 +55,4 @@ private:
 void for_each_packed(Safetensors& weights, const std::string& part, const char* dtype,
                      const std::function<void(PackedModule&)>& unpack);
 
-/// [3, 4] in words.
-[[nodiscard]] std::string shape_words(const std::vector<std::uint64_t>& shape);
-
 }  // namespace fovea

@@ -26,7 +26,9 @@ inline double exp_below(double x) {
 
 // ---- deflate -------------------------------------------------------------------------------------------------------
 
-constexpr std::size_t kLeastMatch = 3, kMostMatch = 258, kReach = 32768;
+constexpr std::size_t kLeastMatch = 3, kMostMatch = 258;
+constexpr std::size_t kMostText =
+    16384;  // below deflate's reach of 32768; matches take a time that grows with its square
 
 /// Bits of a match: its length's code and extra bits, five for the distance's code, and its extra bits.
 std::size_t match_bits(std::size_t length, std::size_t distance) {
@@ -44,7 +46,7 @@ struct Match {
 Match longest_match(std::string_view text, std::size_t at) {
     Match best;
     const std::size_t most = std::min(kMostMatch, text.size() - at);
-    for (std::size_t distance = 1; distance <= std::min(at, kReach); ++distance) {
+    for (std::size_t distance = 1; distance <= at; ++distance) {
         std::size_t n = 0;
         while (n < most && text[at + n] == text[at + n - distance]) ++n;
         if (n > best.length) best = {n, distance};
@@ -70,6 +72,7 @@ ExpSum exp_sum(std::span<const float> logits) {
 }
 
 double compression_ratio(std::string_view text) {
+    text = text.substr(0, kMostText);
     if (text.empty()) return 0;
     std::size_t n_bits = 3 + 7;  // a block's kind and its end
     for (std::size_t at = 0; at < text.size();) {

@@ -18,7 +18,7 @@ struct ExpSum {
 [[nodiscard]] ExpSum exp_sum(std::span<const float> logits);
 
 /// How many times smaller the text becomes under deflate (RFC 1951) with its fixed codes and the longest matches, in zlib's
-/// wrapping: at 2.4 and more it mostly repeats itself. 0 for an empty text.
+/// wrapping: at 2.4 and more it mostly repeats itself. Of a longer text the first 16 KB count. 0 for an empty one.
 [[nodiscard]] double compression_ratio(std::string_view text);
 
 }  // namespace fovea

@@ -58,18 +58,20 @@ template<std::size_t kBytes>
     return {};
 }
 
+/// Whether this build has the part that a record of the format is for.
+[[nodiscard]] constexpr bool reads_record(RecordTag tag) noexcept {
+    return tag == RecordTag::adapter ? has(Part::adapters) : tag == RecordTag::sound ? has(Part::vectors) : true;
+}
+
 /// One record of the config section into the stack it belongs to.
 [[nodiscard]] Status read_record(const RecordHeader& header, Bytes payload, Config& config) noexcept {
-    constexpr auto kLastTag = static_cast<std::uint32_t>(has(Part::vectors)    ? RecordTag::sound
-                                                         : has(Part::adapters) ? RecordTag::adapter
-                                                                               : RecordTag::head_map);
-    const bool left_out =
-        has(Part::vectors) && !has(Part::adapters) && header.tag == static_cast<std::uint32_t>(RecordTag::adapter);
-    const bool known =
-        header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag && !left_out;
-    if (!known)
-        return header.flags & kCritical ? Status{Code::unsupported, "record tag at most", kLastTag, header.tag}
-                                        : Status{};
+    constexpr auto kLastTag = static_cast<std::uint32_t>(RecordTag::sound);
+    const bool known = header.tag >= static_cast<std::uint32_t>(RecordTag::stack) && header.tag <= kLastTag;
+    if (!known || !reads_record(static_cast<RecordTag>(header.tag))) {
+        if (!(header.flags & kCritical)) return {};
+        return known ? Status{Code::unsupported, "record: left out of this build", 0, 0}
+                     : Status{Code::unsupported, "record tag at most", kLastTag, header.tag};
+    }
     if (header.stack > 1) return invalid("stack's number at most", 1, header.stack);
     Stack& stack = header.stack == 0 ? config.encoder : config.decoder;
     switch (static_cast<RecordTag>(header.tag)) {

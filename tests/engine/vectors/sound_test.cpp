@@ -1,5 +1,5 @@
 // An encoder that hears: frames in place of vectors, two of which become a row. That its numbers are right, the golden models
-// say (tests/convert/speech_test.cpp); here are its bits, its memory and what it refuses.
+// say (tests/convert/whisper_test.cpp); here are its bits, its memory and what it refuses.
 #include <doctest/doctest.h>
 
 #include <cstring>

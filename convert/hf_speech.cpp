@@ -1,4 +1,4 @@
-#include "convert/speech.h"
+#include "convert/hf_speech.h"
 
 #include <algorithm>
 #include <cmath>
