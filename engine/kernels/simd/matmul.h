@@ -75,7 +75,9 @@ struct Totals {
 
 /// Takes totals to `out`. The activation is a template's argument so that the rows' loop does not ask for it.
 template<Activation kActivation>
-void finish_as(const Matmul& m, const Totals& t) {
+void finish_as(const Matmul& matmul, const Totals& totals) {
+    const Matmul m = matmul;  // copies: the stores below might else change them for all the compiler knows
+    const Totals t = totals;
     const bool gated = m.epilogue == Epilogue::gate, add = m.epilogue == Epilogue::add;
     for (std::uint32_t p = 0; p < t.n_panels; p += gated ? 2 : 1) {
         const std::uint32_t col = (gated ? (t.panel + p) / 2 : t.panel + p) * kLanes;

@@ -21,48 +21,44 @@ FOVEA_LANES void add_units(float* sum, const Block<W, kPanels>& b, std::size_t b
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Unit::kType>(starts.of(r));
     }
     Unit weight[kPanels];
-    for (std::size_t i = 2 * begin; i < 2 * end; ++i, x += (kQuantGroupBytes - kGroup) * n_packed) {
+    F32x16 scale[kPanels];
+    const auto finish = [&](std::uint32_t r) __attribute__((always_inline)) {
+        finish_row<Unit::kType>(SumsInMemory<kRows, kPanels>{sum}, r, dot[r], scale, starts.of(r), x_scales);
+    };
+    // As in add_group, a row is finished beside the next one's last products. A row or two wait for memory alone.
+    constexpr bool kBeside = kRows > QuantTiling::kStreamRows;
+    constexpr std::size_t kLastPair = kGroup / 8 - 1;
+    for (std::size_t i = 2 * begin;; x += (kQuantGroupBytes - kLastPair * 8) * n_packed, ++i) {
         const std::size_t unit = i / 2, group = i % 2;
         const std::byte* const of_group = x;
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = Unit::at(b.weight[p], unit);
-        FOVEA_UNROLL for (std::size_t pair = 0; pair < kGroup / 8; ++pair, x += 8 * n_packed) {
+        FOVEA_UNROLL for (std::size_t pair = 0; pair < kLastPair; ++pair, x += 8 * n_packed) {
             each_pair(weight, unit, group, pair, of_group);
-            if constexpr (Unit::kPairs)
-                add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
-            else
-                add_columns(dot, weight, group, pair, x, n_packed, [](std::uint32_t) __attribute__((always_inline)){});
+            add_cells<kRows>(dot, weight, group, pair, x, n_packed, false, finish);
         }
+        each_pair(weight, unit, group, kLastPair, of_group);
+        const bool last = i + 1 == 2 * end;
+        if (kBeside && last) break;
+        add_cells<kRows>(dot, weight, group, kLastPair, x, n_packed, false, finish);
+        if (last) break;
         // Else they would go to memory and back from one group to the next.
         FOVEA_UNROLL for (auto& row : dot) { FOVEA_UNROLL for (Dot& sums : row) keep(sums); }
     }
-    F32x16 scale[kPanels];
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = weight[p].scale(0);
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        if constexpr (Unit::kPairs)
-            FOVEA_UNROLL for (std::uint32_t p = 0; r % 2 == 0 && p < kPanels; ++p) split_rows(dot[r][p], dot[r + 1][p]);
-        const F32x16 x_scale = splat(number(x_scales + 4 * r));
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            float* const at = sum + (r * kPanels + p) * kLanes;
-            store(fma(end_sum<Unit::kType>(dot[r][p], starts.of(r)), scale[p] * x_scale, load(at)), at);
-        }
-    }
+    if constexpr (kBeside) return add_cells<kRows>(dot, weight, 1, kLastPair, x, n_packed, true, finish);
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) finish(r);
 }
 
 template<std::uint32_t kRows, Fetch kFetch, BroadGroups W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
     alignas(64) float sums[kRows * kPanels * kLanes];
-    for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
+    clear<kRows, kPanels>(sums);
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     const auto fetch = [&](const auto& weight, std::size_t i, std::size_t group, std::size_t pair,
                            const std::byte* of_group) __attribute__((always_inline)) {
         if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead_of(b, i), b.second_level);
         if constexpr (kFetch == Fetch::second) {
-            if (group == 0 && pair == 0) {
-                fetch_results<kRows>(b, static_cast<std::uint32_t>(i));
-                for (std::uint32_t p = 0; p < kPanels; ++p)
-                    for (std::size_t line = 0; line < b.ahead_step; line += 64)
-                        __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, 2);
-            }
+            if (group == 0 && pair == 0) fetch_next<kRows>(b, static_cast<std::uint32_t>(i));
             fetch_rows<kRows>(of_group, b, pair);
         }
     };

@@ -1,6 +1,8 @@
 // The block product of quantized panels. What product.h does column by column is done by groups of 32 columns here: an
 // exact integer sum per row, converted, scaled and added to the float sums.
 #pragma once
+#include <type_traits>
+
 #include "matmul.h"
 #include "quants.h"
 
@@ -107,7 +109,9 @@ struct WideUnit {
 template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
-    using Wide = WideQuants<widened_type(kType)>;
+    // Broad groups are multiplied as they are: copying them takes longer than flipping their bits for every tile of rows.
+    using Wide = std::conditional_t<format_of(kType).broad() && !QuantTiling::kPairs, Quants<kType>,
+                                    WideQuants<widened_type(kType)>>;
     static constexpr std::uint32_t kCols = kSuperblock;
     static constexpr std::size_t kUnitBytes = kBytes, kWords = 2 * kQuantGroupBytes / 4;
 };
@@ -194,6 +198,33 @@ FOVEA_LANES void take_minima(const Sums& sums, const Q (&weight)[kPanels], std::
     }
 }
 
+/// Products of two cells of each panel with kRows rows; after a row's last ones each_row(r), where they are `last`.
+template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels, class EachRow>
+FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels], std::size_t group, std::size_t pair,
+                           const std::byte* x, std::size_t n_packed, bool last, EachRow&& each_row) {
+    if constexpr (Q::kPairs) {
+        add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
+        FOVEA_UNROLL for (std::uint32_t r = 0; last && r < kRows; ++r) {
+            FOVEA_UNROLL for (std::uint32_t p = 0; r % 2 == 0 && p < kPanels; ++p) split_rows(dot[r][p], dot[r + 1][p]);
+            each_row(r);
+        }
+    } else {
+        const auto after = [&](std::uint32_t r) __attribute__((always_inline)) {
+            if (last) each_row(r);
+        };
+        add_columns(dot, weight, group, pair, x, n_packed, after);
+    }
+}
+
+/// sum[row][p] = fma(products, w_scale·x_scale, sum[row][p]) of row r.
+template<Type kType, class Sums, std::uint32_t kPanels>
+FOVEA_LANES void finish_row(const Sums& sums, std::uint32_t r, const Dot (&dot)[kPanels],
+                            const F32x16 (&scale)[kPanels], const std::byte* start, const std::byte* x_scales) {
+    const F32x16 x_scale = splat(number(x_scales + 4 * r));
+    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
+        sums.set(r, p, fma(end_sum<kType>(dot[p], start), scale[p] * x_scale, sums.get(r, p)));
+}
+
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
 /// scales are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
 /// called before every eight columns, to fetch what comes next.
@@ -203,6 +234,7 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
     constexpr std::size_t kParts = kGroup / Q::kFormat.scale_columns, kPartPairs = kGroup / 8 / kParts;
     const std::byte* const x_scales = x + kGroup * n_packed;
     FOVEA_UNROLL for (std::size_t part = 0; part < kParts; ++part) {
+        const std::size_t i = group * kParts + part;
         const Starts<Q::kType, kRows> starts(x, n_packed, x_scales);
         Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -210,36 +242,26 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
         }
         F32x16 scale[kPanels];
         // A row is finished beside the next one's last products: what its sums wait for then costs nothing.
-        const auto finish_row = [&](std::uint32_t r) __attribute__((always_inline)) {
-            const F32x16 x_scale = splat(number(x_scales + 4 * r));
-            FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                const F32x16 products = end_sum<Q::kType>(dot[r][p], starts.of(r));
-                sums.set(r, p, fma(products, scale[p] * x_scale, sums.get(r, p)));
-            }
+        const auto finish = [&](std::uint32_t r) __attribute__((always_inline)) {
+            finish_row<Q::kType>(sums, r, dot[r], scale, starts.of(r), x_scales);
         };
-        FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs; ++pair) {
+        FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs;
+                          ++pair, x += 8 * n_packed) {
             each_pair(pair);
             const bool last = pair + 1 == (part + 1) * kPartPairs;
-            if (last) FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                    scale[p] = weight[p].scale(group * kParts + part);
-                }
-            if constexpr (Q::kPairs) {
-                add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
-                FOVEA_UNROLL for (std::uint32_t r = 0; last && r < kRows; ++r) {
-                    FOVEA_UNROLL for (std::uint32_t p = 0; r % 2 == 0 && p < kPanels; ++p)
-                        split_rows(dot[r][p], dot[r + 1][p]);
-                    finish_row(r);
-                }
-            } else {
-                add_columns(
-                    dot, weight, group, pair, x, n_packed, [&](std::uint32_t r) __attribute__((always_inline)) {
-                        if (last) finish_row(r);
-                    });
-            }
-            x += 8 * n_packed;
+            FOVEA_UNROLL for (std::uint32_t p = 0; last && p < kPanels; ++p) scale[p] = weight[p].scale(i);
+            add_cells<kRows>(dot, weight, group, pair, x, n_packed, last, finish);
         }
-        if constexpr (Q::kFormat.minima)
-            take_minima<kRows>(sums, weight, group * kParts + part, starts, x_scales, n_packed);
+        if constexpr (Q::kFormat.minima) take_minima<kRows>(sums, weight, i, starts, x_scales, n_packed);
+    }
+}
+
+/// Sums in memory, [kRows][kPanels·16], before the first group. Of a plain loop a compiler makes a string instruction, which
+/// takes half as long as a group's products.
+template<std::uint32_t kRows, std::uint32_t kPanels>
+FOVEA_LANES void clear(float* sums) {
+    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) store(splat(0.0f), sums + (r * kPanels + p) * kLanes);
     }
 }
 
@@ -262,9 +284,9 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
         }
     };
     if (!kTiled && second_level)
-        fetch_lines(Locality<2>{});
+        fetch_lines(std::integral_constant<int, 2>{});
     else
-        fetch_lines(Locality<3>{});
+        fetch_lines(std::integral_constant<int, 3>{});
 }
 
 /// Fetches a quarter of the group at x of the rows that come next.
@@ -289,14 +311,10 @@ FOVEA_LANES void add_block(Sums sums, const Block<W, kPanels>& b) {
     using Unit = typename ColumnGroup<W>::Unit;
     const auto* x = reinterpret_cast<const std::byte*>(b.operand);
     for (std::size_t i = 0; i < b.n_cols; ++i) {
-        const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : i * b.ahead_step;
-        if constexpr (kFetch == Fetch::second) fetch_results<kRows>(b, static_cast<std::uint32_t>(i));
+        const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : 0;
+        if constexpr (kFetch == Fetch::second) fetch_next<kRows>(b, static_cast<std::uint32_t>(i));
         Unit weight[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            weight[p] = Unit::at(b.weight[p], i);
-            for (std::size_t line = 0; kFetch == Fetch::second && line < b.ahead_step; line += 64)
-                __builtin_prefetch(b.ahead[p] + ahead + line, 0, 2);
-        }
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = Unit::at(b.weight[p], i);
         for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
             sums.touch();
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
@@ -317,7 +335,7 @@ void microkernel(const Block<W, kPanels>& b) {
         store_totals(sum, b);
     } else {
         alignas(64) float sums[kRows * kPanels * kLanes];
-        for (std::uint32_t i = 0; i < kRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
+        clear<kRows, kPanels>(sums);
         add_block<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b);
         store_totals<kRows>(sums, b);
     }

@@ -50,12 +50,6 @@ inline constexpr std::size_t kAheadBytes = 1024;
 /// second for what waits longer.
 enum class Fetch { nothing = -1, second = 2, first = 3 };
 
-/// What __builtin_prefetch takes for a cache's level, as a type.
-template<int kLocality>
-struct Locality {
-    static constexpr int value = kLocality;
-};
-
 /// Fetches the line of a product's own stream at p, into the first-level cache or, where that is asked for, the second.
 FOVEA_LANES void fetch_stream(const std::byte* p, bool second_level) {
     asm volatile("" : "+r"(second_level));  // else the whole loop around it would be there twice
@@ -86,10 +80,13 @@ struct Block {
 // Steps over which lines of the results are fetched: a burst of them, far from each other, would hold up all other reads.
 inline constexpr std::uint32_t kOutSteps = 8;
 
-/// Fetches what column (of quants: unit) i's share of the results' lines is, to be written: stores that wait for a line
-/// hold up those of sums behind them.
+/// Fetches unit i's share of what comes next: of other panels into the second-level cache, and of the results' lines, to be
+/// written: stores that wait for a line hold up those of sums behind them.
 template<std::uint32_t kRows, class W, std::uint32_t kPanels>
-FOVEA_LANES void fetch_results(const Block<W, kPanels>& b, std::uint32_t i) {
+FOVEA_LANES void fetch_next(const Block<W, kPanels>& b, std::uint32_t i) {
+    for (std::uint32_t p = 0; p < kPanels; ++p)
+        for (std::size_t line = 0; line < b.ahead_step; line += 64)
+            __builtin_prefetch(b.ahead[p] + i * b.ahead_step + line, 0, 2);
     const std::uint32_t left = b.cols_left - i;
     if (b.out == nullptr || left > kOutSteps) return;
     const std::uint32_t begin = b.first && i == 0 ? 0 : kRows * (kOutSteps - left) / kOutSteps;
