@@ -1,8 +1,6 @@
 // The block product of quantized panels. What product.h does column by column is done by groups of 32 columns here: an
 // exact integer sum per row, converted, scaled and added to the float sums.
 #pragma once
-#include <type_traits>
-
 #include "matmul.h"
 #include "quants.h"
 
@@ -110,8 +108,13 @@ template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
     // Broad groups are multiplied as they are: copying them takes longer than flipping their bits for every tile of rows.
-    using Wide = std::conditional_t<format_of(kType).broad() && !QuantTiling::kPairs, Quants<kType>,
-                                    WideQuants<widened_type(kType)>>;
+    static auto wide() {
+        if constexpr (format_of(kType).broad() && !QuantTiling::kPairs)
+            return Quants<kType>{};
+        else
+            return WideQuants<widened_type(kType)>{};
+    }
+    using Wide = decltype(wide());
     static constexpr std::uint32_t kCols = kSuperblock;
     static constexpr std::size_t kUnitBytes = kBytes, kWords = 2 * kQuantGroupBytes / 4;
 };
@@ -198,21 +201,18 @@ FOVEA_LANES void take_minima(const Sums& sums, const Q (&weight)[kPanels], std::
     }
 }
 
-/// Products of two cells of each panel with kRows rows; after a row's last ones each_row(r), where they are `last`.
-template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels, class EachRow>
+/// Products of two cells of each panel with kRows rows; after a row's last ones after(r), where they are `last`.
+template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels, class After>
 FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels], std::size_t group, std::size_t pair,
-                           const std::byte* x, std::size_t n_packed, bool last, EachRow&& each_row) {
+                           const std::byte* x, std::size_t n_packed, bool last, After&& after) {
     if constexpr (Q::kPairs) {
         add_pairs<kRows>(dot, weight, group, pair, x, n_packed);
         FOVEA_UNROLL for (std::uint32_t r = 0; last && r < kRows; ++r) {
             FOVEA_UNROLL for (std::uint32_t p = 0; r % 2 == 0 && p < kPanels; ++p) split_rows(dot[r][p], dot[r + 1][p]);
-            each_row(r);
+            after(r);
         }
     } else {
-        const auto after = [&](std::uint32_t r) __attribute__((always_inline)) {
-            if (last) each_row(r);
-        };
-        add_columns(dot, weight, group, pair, x, n_packed, after);
+        add_columns(dot, weight, group, pair, x, n_packed, last, after);
     }
 }
 
@@ -274,19 +274,19 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
     // Else the compiler would fetch for all pairs before the first, and have the whole loop twice.
     asm volatile("" : "+r"(ahead), "+r"(second_level) : : "memory");
     const std::size_t end = (pair + 1) * Q::kPairBytes;
-    const auto fetch_lines = [&](auto locality) __attribute__((always_inline)) {
+    const auto fetch_lines = [&]<int kLocality>() __attribute__((always_inline)) {
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             const std::byte* quants = weight[p].quants(group) + ahead;
             FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
-                if (line % kStep == 0) __builtin_prefetch(quants + line, 0, decltype(locality)::value);
+                if (line % kStep == 0) __builtin_prefetch(quants + line, 0, kLocality);
             }
-            if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, decltype(locality)::value);
+            if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, kLocality);
         }
     };
     if (!kTiled && second_level)
-        fetch_lines(std::integral_constant<int, 2>{});
+        fetch_lines.template operator()<2>();
     else
-        fetch_lines(std::integral_constant<int, 3>{});
+        fetch_lines.template operator()<3>();
 }
 
 /// Fetches a quarter of the group at x of the rows that come next.

@@ -16,8 +16,9 @@
 //                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
 //                          with minima that sums_own is true of: −Σ of the quants that share one
 //   begin_sum<type>(start) before the first products
-//   add_columns(dot, weight, group, pair, x, n_packed, each_row)  products of two cells of each panel, eight columns, with
-//                          those columns of kRows rows, which are at x and at x + 4·n_packed; each_row(r) after row r's
+//   add_columns(dot, weight, group, pair, x, n_packed, last, after)  products of two cells of each panel, eight
+//                          columns, with those columns of kRows rows, which are at x and at x + 4·n_packed; where they are
+//                          the `last` ones, after(r) after row r's
 //   end_sum<type>(dot, start)  the sums as floats: exact, as |sum| <= 32·128·127 < 2^24
 //   keep(dot)              in registers, for all that the compiler knows
 // With kPairs, for many rows, which go by twos (without, make_pairs does nothing):
@@ -106,9 +107,9 @@ FOVEA_LANES void make_pairs(Bytes (&)[2]) {}
 
 #if !defined(__aarch64__) || defined(__ARM_FEATURE_DOTPROD)
 /// Cell by cell, so that the sums of many rows hide each other's latency.
-template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class EachRow>
+template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class After>
 FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPanels], std::size_t group,
-                             std::size_t pair, const std::byte* x, std::size_t n_packed, EachRow&& each_row) {
+                             std::size_t pair, const std::byte* x, std::size_t n_packed, bool last, After&& after) {
     FOVEA_UNROLL for (std::size_t i = 0; i < 2; ++i, x += 4 * n_packed) {
         asm("" : "+r"(x));  // rows are at small offsets from it; the compiler would keep a pointer for each
         Bytes cell[kPanels];
@@ -117,7 +118,7 @@ FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPane
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
                 dot[r][p] = add_products<Q::kType>(dot[r][p], cell[p], x + 4 * r);
             }
-            if (i == 1) each_row(r);
+            if (i == 1 && last) after(r);
         }
     }
 }

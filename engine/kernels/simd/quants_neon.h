@@ -166,9 +166,9 @@ FOVEA_LANES void add_both(int32x4_t& sum, int8x16_t w0, int8x16_t x0, int8x16_t 
     else
         sum = vpadalq_s16(sum, add_products<kHigh>(products<kHigh>(w0, x0), w1, x1));
 }
-template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class EachRow>
+template<std::uint32_t kRows, class Q, std::uint32_t kPanels, class After>
 FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPanels], std::size_t group,
-                             std::size_t pair, const std::byte* x, std::size_t n_packed, EachRow&& each_row) {
+                             std::size_t pair, const std::byte* x, std::size_t n_packed, bool last, After&& after) {
     FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
         const Bytes w0 = weight[p].cell(group, pair, 0), w1 = weight[p].cell(group, pair, 1);
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -179,7 +179,7 @@ FOVEA_LANES void add_columns(Dot (&dot)[kRows][kPanels], const Q (&weight)[kPane
             }
         }
     }
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) each_row(r);
+    FOVEA_UNROLL for (std::uint32_t r = 0; last && r < kRows; ++r) after(r);
 }
 template<Type kType>
 FOVEA_LANES Dot whole(Dot sum) {
