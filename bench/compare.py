@@ -68,14 +68,20 @@ def spread(numbers, digits):
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def compare(options, model, phase):
+def alternate(n_pairs, ours, theirs):
+    """What n_pairs pairs of runs gave, each side first in every other pair."""
     fovea, peer = [], []
-    runs = [lambda: fovea.append(run_fovea(options, model, phase)), lambda: peer.append(run_peer(options, phase))]
-    for pair in range(options.pairs + 1):
+    runs = [lambda: fovea.append(ours()), lambda: peer.append(theirs())]
+    for pair in range(n_pairs + 1):
         for run in runs if pair % 2 == 0 else reversed(runs):
             run()
         if pair == 0:  # it read files that were not in memory
             fovea.clear(), peer.clear()
+    return fovea, peer
+
+
+def compare(options, model, phase, run_theirs):
+    fovea, peer = alternate(options.pairs, lambda: run_fovea(options, model, phase), lambda: run_theirs(options, phase))
     ratios = [a / b for a, b in zip(fovea, peer)]
     if options.json:
         return {"fovea": fovea, "peer": peer, "ratios": ratios, "median_ratio": statistics.median(ratios)}
@@ -108,7 +114,7 @@ def main():
         call([options.fovea, "convert", options.model, "-o", model] + (["--type", options.type] if options.type else []))
         if not options.json:
             print(f"{options.model}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
-        results = {phase: compare(options, model, phase) for phase in phases}
+        results = {phase: compare(options, model, phase, run_peer) for phase in phases}
     if options.json:
         print(json.dumps({"model": options.model, "threads": options.threads, **results}))
 

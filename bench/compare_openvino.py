@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Speed beside OpenVINO's, on a folder that optimum-intel exported and on the Fovea file of the same weights.
+
+Python package openvino. The exported model keeps its state in itself and computes logits for every position of a prompt;
+as OpenVINO's own pipelines do, the output layer is given the last position alone here. Prefill and decoding run in
+alternating pairs with the same number of threads. Ratios are of the two runs of a pair, above 1 where Fovea is faster.
+
+    optimum-cli export openvino --model FOLDER --weight-format int8 EXPORTED
+    bench/compare_openvino.py --model FOLDER --type q8 --peer EXPORTED --threads 2
+"""
+import argparse
+import os
+import tempfile
+import time
+
+from compare import call, compare, refuse
+
+import numpy as np
+import openvino
+from openvino import opset13
+
+
+class Peer:
+    """A compiled model of one sequence, whose cache is its own."""
+
+    def __init__(self, options):
+        core = openvino.Core()
+        model = core.read_model(os.path.join(options.peer, "openvino_model.xml"))
+        last_position_alone(model)
+        config = {"INFERENCE_NUM_THREADS": options.threads, "PERFORMANCE_HINT": "LATENCY"}
+        if options.peer_kv:
+            config["KV_CACHE_PRECISION"] = options.peer_kv
+        self.compiled = core.compile_model(model, "CPU", config)
+        self.request = self.compiled.create_infer_request()
+        self.names = {name for port in self.compiled.inputs for name in port.names}
+
+    def infer(self, first, n):
+        """n tokens from position `first` on."""
+        inputs = {"input_ids": 100 + np.arange(first, first + n, dtype=np.int64)[None] % 1000,
+                  "attention_mask": np.ones((1, first + n), np.int64),
+                  "position_ids": np.arange(first, first + n, dtype=np.int64)[None],
+                  "beam_idx": np.zeros(1, np.int32)}
+        self.request.infer({name: value for name, value in inputs.items() if name in self.names})
+
+    def tokens_per_second(self, options, phase):
+        self.request.reset_state()
+        if phase == "prefill":
+            begin, n = time.perf_counter(), options.prompt
+            self.infer(0, n)
+        else:
+            self.infer(0, max(1, options.depth))
+            begin, n = time.perf_counter(), options.tokens
+            for i in range(n):
+                self.infer(max(1, options.depth) + i, 1)
+        return n / (time.perf_counter() - begin)
+
+
+def last_position_alone(model):
+    """Cuts the rows of the output layer's product to the last one."""
+    node = model.output("logits").get_node()
+    while node.get_type_name() != "MatMul":
+        if len(node.inputs()) == 0:
+            refuse("--peer: expected a product of the output layer before logits, got none")
+        node = node.input_value(0).get_node()
+    last = opset13.slice(node.input_value(0), np.array([-1]), np.array([2**31 - 1]), np.array([1]), np.array([1]))
+    node.input(0).replace_source_output(last.output(0))
+    model.validate_nodes_and_infer_types()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fovea", default="build/release/fovea", help="our command line")
+    parser.add_argument("--model", required=True, help="the Hugging Face folder, or a Fovea file of it")
+    parser.add_argument("--type", default="q8", help="of the weights of the Fovea file (default q8)")
+    parser.add_argument("--peer", required=True, help="the folder that was exported from it")
+    parser.add_argument("--peer-kv", help="the peer's cache, such as f16 (default: its own choice)")
+    parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8", "q4"), help="our cache (default f16)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill")
+    parser.add_argument("-n", "--tokens", type=int, default=32, help="tokens to decode")
+    parser.add_argument("--depth", type=int, default=8, help="positions in the cache before decoding (default 8)")
+    options = parser.parse_args()
+    options.json = False
+    if options.pairs < 2:
+        refuse(f"--pairs: expected at least 2, got {options.pairs}")
+    peer = Peer(options)
+    with tempfile.TemporaryDirectory() as folder:
+        model = options.model
+        if os.path.isdir(model):
+            model = os.path.join(folder, "model.fovea")
+            call([options.fovea, "convert", options.model, "-o", model, "--type", options.type])
+        print(f"{options.model} as {options.type}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
+        for phase in ("prefill", "decode"):
+            compare(options, model, phase, peer.tokens_per_second)
+
+
+if __name__ == "__main__":
+    main()
