@@ -68,20 +68,14 @@ def spread(numbers, digits):
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def alternate(n_pairs, ours, theirs):
-    """What n_pairs pairs of runs gave, each side first in every other pair."""
+def compare(options, model, phase, run_theirs):
     fovea, peer = [], []
-    runs = [lambda: fovea.append(ours()), lambda: peer.append(theirs())]
-    for pair in range(n_pairs + 1):
+    runs = [lambda: fovea.append(run_fovea(options, model, phase)), lambda: peer.append(run_theirs(options, phase))]
+    for pair in range(options.pairs + 1):
         for run in runs if pair % 2 == 0 else reversed(runs):
             run()
         if pair == 0:  # it read files that were not in memory
             fovea.clear(), peer.clear()
-    return fovea, peer
-
-
-def compare(options, model, phase, run_theirs):
-    fovea, peer = alternate(options.pairs, lambda: run_fovea(options, model, phase), lambda: run_theirs(options, phase))
     ratios = [a / b for a, b in zip(fovea, peer)]
     if options.json:
         return {"fovea": fovea, "peer": peer, "ratios": ratios, "median_ratio": statistics.median(ratios)}

@@ -25,7 +25,10 @@ class Peer:
 
     def __init__(self, options):
         core = openvino.Core()
-        model = core.read_model(os.path.join(options.peer, "openvino_model.xml"))
+        path = os.path.join(options.peer, "openvino_model.xml")
+        if not os.path.isfile(path):
+            refuse(f"--peer: expected a folder with openvino_model.xml, got {options.peer}")
+        model = core.read_model(path)
         last_position_alone(model)
         config = {"INFERENCE_NUM_THREADS": options.threads, "PERFORMANCE_HINT": "LATENCY"}
         if options.peer_kv:
@@ -71,7 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fovea", default="build/release/fovea", help="our command line")
     parser.add_argument("--model", required=True, help="the Hugging Face folder, or a Fovea file of it")
-    parser.add_argument("--type", default="q8", help="of the weights of the Fovea file (default q8)")
+    parser.add_argument("--type", default="q8", help="of the weights, where --model is a folder (default q8)")
     parser.add_argument("--peer", required=True, help="the folder that was exported from it")
     parser.add_argument("--peer-kv", help="the peer's cache, such as f16 (default: its own choice)")
     parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8", "q4"), help="our cache (default f16)")
@@ -80,8 +83,8 @@ def main():
     parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill")
     parser.add_argument("-n", "--tokens", type=int, default=32, help="tokens to decode")
     parser.add_argument("--depth", type=int, default=8, help="positions in the cache before decoding (default 8)")
+    parser.set_defaults(json=False)
     options = parser.parse_args()
-    options.json = False
     if options.pairs < 2:
         refuse(f"--pairs: expected at least 2, got {options.pairs}")
     peer = Peer(options)
@@ -90,7 +93,7 @@ def main():
         if os.path.isdir(model):
             model = os.path.join(folder, "model.fovea")
             call([options.fovea, "convert", options.model, "-o", model, "--type", options.type])
-        print(f"{options.model} as {options.type}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
+        print(f"{options.model}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
         for phase in ("prefill", "decode"):
             compare(options, model, phase, peer.tokens_per_second)
 

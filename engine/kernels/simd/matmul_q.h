@@ -107,9 +107,10 @@ struct WideUnit {
 template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
-    // Broad groups are multiplied as they are: copying them takes longer than flipping their bits for every tile of rows.
+    // Where tiles have many rows, broad groups are multiplied as they are: copying them takes longer than flipping their bits
+    // for every tile.
     static auto wide() {
-        if constexpr (format_of(kType).broad() && !QuantTiling::kPairs)
+        if constexpr (format_of(kType).broad() && QuantTiling::kRows == kRowBlock)
             return Quants<kType>{};
         else
             return WideQuants<widened_type(kType)>{};
