@@ -66,7 +66,7 @@ public:
             const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
             std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
             if (is_quantized(type_))
-                kernels.floats.pack_for(type_)(from, shape_.n_cols, nullptr, n, shape_.n_cols, to);
+                kernels.pack_for(type_, n_rows)(from, shape_.n_cols, nullptr, n, shape_.n_cols, to);
             else
                 kernels.floats.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
         }
@@ -75,21 +75,21 @@ public:
     /// The product with every copy.
     void multiply(const Kernels& kernels) {
         for (std::size_t copy = 0; copy < n_copies_; ++copy)
-            kernels.of(type_).matmul(Matmul{.panels = weights_.data() + copy * matrix_bytes_,
-                                            .panel_stride = static_cast<std::size_t>(stride_),
-                                            .n_rows = shape_.n_rows,
-                                            .n_cols = shape_.n_cols,
-                                            .panel_begin = 0,
-                                            .panel_end = n_panels(),
-                                            .operand = packed_.data(),
-                                            .seq_len = n_packed_,
-                                            .bias = nullptr,
-                                            .out = out_.data(),
-                                            .out_stride = std::size_t{n_panels()} * kLanes,
-                                            .epilogue = Epilogue::store,
-                                            .activation = Activation::none,
-                                            .canonical = false,
-                                            .second_level = detect_features().fetches_to_second_level});
+            kernels.matmul(type_, Matmul{.panels = weights_.data() + copy * matrix_bytes_,
+                                         .panel_stride = static_cast<std::size_t>(stride_),
+                                         .n_rows = shape_.n_rows,
+                                         .n_cols = shape_.n_cols,
+                                         .panel_begin = 0,
+                                         .panel_end = n_panels(),
+                                         .operand = packed_.data(),
+                                         .seq_len = n_packed_,
+                                         .bias = nullptr,
+                                         .out = out_.data(),
+                                         .out_stride = std::size_t{n_panels()} * kLanes,
+                                         .epilogue = Epilogue::store,
+                                         .activation = Activation::none,
+                                         .canonical = false,
+                                         .second_level = detect_features().fetches_to_second_level});
     }
 
 private:

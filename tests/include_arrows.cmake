@@ -21,9 +21,9 @@ function(rules_of file out_ours out_system)
     set(ours "platform/.*|include/fovea/(mapping|status)\\.h")
     set(system "${bare}|[a-z/]+\\.h")
   elseif(file MATCHES "^engine/kernels/isa/")
-    set(ours "engine/kernels/(simd/table|scalar)\\.h")
+    set(ours "engine/kernels/(isa/table|amx/tiles|scalar|simd/.*|cache_q[48])\\.h")
     set(system "")
-  elseif(file MATCHES "^engine/kernels/simd/")  # no standard function: its instances would be shared between flags
+  elseif(file MATCHES "^engine/kernels/(simd|amx)/")  # no standard function: its instances would be shared between flags
     set(ours "engine/kernels/.*|include/fovea/config\\.h")
     set(system "xsimd/xsimd\\.hpp|immintrin\\.h|arm_neon\\.h|cstddef|cstdint")
   elseif(file MATCHES "^engine/")

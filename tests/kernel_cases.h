@@ -129,6 +129,7 @@ public:
           n_panels_(static_cast<std::uint32_t>(round_up(c.n_rows, kLanes)) / kLanes * step_),
           stride_(round_up(panel_bytes(type, c.n_cols), 64) + (seed % 2 ? 64 : 0)),
           panels_((n_panels_ - 1) * stride_ + panel_bytes(type, c.n_cols), Flush::end, 64),
+          rows_(is_quantized(type) ? std::size_t{c.seq_len} * c.n_cols : 0),
           operand_(static_cast<std::size_t>(operand_bytes(type, c.seq_len, c.n_cols)), Flush::end, 4),
           bias_(std::size_t{n_panels_} * kLanes),
           before_(std::size_t{c.seq_len - 1} * out_stride() + c.n_rows) {
@@ -141,7 +142,7 @@ public:
                 random.fill(panel, std::size_t{c.n_cols} * kLanes, type, c.fill);
         }
         if (is_quantized(type))
-            quantize_operand(random);
+            random.fill(rows_, c.fill);
         else
             pack_operand(random);
         random.fill(bias_, c.fill);
@@ -170,21 +171,22 @@ public:
     [[nodiscard]] Guarded<float> run(const Kernels& k, Flush flush = Flush::end) const {
         Guarded<float> out(before_.size(), flush);
         std::memcpy(out.data(), before_.data(), before_.size() * sizeof(float));
-        k.of(type_).matmul(Matmul{.panels = panels_.data(),
-                                  .panel_stride = stride_,
-                                  .n_rows = c_.n_rows,
-                                  .n_cols = c_.n_cols,
-                                  .panel_begin = panel_begin(),
-                                  .panel_end = panel_end(),
-                                  .operand = operand_.data(),
-                                  .seq_len = c_.seq_len,
-                                  .bias = c_.bias ? bias_.data() : nullptr,
-                                  .out = out.data(),
-                                  .out_stride = out_stride(),
-                                  .epilogue = c_.epilogue,
-                                  .activation = c_.activation,
-                                  .canonical = c_.canonical,
-                                  .second_level = c_.n_rows % 2 != 0});
+        const Guarded<std::byte> quants = quantized(k);
+        k.matmul(type_, Matmul{.panels = panels_.data(),
+                               .panel_stride = stride_,
+                               .n_rows = c_.n_rows,
+                               .n_cols = c_.n_cols,
+                               .panel_begin = panel_begin(),
+                               .panel_end = panel_end(),
+                               .operand = is_quantized(type_) ? quants.data() : operand_.data(),
+                               .seq_len = c_.seq_len,
+                               .bias = c_.bias ? bias_.data() : nullptr,
+                               .out = out.data(),
+                               .out_stride = out_stride(),
+                               .epilogue = c_.epilogue,
+                               .activation = c_.activation,
+                               .canonical = c_.canonical,
+                               .second_level = c_.n_rows % 2 != 0});
         return out;
     }
 
@@ -203,21 +205,23 @@ private:
                 std::memcpy(operand_.data() + at(row, col, block), drawn.data() + at(row, col, kRowBlock), 4);
     }
 
-    void quantize_operand(Random& random) {
-        Guarded<float> rows(std::size_t{c_.seq_len} * c_.n_cols);
-        random.fill(rows, c_.fill);
-        const std::uint32_t block = row_block(c_.seq_len);
-        for (std::uint32_t row = 0; row < c_.seq_len; row += block)
-            kernels_scalar.floats.pack_for(type_)(rows.data() + std::size_t{row} * c_.n_cols, c_.n_cols, nullptr,
-                                                  c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
-                                                  operand_.data() + operand_bytes(type_, row, c_.n_cols));
+    /// The operand of a quantized type in that table's order.
+    [[nodiscard]] Guarded<std::byte> quantized(const Kernels& k) const {
+        Guarded<std::byte> packed(is_quantized(type_) ? operand_.size() : 0, Flush::end, 4);
+        for (std::uint32_t row = 0, block = row_block(c_.seq_len); row < c_.seq_len && packed.size(); row += block)
+            k.pack_for(type_, c_.seq_len)(rows_.data() + std::size_t{row} * c_.n_cols, c_.n_cols, nullptr,
+                                          c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
+                                          packed.data() + operand_bytes(type_, row, c_.n_cols));
+        return packed;
     }
 
     MatmulCase c_;
     Type type_;
     std::uint32_t step_, n_panels_;
     std::size_t stride_;
-    Guarded<std::byte> panels_, operand_;
+    Guarded<std::byte> panels_;
+    Guarded<float> rows_;  // that were quantized
+    Guarded<std::byte> operand_;
     Guarded<float> bias_, before_;
 };
 

@@ -299,7 +299,7 @@ void Mixture::pack_stream(const Piece& piece) noexcept {
             const float* row = pass_.hidden()[row_of(g.slot + first + i)];
             pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
         }
-        pass_.pack(g.up.type, pass_.scratch(), stride, n, d_model_,
+        pass_.pack(g.up.type, g.n_rows, pass_.scratch(), stride, n, d_model_,
                    packed(piece, g, false) + operand_bytes(g.up.type, first, d_model_));
     });
 }
@@ -312,7 +312,7 @@ void Mixture::pack_inner(const Piece& piece) noexcept {
     if (!is_needed) return;
     pack(piece, [&](const Group& g, std::uint32_t first, std::uint32_t n) {
         const Rows inner = pass_.inner();
-        pass_.pack(g.down.type, inner[g.slot - piece.slot_begin + first], inner.stride, n, g.d_ff,
+        pass_.pack(g.down.type, g.n_rows, inner[g.slot - piece.slot_begin + first], inner.stride, n, g.d_ff,
                    packed(piece, g, true) + operand_bytes(g.down.type, first, g.d_ff));
     });
 }

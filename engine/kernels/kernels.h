@@ -89,7 +89,7 @@ struct Matmul {
     std::uint32_t n_rows;      // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const void* operand;  // packed rows, by row_block(seq_len): see pack; of quants pack_q8, pack_broad
+    const void* operand;                   // packed rows, by row_block(seq_len): see pack; of quants Kernels::pack_for
     std::uint32_t seq_len;
     const float* bias;                 // [panels·16] or null
     float* out;                        // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
@@ -188,6 +188,10 @@ struct TypeKernels {
     void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
 };
 
+/// Quantizes and packs n_rows <= kRowBlock rows: see FloatKernels::pack_q8.
+using PackQuants = void (*)(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
+                            std::uint32_t n_cols, std::byte* packed) noexcept;
+
 struct UnaryTable {
     void (*functions[kUnaryCount])(const float* x, std::size_t n, float* y) noexcept;
     [[nodiscard]] auto operator[](int i) const noexcept { return functions[i]; }
@@ -210,16 +214,11 @@ struct FloatKernels {
     ///   float scales [n_rows]
     ///   int32 [n_rows] −128·(sum of quants), int32 [n_rows] −8·(sum of quants): where a dot product starts whose
     ///   weights are unsigned, with 128 or 8 for zero
-    void (*pack_q8)(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
-                    std::uint32_t n_cols, std::byte* packed) noexcept;
+    PackQuants pack_q8;
 
     /// The same with a scale over 128 columns, or the 64 that are left, for weights in broad groups. Each of their groups of
     /// 32 has that scale; of both starts the first has those of all, the others 0. Null without them.
-    void (*pack_broad)(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
-                       std::uint32_t n_cols, std::byte* packed) noexcept;
-
-    /// The one for products with a quantized type.
-    [[nodiscard]] auto pack_for(Type type) const noexcept { return format_of(type).broad() ? pack_broad : pack_q8; }
+    PackQuants pack_broad;
 
     /// y[i] = x[i]·(1/sqrt(mean(x²) + epsilon))·weight[i] (Zhang and Sennrich 2019, eq. 4). x, y [n]; weight [n].
     /// mean = sum·(1/n) with the sum across a row of x² by fma; order of products as written. y may be x.
@@ -267,22 +266,50 @@ struct FloatKernels {
 /// 0, 1, … for the quantized types, from which the tables are made.
 using QuantIndices = std::make_integer_sequence<int, kQuantTypeCount>;
 
+/// Kernels of q8 and of the types after it, in their order.
+struct QuantKernels {
+    TypeKernels types[kQuantTypeCount];
+};
+
+/// Products of more than kFewRows rows with broad groups, by a unit that multiplies matrices.
+struct TileKernels {
+    /// As pack_broad, but of n_rows rows the 128 columns that share a scale, or the 64 that are left, are
+    ///   int8 quants [columns / 64][n_rows][64]   64 columns of a row together
+    ///   float scales [n_rows]
+    /// in as many bytes as they take there. What follows is not written.
+    PackQuants pack;
+    void (*matmul)(const Matmul&) noexcept;
+};
+
 struct Kernels {
     const char* isa;
     CpuFeatures needs;
     const FloatKernels& floats;
-    TypeKernels quants[kQuantTypeCount];  // q8 and the types after it
+    const QuantKernels& quants;
+    const TileKernels* tiles = nullptr;  // null: none
 
     [[nodiscard]] const TypeKernels& of(Type type) const noexcept {
         const int i = static_cast<int>(type), first = static_cast<int>(Type::q8);
-        return i < first ? floats.types[i] : quants[i - first];
+        return i < first ? floats.types[i] : quants.types[i - first];
+    }
+    /// The product with a type, and how blocks of rows are packed for one of n_all rows with a quantized type.
+    void matmul(Type type, const Matmul& m) const noexcept {
+        by_tiles(type, m.seq_len) ? tiles->matmul(m) : of(type).matmul(m);
+    }
+    [[nodiscard]] PackQuants pack_for(Type type, std::uint32_t n_all) const noexcept {
+        if (by_tiles(type, n_all)) return tiles->pack;
+        return format_of(type).broad() ? floats.pack_broad : floats.pack_q8;
+    }
+    [[nodiscard]] bool by_tiles(Type type, std::uint32_t n_all) const noexcept {
+        return tiles && n_all > kFewRows && is_quantized(type) && format_of(type).broad();
     }
 };
 
 /// Each defined where the build has it.
-extern const Kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni, kernels_neon,
-    kernels_neon_dotprod, kernels_neon_i8mm;
+extern const Kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni, kernels_amx,
+    kernels_neon, kernels_neon_dotprod, kernels_neon_i8mm;
 extern const FloatKernels floats_scalar, floats_avx2, floats_avx512, floats_neon;
+extern const QuantKernels quants_avx512vnni;
 
 /// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;

@@ -454,13 +454,13 @@ constexpr TypeKernels quant_kernels() {
 }
 
 template<int... i>
-constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats,
-                             std::integer_sequence<int, i...>) {
-    return {.isa = isa, .needs = needs, .floats = floats, .quants = {quant_kernels<quant_type(i)>()...}};
+constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
+    return {{quant_kernels<quant_type(i)>()...}};
 }
+constexpr QuantKernels kQuants = make_quants(QuantIndices());
 
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return make_table(isa, needs, floats, QuantIndices());
+    return {.isa = isa, .needs = needs, .floats = floats, .quants = kQuants};
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
             const std::uint32_t head = i / n_blocks, first = i % n_blocks * block_rows;
             const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
-            pass.pack(all.type, from[first] + std::uint64_t{head} * from_stride, from.stride, n, n_cols,
+            pass.pack(all.type, n_rows, from[first] + std::uint64_t{head} * from_stride, from.stride, n, n_cols,
                       operand + head * of_head + operand_bytes(all.type, first, n_cols));
         }
     });

@@ -55,18 +55,19 @@ void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float*
     if (x != y) std::memcpy(y, x, n * sizeof(float));
 }
 
-void Pass::pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n_rows, std::uint32_t n_cols,
-                void* packed) const noexcept {
+void Pass::pack(Type type, std::uint32_t n_all, const float* x, std::uint64_t stride, std::uint32_t n_rows,
+                std::uint32_t n_cols, void* packed) const noexcept {
+    const Kernels& k = *workspace.kernels;
     const auto x_stride = static_cast<std::size_t>(stride);
     if (is_quantized(type))
-        workspace.kernels->floats.pack_for(type)(x, x_stride, nullptr, n_rows, n_cols, static_cast<std::byte*>(packed));
+        k.pack_for(type, n_all)(x, x_stride, nullptr, n_rows, n_cols, static_cast<std::byte*>(packed));
     else
-        workspace.kernels->floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+        k.floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
 }
 
-void Pass::pack_scaled(Type type, VectorOffset columns, const float* x, std::uint64_t stride, std::uint32_t n_rows,
-                       std::uint32_t n_cols, void* packed) const noexcept {
-    workspace.kernels->floats.pack_for(type)(x, static_cast<std::size_t>(stride), workspace.vector(columns), n_rows,
+void Pass::pack_scaled(Type type, VectorOffset columns, std::uint32_t n_all, const float* x, std::uint64_t stride,
+                       std::uint32_t n_rows, std::uint32_t n_cols, void* packed) const noexcept {
+    workspace.kernels->pack_for(type, n_all)(x, static_cast<std::size_t>(stride), workspace.vector(columns), n_rows,
                                              n_cols, static_cast<std::byte*>(packed));
 }
 
@@ -82,9 +83,9 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
             operand_kind(type) == OperandKind::broad_groups && width <= workspace.map.hidden_stride;
         float* packed = scratch() + (1 + at) * workspace.map.hidden_stride;
         if (has(Part::columns) && weights.columns)
-            pack_scaled(type, weights.columns, row, 0, 1, width, packed);
+            pack_scaled(type, weights.columns, 1, row, 0, 1, width, packed);
         else
-            pack(type, row, 0, 1, width, packed);
+            pack(type, 1, row, 0, 1, width, packed);
         return packed;
     }
     std::byte* operand = workspace.arena + workspace.map.operand;
@@ -103,9 +104,9 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
             }
             std::byte* packed = operand + operand_bytes(type, first, width);
             if (has(Part::columns) && weights.columns)
-                pack_scaled(type, weights.columns, source, stride, n, width, packed);
+                pack_scaled(type, weights.columns, n_rows, source, stride, n, width, packed);
             else
-                pack(type, source, stride, n, width, packed);
+                pack(type, n_rows, source, stride, n, width, packed);
         }
     });
     return operand;
@@ -148,8 +149,7 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
         first += n;
         if (begin >= end) continue;
         const std::uint32_t panel_end = end * kPair;
-        const TypeKernels& k = workspace.kernels->of(p.matrix.type);
-        k.matmul({
+        const Matmul product{
             .panels = panels_of(p, workspace),
             .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
             .n_rows = p.n_stored,
@@ -166,7 +166,8 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
             .activation = p.activation,
             .canonical = p.canonical,
             .second_level = has(Part::teams) && workspace.fetches_to_second_level,
-        });
+        };
+        workspace.kernels->matmul(p.matrix.type, product);
     }
 }
 

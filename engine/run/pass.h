@@ -215,12 +215,13 @@ struct Pass : PassInput {
     /// y = norm(x) over n elements; a copy where there is no norm.
     void norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept;
 
-    /// Up to kRowBlock rows as the operand of products with what is stored as `type`: see Kernels::pack and pack_q8.
-    void pack(Type type, const float* x, std::uint64_t stride, std::uint32_t n_rows, std::uint32_t n_cols,
-              void* packed) const noexcept;
+    /// Up to kRowBlock of the rows of an operand, of n_all rows in all, of products with what is stored as `type`: see
+    /// FloatKernels::pack and Kernels::pack_for.
+    void pack(Type type, std::uint32_t n_all, const float* x, std::uint64_t stride, std::uint32_t n_rows,
+              std::uint32_t n_cols, void* packed) const noexcept;
     /// The same for quantized types, with column scales.
-    void pack_scaled(Type type, VectorOffset columns, const float* x, std::uint64_t stride, std::uint32_t n_rows,
-                     std::uint32_t n_cols, void* packed) const noexcept;
+    void pack_scaled(Type type, VectorOffset columns, std::uint32_t n_all, const float* x, std::uint64_t stride,
+                     std::uint32_t n_rows, std::uint32_t n_cols, void* packed) const noexcept;
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
     /// each member makes its own, so nothing waits; for more it is a phase. Valid until the next call.

@@ -66,7 +66,7 @@ void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, con
             const std::uint32_t first = block * block_rows;
             const std::uint32_t n = n_made - first < block_rows ? n_made - first : block_rows;
             for (std::uint32_t i = 0; i < n; ++i) c.gather(walk, first + i, pass.scratch() + i * stride);
-            pass.pack(type, pass.scratch(), stride, n, n_cols, operand + operand_bytes(type, first, n_cols));
+            pass.pack(type, n_made, pass.scratch(), stride, n, n_cols, operand + operand_bytes(type, first, n_cols));
         }
     });
     const Linear linear{

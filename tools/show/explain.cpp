@@ -65,30 +65,31 @@ private:
         const std::uint32_t n_cols = matrix.n_cols;
         std::vector<float> out(n * matrix.n_rows);
         AlignedBytes operand(operand_bytes(matrix.type, n, n_cols));
-        const std::uint32_t block = row_block(static_cast<std::uint32_t>(n));
+        const auto n_all = static_cast<std::uint32_t>(n);
+        const std::uint32_t block = row_block(n_all);
         for (std::uint64_t first = 0; first < n; first += block) {
             const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
             std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
             if (is_quantized(matrix.type))
-                kernels_.floats.pack_for(matrix.type)(x + first * n_cols, n_cols, matrix.columns, rows, n_cols, packed);
+                kernels_.pack_for(matrix.type, n_all)(x + first * n_cols, n_cols, matrix.columns, rows, n_cols, packed);
             else
                 kernels_.floats.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
         }
-        kernels_.of(matrix.type)
-            .matmul(Matmul{.panels = matrix.data,
-                           .panel_stride = static_cast<std::size_t>(matrix.stride),
-                           .n_rows = matrix.n_rows,
-                           .n_cols = n_cols,
-                           .panel_begin = 0,
-                           .panel_end = static_cast<std::uint32_t>(round_up(matrix.n_rows, kLanes) / kLanes),
-                           .operand = operand.data(),
-                           .seq_len = static_cast<std::uint32_t>(n),
-                           .bias = bias,
-                           .out = out.data(),
-                           .out_stride = matrix.n_rows,
-                           .epilogue = Epilogue::store,
-                           .activation = Activation::none,
-                           .canonical = canonical});
+        const Matmul product{.panels = matrix.data,
+                             .panel_stride = static_cast<std::size_t>(matrix.stride),
+                             .n_rows = matrix.n_rows,
+                             .n_cols = n_cols,
+                             .panel_begin = 0,
+                             .panel_end = static_cast<std::uint32_t>(round_up(matrix.n_rows, kLanes) / kLanes),
+                             .operand = operand.data(),
+                             .seq_len = n_all,
+                             .bias = bias,
+                             .out = out.data(),
+                             .out_stride = matrix.n_rows,
+                             .epilogue = Epilogue::store,
+                             .activation = Activation::none,
+                             .canonical = canonical};
+        kernels_.matmul(matrix.type, product);
         return out;
     }
 

@@ -1,6 +1,6 @@
 // Flags come from fovea_isa() in CMakeLists.txt. Add no other include.
 #if defined(__aarch64__)
-#include "../simd/table.h"
+#include "table.h"
 #else  // of 32-bit NEON only the integers serve: its floats flush subnormal numbers to zero
 #define FOVEA_NEON_INTEGERS
 #include "../scalar.h"

@@ -217,8 +217,9 @@ struct Pair {
 
 /// A pair times rows [row, row_end) of the operand, into total [row_end − row][2·16]. After its last columns a block of
 /// rows is finished at once, so that its stores drain behind the next block's product.
-template<class W>
-void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total) {
+template<class W, class Run>
+void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::uint32_t row_end, float* total,
+                Run& run) {
     using Shape = typename ColumnGroup<W>::Shape;
     constexpr std::uint32_t kRows = Shape::kRows, kPanels = smaller(panels_for<Shape>(kRows), 2);
     const std::uint32_t passes = (row_end - row + kRows - 1) / kRows;
@@ -248,7 +249,7 @@ void two_panels(const Matmul& m, const Pair<W>& pair, std::uint32_t row, std::ui
                     b.weight[q] = pair.weight[p + q];
                     b.ahead[q] = pair.ahead[p + q] + fetched;
                 }
-                microkernel_of<kRows>(smaller(kRows, packed - r), b);
+                run(smaller(kRows, packed - r), b);
             }
         if (pair.unit + pair.n_units == n)
             finish(m, {total + (start - row) * 2 * kLanes, 2 * kLanes, start, packed, pair.panel,
@@ -278,9 +279,9 @@ std::uint32_t rows_together(const Matmul& m) {
 }
 
 /// Many rows: as many as fit the cache stay there while the panels pass by two at a time. A block of narrow weights is
-/// widened once for all of them.
-template<class W>
-void gemm(const Matmul& m) {
+/// widened once for all of them. run(n_rows, block) is the product of a block.
+template<class W, class Run>
+void gemm(const Matmul& m, Run&& run) {
     using Wide = typename ColumnGroup<W>::Wide;
     constexpr std::uint32_t kBlock = kBlockUnits<W>;
     alignas(64) float total[kMostRows * 2 * kLanes];
@@ -305,7 +306,7 @@ void gemm(const Matmul& m) {
                     pair.weight[p] = widened(weight[p], units, wide[p]);
                     pair.ahead[p] = reinterpret_cast<const std::byte*>(next[p]);
                 }
-                two_panels(m, pair, row, row_end, total);
+                two_panels(m, pair, row, row_end, total, run);
             }
         }
     }
@@ -315,7 +316,10 @@ template<class W>
 void matmul(const Matmul& m) noexcept {
     // All numbers of rows below have a kernel: one tile's, or tiles.
     static_assert(ColumnGroup<W>::kGemvRows == kFewRows || ColumnGroup<W>::kGemvRows <= ColumnGroup<W>::Shape::kRows);
-    if (m.seq_len > ColumnGroup<W>::kGemvRows) return gemm<W>(m);
+    if (m.seq_len > ColumnGroup<W>::kGemvRows)
+        return gemm<W>(
+            m, [](std::uint32_t n_rows, const auto& block)
+                   __attribute__((always_inline)) { microkernel_of<ColumnGroup<W>::Shape::kRows>(n_rows, block); });
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
         if (m.seq_len == 1 && weight_bytes <= kCachedBytes)

@@ -7,8 +7,9 @@ namespace fovea {
 namespace {
 
 /// Quantizes row `row` of packed groups from columns that share a scale, sixteen at a time. Without branches, so that groups
-/// overlap: where all is tiny, columns are multiplied by 0; what is not finite makes the sum of quants NaN.
-template<std::size_t kVectors>
+/// overlap: where all is tiny, columns are multiplied by 0; what is not finite makes the sum of quants NaN. kTiles: in the
+/// order of TileKernels::pack.
+template<bool kTiles, std::size_t kVectors>
 FOVEA_LANES void quantize(const F32x16 (&x)[kVectors], std::size_t row, std::size_t n_rows, std::byte* group) {
     F32x16 most = magnitude(x[0]);
     FOVEA_UNROLL for (std::size_t i = 1; i < kVectors; ++i) most = max(most, magnitude(x[i]));
@@ -26,6 +27,12 @@ FOVEA_LANES void quantize(const F32x16 (&x)[kVectors], std::size_t row, std::siz
     const U32x16 kept = splat_bits(finite ? 255 : 0);
     const std::int32_t sum = finite ? static_cast<std::int32_t>(total) : 0;
     std::int32_t start8 = -128 * sum, start4 = -8 * sum;
+    if constexpr (kTiles) {
+        FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i)
+            store_bytes(bits(t[i]) & kept, group + (i / 4 * n_rows + row) * kSuperblock + i % 4 * kLanes);
+        __builtin_memcpy(group + kVectors * kLanes * n_rows + row * 4, &scale, 4);
+        return;
+    }
     alignas(16) std::byte quants[kVectors * kLanes];
     FOVEA_UNROLL for (std::size_t i = 0; i < kVectors; ++i) store_bytes(bits(t[i]) & kept, quants + i * kLanes);
     FOVEA_UNROLL for (std::size_t i = 0; i < kVectors * kLanes; i += kGroup, group += kQuantGroupBytes * n_rows) {
@@ -41,7 +48,7 @@ FOVEA_LANES void quantize(const F32x16 (&x)[kVectors], std::size_t row, std::siz
 }
 
 /// The same from memory, where n of those columns are; what is missing counts as 0.
-template<std::size_t kVectors>
+template<bool kTiles, std::size_t kVectors>
 FOVEA_LANES void quantize(const float* from, const float* columns, std::size_t n, std::size_t row, std::size_t n_rows,
                           std::byte* group) {
     F32x16 x[kVectors];
@@ -50,11 +57,11 @@ FOVEA_LANES void quantize(const float* from, const float* columns, std::size_t n
         x[i] = some == kLanes ? load(from + at) : load_part(from + at, some);
         if (columns) x[i] = x[i] * (some == kLanes ? load(columns + at) : load_part(columns + at, some));
     }
-    quantize(x, row, n_rows, group);
+    quantize<kTiles>(x, row, n_rows, group);
 }
 
-/// pack_q8 and pack_broad: kWidth columns share a scale, or the 64 that are left. `columns` may be null.
-template<std::uint32_t kWidth>
+/// pack_q8, pack_broad and TileKernels::pack: kWidth columns share a scale, or the 64 that are left. `columns` may be null.
+template<std::uint32_t kWidth, bool kTiles>
 FOVEA_LANES void pack_rows(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows,
                            std::uint32_t n_cols, std::byte* packed) {
     constexpr std::size_t kGroups = kWidth / kGroup, kVectors = kWidth / kLanes;
@@ -71,25 +78,25 @@ FOVEA_LANES void pack_rows(const float* x, std::size_t x_stride, const float* co
                 FOVEA_UNROLL for (std::size_t v = 0; v < kVectors; ++v) whole[v] = whole[v] * load(by + v * kLanes);
                 by += kWidth;
             }
-            quantize(whole, row, n_rows, group);
+            quantize<kTiles>(whole, row, n_rows, group);
         }
         for (; i < n_groups; i += kGroups, left = 0, group += kGroups * group_bytes) {
             if (kGroups > 2 && n_groups - i < kGroups)
-                quantize<kSuperblock / kLanes>(from, by, left, row, n_rows, group);
+                quantize<kTiles, kSuperblock / kLanes>(from, by, left, row, n_rows, group);
             else
-                quantize<kVectors>(from, by, left, row, n_rows, group);
+                quantize<kTiles, kVectors>(from, by, left, row, n_rows, group);
             from += left, by += columns ? left : 0;
         }
     }
 }
 
-template<std::uint32_t kWidth>
+template<std::uint32_t kWidth, bool kTiles = false>
 void pack_quants(const float* x, std::size_t x_stride, const float* columns, std::uint32_t n_rows, std::uint32_t n_cols,
                  std::byte* packed) noexcept {
     if (has(Part::columns) && columns)
-        pack_rows<kWidth>(x, x_stride, columns, n_rows, n_cols, packed);
+        pack_rows<kWidth, kTiles>(x, x_stride, columns, n_rows, n_cols, packed);
     else
-        pack_rows<kWidth>(x, x_stride, nullptr, n_rows, n_cols, packed);
+        pack_rows<kWidth, kTiles>(x, x_stride, nullptr, n_rows, n_cols, packed);
 }
 
 }  // namespace

@@ -48,24 +48,24 @@ TEST_CASE(
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
             for (std::uint32_t row = 0, block = row_block(seq_len); row < seq_len; row += block)
-                k.floats.pack_for(type)(rows.data() + std::size_t{row} * n_cols, n_cols, nullptr,
-                                        std::min(block, seq_len - row), n_cols,
-                                        operand.data() + operand_bytes(type, row, n_cols));
+                k.pack_for(type, seq_len)(rows.data() + std::size_t{row} * n_cols, n_cols, nullptr,
+                                          std::min(block, seq_len - row), n_cols,
+                                          operand.data() + operand_bytes(type, row, n_cols));
             Guarded<float> got(want.size());
-            k.of(type).matmul(Matmul{.panels = panels.data(),
-                                     .panel_stride = weights.shape[1],
-                                     .n_rows = static_cast<std::uint32_t>(out.shape[1]),
-                                     .n_cols = n_cols,
-                                     .panel_begin = 0,
-                                     .panel_end = static_cast<std::uint32_t>(weights.shape[0]),
-                                     .operand = operand.data(),
-                                     .seq_len = seq_len,
-                                     .bias = nullptr,
-                                     .out = got.data(),
-                                     .out_stride = out.shape[1],
-                                     .epilogue = Epilogue::store,
-                                     .activation = Activation::none,
-                                     .canonical = true});
+            k.matmul(type, Matmul{.panels = panels.data(),
+                                  .panel_stride = weights.shape[1],
+                                  .n_rows = static_cast<std::uint32_t>(out.shape[1]),
+                                  .n_cols = n_cols,
+                                  .panel_begin = 0,
+                                  .panel_end = static_cast<std::uint32_t>(weights.shape[0]),
+                                  .operand = operand.data(),
+                                  .seq_len = seq_len,
+                                  .bias = nullptr,
+                                  .out = got.data(),
+                                  .out_stride = out.shape[1],
+                                  .epilogue = Epilogue::store,
+                                  .activation = Activation::none,
+                                  .canonical = true});
             CHECK(same_bits(want, got));
         }
     }

@@ -1,12 +1,12 @@
-// The tables of one instruction set's kernels. Included by the files of isa/ alone, each compiled with its own flags.
+// The tables of one instruction set's kernels. Included by the files beside it alone, each compiled with its own flags.
 #pragma once
 #include "../cache_q4.h"
 #include "../cache_q8.h"
-#include "attention.h"
-#include "matmul.h"
-#include "matmul_broad.h"
-#include "quantize.h"
-#include "rows.h"
+#include "../simd/attention.h"
+#include "../simd/matmul.h"
+#include "../simd/matmul_broad.h"
+#include "../simd/quantize.h"
+#include "../simd/rows.h"
 
 namespace fovea {
 namespace {
@@ -53,14 +53,14 @@ constexpr TypeKernels quant_kernels() {
 }
 
 template<int... i>
-constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats,
-                             std::integer_sequence<int, i...>) {
-    return {.isa = isa, .needs = needs, .floats = floats, .quants = {quant_kernels<quant_type(i)>()...}};
+constexpr QuantKernels make_quants(std::integer_sequence<int, i...>) {
+    return {{quant_kernels<quant_type(i)>()...}};
 }
+constexpr QuantKernels kQuants = make_quants(QuantIndices());
 
 /// With the floats of its own file, or those of the instruction set to which it adds products of integers.
 constexpr Kernels make_table(const char* isa, CpuFeatures needs, const FloatKernels& floats) {
-    return make_table(isa, needs, floats, QuantIndices());
+    return {.isa = isa, .needs = needs, .floats = floats, .quants = kQuants};
 }
 
 }  // namespace
