@@ -10,6 +10,10 @@
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
 #include <sys/auxv.h>
 #endif
+#if defined(__linux__) && defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace fovea {
 namespace {
@@ -43,6 +47,17 @@ bool is_amd() noexcept {
 /// As CPUID counts: base and extended family together.
 unsigned family(const Registers& basic) noexcept { return (basic.eax >> 8 & 0xf) + (basic.eax >> 20 & 0xff); }
 
+/// Asks Linux, which gives a thread room for its tiles once the process has said that it will use them: from then on, and in
+/// all of its threads. A thread whose signals have too small a stack of their own makes it refuse.
+bool may_use_tiles() noexcept {
+#if defined(__linux__) && defined(__x86_64__)
+    constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+    return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+#else
+    return false;
+#endif
+}
+
 CpuFeatures ask() noexcept {
     CpuFeatures f;
     const Registers basic = cpuid(1, 0), extended = cpuid(7, 0), further = cpuid(7, 1);
@@ -58,6 +73,8 @@ CpuFeatures ask() noexcept {
     if ((state & kZmmState) != kZmmState) return f;
     f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
+    constexpr unsigned kTileState = 0x60000;  // configuration and data
+    f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState && may_use_tiles();
     constexpr unsigned kZen3And4 = 0x19;  // of which Zen 4 alone has AVX-512
     f.fetches_to_second_level = f.avx512 && is_amd() && family(basic) == kZen3And4;
     return f;

@@ -8,6 +8,7 @@ struct CpuFeatures {
     bool avx2 = false, fma = false, f16c = false;
     bool avx512 = false;  // F, BW, DQ, VL and the operating system's zmm state
     bool avx512vnni = false;
+    bool amx = false;  // tiles of int8, which Linux lets a process use that asked for them
     bool avxvnni = false;
     bool neon = false, dotprod = false, i8mm = false;
     bool mve = false;

@@ -22,7 +22,7 @@ function(count file out_lines out_code)
   set(${out_code} ${code} PARENT_SCOPE)
 endfunction()
 
-foreach(room include engine engine/adapters engine/cache engine/experts engine/heads engine/latent engine/kernels engine/kernels/simd engine/model engine/run engine/sound engine/vectors engine/text engine/tokenizer platform chat convert grammar tools serve
+foreach(room include engine engine/adapters engine/cache engine/experts engine/heads engine/latent engine/kernels engine/kernels/amx engine/kernels/isa engine/kernels/simd engine/model engine/run engine/sound engine/vectors engine/text engine/tokenizer platform chat convert grammar tools serve
         cluster bindings bench examples tests)
   set(how GLOB_RECURSE)
   if(room MATCHES "^engine")  # folder by folder
@@ -71,7 +71,7 @@ named(mxfp4 include/fovea/type.h engine/model/panel.h)
 named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/model/roles.inc engine/run/qkv.cpp)
 named(add_tokenize tools/verbs/verbs.h tools/verbs/tokenize.cpp)
-named(neon_i8mm CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/neon_i8mm.cpp)
+named("isa\\(amx|kernels_amx" CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp)
 named(presence_penalty include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp)
 
 if(wrong)

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "emulated_tiles.h"
 #include "kernels/kernels.h"
 
 /// For the leak sanitizer: Clang's OpenMP, a host's executor here, keeps what it knows of threads to the process's end.
@@ -16,15 +17,19 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libomp"; }
 int main(int argc, char** argv) {
     std::size_t n = 0;
     const fovea::Kernels* const* tables = fovea::usable_kernels(n);
+    const auto is_emulated = [](const fovea::Kernels* k) {
+        return k->tiles && fovea::testing::emulates_tiles && fovea::testing::emulates_tiles();
+    };
     std::printf("instruction sets:");
-    for (std::size_t i = 0; i < n; ++i) std::printf(" %s", tables[i]->isa);
+    for (std::size_t i = 0; i < n; ++i)
+        std::printf(" %s%s", tables[i]->isa, is_emulated(tables[i]) ? " (emulated)" : "");
     std::printf("\n");
     std::fflush(stdout);
 
     const char* expected = std::getenv("FOVEA_EXPECT_ISAS");
     std::istringstream names(expected ? expected : "");
     for (std::string name; names >> name;)
-        if (!fovea::find_kernels(name.c_str())) {
+        if (const fovea::Kernels* k = fovea::find_kernels(name.c_str()); !k || is_emulated(k)) {
             std::fprintf(stderr, "instruction set: wanted %s (FOVEA_EXPECT_ISAS), this build or CPU has it not\n",
                          name.c_str());
             return 1;

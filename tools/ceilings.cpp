@@ -395,6 +395,9 @@ void unpin_thread() {}
 #endif
 
 namespace {
+/// Tiles' instruction set is that of its vectors here.
+std::string_view vectors_of(std::string_view isa) { return isa == "amx" ? "avx512vnni" : isa; }
+
 /// Operations per second, two a multiply-add.
 double measure_peak(const Loop& loop, std::uint32_t n_threads) {
     const double n_operations = 2.0 * kFmaTurns * kChains * loop.n_lanes * n_threads;
@@ -408,11 +411,11 @@ double measure_peak(const Loop& loop, std::uint32_t n_threads) {
 }  // namespace
 
 double measure_fma_peak(std::string_view isa, std::uint32_t n_threads) {
-    return measure_peak(fma_loop(isa), n_threads);
+    return measure_peak(fma_loop(vectors_of(isa)), n_threads);
 }
 
 double measure_int8_peak(std::string_view isa, std::uint32_t n_threads) {
-    return measure_peak(bytes_loop(isa), n_threads);
+    return measure_peak(bytes_loop(vectors_of(isa)), n_threads);
 }
 
 ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> bytes, std::uint32_t n_threads) {
@@ -421,7 +424,7 @@ ReadRate measure_read_peak(std::string_view isa, std::span<const std::byte> byte
     ReadRate best;
     if (share == 0) return best;
     const std::size_t n_bytes = share * n_threads, n_passes = (kLeastReadBytes + n_bytes - 1) / n_bytes;
-    const ReadLoop loop = read_loop(isa);
+    const ReadLoop loop = read_loop(vectors_of(isa));
     Racers racers(n_threads);
     for (int run = 0; run < kReadRuns; ++run)
         for (std::uint32_t n_streams = 1; n_streams <= kMostStreams; n_streams *= 2) {

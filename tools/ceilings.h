@@ -14,7 +14,8 @@ namespace fovea {
 [[nodiscard]] double measure_fma_peak(std::string_view isa, std::uint32_t n_threads);
 
 /// The same of exact products of unsigned with signed bytes, summed as int32: vpdpbusd where the instruction set has
-/// it, vpmaddubsw, vpmaddwd and vpaddd on other x86, else plain int32.
+/// it, vpmaddubsw, vpmaddwd and vpaddd on other x86, else plain int32. Of amx too it is that of its vectors: products by tiles
+/// may be several times as fast.
 [[nodiscard]] double measure_int8_peak(std::string_view isa, std::uint32_t n_threads);
 
 /// Bytes per second of n_threads threads that read `bytes`, each its share as so many streams side by side.

@@ -69,6 +69,7 @@ TEST_CASE("features: what the CPU says is what the kernel says" * doctest::skip(
     CHECK(f.avx512 == (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")));
     CHECK(f.avx512vnni == (has("avx512_vnni") && f.avx512));
     if (has("avx_vnni")) CHECK(f.avxvnni);  // older kernels do not list it
+    if (f.amx) CHECK(f.avx512vnni);         // which tests without the CPU's emulate
     CHECK_FALSE(f.neon);
 #elif defined(__aarch64__)
     CHECK(f.neon);
@@ -83,17 +84,10 @@ TEST_CASE("features: covers asks for every flag that is needed and for no other"
     CHECK(covers(none, none));
     CHECK(covers({.avx2 = true, .fma = true}, {.avx2 = true}));
     CHECK_FALSE(covers({.avx2 = true}, {.avx2 = true, .fma = true}));
-    const auto each = {&CpuFeatures::avx2,
-                       &CpuFeatures::fma,
-                       &CpuFeatures::f16c,
-                       &CpuFeatures::avx512,
-                       &CpuFeatures::avx512vnni,
-                       &CpuFeatures::avxvnni,
-                       &CpuFeatures::neon,
-                       &CpuFeatures::dotprod,
-                       &CpuFeatures::i8mm,
-                       &CpuFeatures::mve,
-                       &CpuFeatures::fetches_to_second_level};
+    const auto each = {&CpuFeatures::avx2,   &CpuFeatures::fma,        &CpuFeatures::f16c,
+                       &CpuFeatures::avx512, &CpuFeatures::avx512vnni, &CpuFeatures::avxvnni,
+                       &CpuFeatures::amx,    &CpuFeatures::neon,       &CpuFeatures::dotprod,
+                       &CpuFeatures::i8mm,   &CpuFeatures::mve,        &CpuFeatures::fetches_to_second_level};
     CHECK(each.size() == sizeof(CpuFeatures));  // one bool each: a new one belongs in this list
     for (const auto flag : each) {
         CpuFeatures one;

@@ -6,6 +6,7 @@
 
 #include "available_memory.h"
 #include "command_line.h"
+#include "emulated_tiles.h"
 #include "fovea/session.h"
 #include "npy.h"
 #include "opened.h"
@@ -73,7 +74,7 @@ TEST_CASE("cli: run prints the continuation and nothing else on standard output"
         json::parse(output_of({"run", "-p", "lock the front door", "--threads", "2", "--json", "--echo"}));
     CHECK(object["text"] == "{\"do\":\"lock\",\"device\":\"front door\"}");
     CHECK(object["n_threads"] == 2);
-    CHECK(object["isa"] == isa_names().front());
+    CHECK(object["isa"] == isas_of_cpu().front());
     CHECK(object["file_bytes"] == demo_model_bytes().size());
     for (const char* field :
          {"n_tokens", "n_prompt_tokens", "tokens_per_second", "prefill_tokens_per_second", "arena_bytes"})
@@ -99,7 +100,7 @@ TEST_CASE("cli: run samples the same text from the same seed") {
         return output_of({"run", "-p", "turn", "--temp", "3", "--top-k", "50", "--top-p", "0.99", "--min-p", "0.001",
                           "--repeat-penalty", "1.1", "--seed", seed, "--isa", isa, "-n", "60"});
     };
-    CHECK(text("1", isa_names().front()) == text("1", "scalar"));
+    CHECK(text("1", isas_of_cpu().front()) == text("1", "scalar"));
     CHECK(text("1", "scalar") != text("2", "scalar"));
 }
 
@@ -139,7 +140,7 @@ TEST_CASE("cli: run without anything shows what the built-in model does") {
           "music", "questions", "guess", "{\"do\":\"timer\",\"seconds\":1500}"})
         CHECK(contains(shown, word));
     const std::string last = shown.substr(shown.rfind('\n', shown.size() - 2) + 1);
-    for (const char* word : {"tokens per second", "arena bytes", isa_names().front(), "thread", "file bytes"})
+    for (const char* word : {"tokens per second", "arena bytes", isas_of_cpu().front(), "thread", "file bytes"})
         CHECK(contains(last, word));
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("cli: certify says equal, and holds the hash against the one expected"
     const std::string text = output_of({"certify", "-p", "lights off", "--threads", "2", "--rows"});
     CHECK(text.ends_with("\nequal\n"));
     CHECK(contains(text, verdict.substr(verdict.find('\n') + 1, 16) + "  scalar, "));
-    for (const char* isa : isa_names()) CHECK(contains(text, std::string(isa) + ", 2 threads, pieces of 7\n"));
+    for (const char* isa : isas_of_cpu()) CHECK(contains(text, std::string(isa) + ", 2 threads, pieces of 7\n"));
     const std::string hash = text.substr(text.find('\n') + 1, 16);
     CHECK(run_fovea({"certify", "-p", "lights off", "--threads", "1", "--expect", hash}).status == 0);
     const Ran other = run_fovea({"certify", "-p", "lights on", "--threads", "1", "--expect", hash});
@@ -291,9 +292,9 @@ TEST_CASE("cli: stories260K's text, on every instruction set, from both versions
                           "--threads", n_threads});
     };
     CHECK(output_of({"convert", (*stories / "checkpoint_v1.bin").string(), "-o", model}) == "");
-    CHECK(text(isa_names().front(), "2") == want);
+    CHECK(text(isas_of_cpu().front(), "2") == want);
     CHECK(output_of({"convert", (*stories / "checkpoint_legacy.bin").string(), "-o", model}) == "");
-    for (const char* isa : isa_names())
+    for (const char* isa : isas_of_cpu())
         for (const char* n_threads : {"1", "2", "4"}) {
             CAPTURE(isa);
             CAPTURE(n_threads);

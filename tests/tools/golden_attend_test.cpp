@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "command_line.h"
+#include "emulated_tiles.h"
 #include "fovea/session.h"
 
 namespace fovea::testing {
@@ -18,7 +19,7 @@ void check_case(const fs::path& from) {
     const TemporaryFolder folder;
     const std::string model = (folder / "m.fovea").string();
     output_of({"convert", from.string(), "-o", model});
-    for (const char* isa : isa_names()) {
+    for (const char* isa : isas_of_cpu()) {
         CAPTURE(isa);
         std::vector<std::string> arguments = {made["verb"], model, "--isa", isa};
         for (const std::string argument : made["args"])

@@ -1,15 +1,15 @@
-# fovea_isa(NAME FLAGS ... [FLOATS_FOR NAME...])
+# fovea_isa(NAME FLAGS ... [KERNELS_FOR NAME...])
 #
 # Adds engine/kernels/isa/NAME.cpp to the library, compiled with FLAGS of its own, and its table to fovea_tables: a later
-# one is a better one. FLOATS_FOR: sets that take their float kernels from this one, which is built where one of them is.
+# one is a better one. KERNELS_FOR: sets that take kernels from this one, which is built where one of them is.
 #
 # Inline functions that are compiled under different -m flags share one symbol name, and the linker keeps one of them:
 # a CPU without AVX-512 would then run AVX-512 code. So every such file is compiled apart (no unity build, no LTO), with
 # xsimd's namespace renamed after the instruction set; the test "isa_symbols" checks what each object exports.
 function(fovea_isa name)
-  cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;FLOATS_FOR")
+  cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;KERNELS_FOR")
   set(wanted FALSE)
-  foreach(user IN ITEMS ${name} ${isa_FLOATS_FOR})
+  foreach(user IN ITEMS ${name} ${isa_KERNELS_FOR})
     if(NOT FOVEA_ONLY_ISAS OR user IN_LIST FOVEA_ONLY_ISAS)
       set(wanted TRUE)
     endif()

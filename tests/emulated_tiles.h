@@ -1,0 +1,13 @@
+// Which instruction sets are the CPU's own where tests emulate one: see emulated_tiles.cpp.
+#pragma once
+#include <span>
+
+namespace fovea::testing {
+
+/// Whether amx, where a table has it, is emulated. Not every build of the suite has emulated_tiles.cpp.
+[[gnu::weak]] bool emulates_tiles();
+
+/// isa_names() without it: those of programs that are not these tests.
+[[nodiscard]] std::span<const char* const> isas_of_cpu();
+
+}  // namespace fovea::testing
