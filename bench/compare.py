@@ -83,6 +83,36 @@ def compare(options, model, phase, run_theirs):
     return None
 
 
+def compare_folders(description, make_peer, add_options=None):
+    """The command line of a script whose peer runs within Python: make_peer(options) has tokens_per_second(options, phase)."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fovea", default="build/release/fovea", help="our command line")
+    parser.add_argument("--model", required=True, help="the Hugging Face folder, or a Fovea file of it")
+    parser.add_argument("--type", default="q8", help="of the weights, where --model is a folder (default q8)")
+    parser.add_argument("--peer", required=True, help="the folder that was exported from it")
+    parser.add_argument("--kv", default="f16", choices=("f32", "f16", "q8", "q4"), help="our cache (default f16)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("-p", "--prompt", type=int, default=512, help="tokens of prefill")
+    parser.add_argument("-n", "--tokens", type=int, default=32, help="tokens to decode")
+    parser.add_argument("--depth", type=int, default=8, help="positions in the cache before decoding (default 8)")
+    parser.set_defaults(json=False)
+    if add_options:
+        add_options(parser)
+    options = parser.parse_args()
+    if options.pairs < 2:
+        refuse(f"--pairs: expected at least 2, got {options.pairs}")
+    peer = make_peer(options)
+    with tempfile.TemporaryDirectory() as folder:
+        model = options.model
+        if os.path.isdir(model):
+            model = os.path.join(folder, "model.fovea")
+            call([options.fovea, "convert", options.model, "-o", model, "--type", options.type])
+        print(f"{options.model}: {options.threads} threads, {options.pairs} pairs, medians with quartiles")
+        for phase in ("prefill", "decode"):
+            compare(options, model, phase, peer.tokens_per_second)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fovea", default="build/release/fovea", help="our command line")

@@ -47,17 +47,6 @@ bool is_amd() noexcept {
 /// As CPUID counts: base and extended family together.
 unsigned family(const Registers& basic) noexcept { return (basic.eax >> 8 & 0xf) + (basic.eax >> 20 & 0xff); }
 
-/// Asks Linux, which gives a thread room for its tiles once the process has said that it will use them: from then on, and in
-/// all of its threads. A thread whose signals have too small a stack of their own makes it refuse.
-bool may_use_tiles() noexcept {
-#if defined(__linux__) && defined(__x86_64__)
-    constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
-    return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
-#else
-    return false;
-#endif
-}
-
 CpuFeatures ask() noexcept {
     CpuFeatures f;
     const Registers basic = cpuid(1, 0), extended = cpuid(7, 0), further = cpuid(7, 1);
@@ -74,7 +63,7 @@ CpuFeatures ask() noexcept {
     f.avx512 = bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
     f.avx512vnni = f.avx512 && bit(extended.ecx, 11);
     constexpr unsigned kTileState = 0x60000;  // configuration and data
-    f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState && may_use_tiles();
+    f.amx = bit(extended.edx, 24) && bit(extended.edx, 25) && (state & kTileState) == kTileState;
     constexpr unsigned kZen3And4 = 0x19;  // of which Zen 4 alone has AVX-512
     f.fetches_to_second_level = f.avx512 && is_amd() && family(basic) == kZen3And4;
     return f;
@@ -120,6 +109,8 @@ CpuFeatures ask() noexcept {
 using Flags = std::array<bool, sizeof(CpuFeatures)>;  // those of a CpuFeatures
 constexpr std::uint32_t kAsked = 1u << 31;
 constinit std::atomic<std::uint32_t> remembered{0};  // kAsked, and bit i for flag i
+enum class Answer : std::uint8_t { none, given, refused };
+constinit std::atomic<Answer> tiles{Answer::none};  // Linux's
 
 }  // namespace
 
@@ -133,7 +124,20 @@ CpuFeatures detect_features() noexcept {
         remembered.store(bits, std::memory_order_relaxed);
     }
     for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = bit(bits, static_cast<int>(i));
-    return std::bit_cast<CpuFeatures>(flags);
+    CpuFeatures f = std::bit_cast<CpuFeatures>(flags);
+    f.amx = f.amx && tiles.load(std::memory_order_relaxed) != Answer::refused;
+    return f;
+}
+
+bool may_use_tiles() noexcept {
+    if (tiles.load(std::memory_order_relaxed) == Answer::given) return true;
+    bool given = false;
+#if defined(__linux__) && defined(__x86_64__)
+    constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+    given = detect_features().amx && syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+#endif
+    tiles.store(given ? Answer::given : Answer::refused, std::memory_order_relaxed);
+    return given;
 }
 
 bool covers(const CpuFeatures& have, const CpuFeatures& need) noexcept {

@@ -8,7 +8,7 @@ struct CpuFeatures {
     bool avx2 = false, fma = false, f16c = false;
     bool avx512 = false;  // F, BW, DQ, VL and the operating system's zmm state
     bool avx512vnni = false;
-    bool amx = false;  // tiles of int8, which Linux lets a process use that asked for them
+    bool amx = false;  // tiles of int8, in CPU and operating system: see may_use_tiles
     bool avxvnni = false;
     bool neon = false, dotprod = false, i8mm = false;
     bool mve = false;
@@ -19,6 +19,11 @@ struct CpuFeatures {
 
 /// What the CPU said (CPUID with XGETBV; HWCAP) when it was first asked; after that a few instructions. Any thread.
 [[nodiscard]] CpuFeatures detect_features() noexcept;
+
+/// Asks Linux for AMX's tiles, once; whether it gives them. From then on it refuses threads of this process whose signals would
+/// have a stack of less than some eleven kilobytes, so nobody should ask who does not multiply by tiles. Where the process has
+/// such a stack already Linux refuses, and detect_features tells of no AMX any more. Any thread.
+[[nodiscard]] bool may_use_tiles() noexcept;
 
 /// Whether `have` has all that `need` asks for.
 [[nodiscard]] bool covers(const CpuFeatures& have, const CpuFeatures& need) noexcept;

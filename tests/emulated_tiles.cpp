@@ -7,16 +7,18 @@
 #include "kernels/kernels.h"
 
 #if defined(__linux__) && defined(__x86_64__)
+#include <ucontext.h>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ucontext.h>
 
-// The engine's own, by another name: the linker takes what is below for the engine's.
+// The engine's own, by other names: the linker takes what is below for the engine's.
 #define detect_features features_of_cpu
+#define may_use_tiles may_use_tiles_of_cpu
 #include "platform/features.cpp"
 #undef detect_features
+#undef may_use_tiles
 
 namespace fovea {
 namespace {
@@ -32,7 +34,7 @@ struct Tiles {
     Config config;
     std::uint8_t bytes[kTiles][kTileRows][kRowBytes];
 };
-thread_local constinit Tiles tiles{};
+thread_local constinit Tiles tiles_now{};
 
 [[noreturn]] void refuse(const char* what) {
     std::fprintf(stderr, "emulated tiles: %s\n", what);
@@ -88,37 +90,40 @@ struct Instruction {
 
 void load_config(const std::uint8_t* from) {
     static_assert(sizeof(Config) == 64);
-    tiles = {};
-    std::memcpy(&tiles.config, from, sizeof tiles.config);
-    const Config& c = tiles.config;
+    tiles_now = {};
+    std::memcpy(&tiles_now.config, from, sizeof tiles_now.config);
+    const Config& c = tiles_now.config;
     expect(c.palette == 1 && c.start_row == 0, "expected palette 1");
     for (const std::uint8_t byte : c.reserved) expect(byte == 0, "expected zeros in a configuration");
     for (int i = 0; i < 16; ++i) {
         const bool is_used = c.n_rows[i] != 0;
         expect(is_used == (c.row_bytes[i] != 0), "expected rows with bytes");
-        expect(c.n_rows[i] <= kTileRows && c.row_bytes[i] <= kRowBytes && (i < kTiles || !is_used), "expected a tile's size");
+        expect(c.n_rows[i] <= kTileRows && c.row_bytes[i] <= kRowBytes && (i < kTiles || !is_used),
+               "expected a tile's size");
     }
 }
 
-void check(int tile) { expect(tiles.config.palette == 1 && tiles.config.n_rows[tile], "expected a configured tile"); }
+void check(int tile) {
+    expect(tiles_now.config.palette == 1 && tiles_now.config.n_rows[tile], "expected a configured tile");
+}
 
 void load_tile(int tile, const std::uint8_t* from, std::int64_t stride) {
     check(tile);
-    std::memset(tiles.bytes[tile], 0, sizeof tiles.bytes[tile]);
-    for (int r = 0; r < tiles.config.n_rows[tile]; ++r)
-        std::memcpy(tiles.bytes[tile][r], from + r * stride, tiles.config.row_bytes[tile]);
+    std::memset(tiles_now.bytes[tile], 0, sizeof tiles_now.bytes[tile]);
+    for (int r = 0; r < tiles_now.config.n_rows[tile]; ++r)
+        std::memcpy(tiles_now.bytes[tile][r], from + r * stride, tiles_now.config.row_bytes[tile]);
 }
 
 void store_tile(int tile, std::uint8_t* to, std::int64_t stride) {
     check(tile);
-    for (int r = 0; r < tiles.config.n_rows[tile]; ++r)
-        std::memcpy(to + r * stride, tiles.bytes[tile][r], tiles.config.row_bytes[tile]);
+    for (int r = 0; r < tiles_now.config.n_rows[tile]; ++r)
+        std::memcpy(to + r * stride, tiles_now.bytes[tile][r], tiles_now.config.row_bytes[tile]);
 }
 
 /// sum += a·b, four bytes of a's row with four of b's column; as the prefix says, bytes of either are signed.
 void multiply_tiles(int sum, int a, int b, bool a_is_signed, bool b_is_signed) {
     for (const int tile : {sum, a, b}) check(tile);
-    const Config& c = tiles.config;
+    const Config& c = tiles_now.config;
     expect(sum != a && sum != b && a != b, "expected three tiles");
     expect(c.n_rows[sum] == c.n_rows[a] && c.row_bytes[sum] == c.row_bytes[b] && c.row_bytes[a] == 4 * c.n_rows[b],
            "expected tiles that fit each other");
@@ -128,11 +133,11 @@ void multiply_tiles(int sum, int a, int b, bool a_is_signed, bool b_is_signed) {
     for (int m = 0; m < c.n_rows[a]; ++m)
         for (int n = 0; n < c.row_bytes[b] / 4; ++n) {
             std::uint32_t total;
-            std::memcpy(&total, tiles.bytes[sum][m] + 4 * n, 4);
+            std::memcpy(&total, tiles_now.bytes[sum][m] + 4 * n, 4);
             for (int k = 0; k < c.row_bytes[a]; ++k)
-                total += static_cast<std::uint32_t>(number(tiles.bytes[a][m][k], a_is_signed) *
-                                                    number(tiles.bytes[b][k / 4][4 * n + k % 4], b_is_signed));
-            std::memcpy(tiles.bytes[sum][m] + 4 * n, &total, 4);
+                total += static_cast<std::uint32_t>(number(tiles_now.bytes[a][m][k], a_is_signed) *
+                                                    number(tiles_now.bytes[b][k / 4][4 * n + k % 4], b_is_signed));
+            std::memcpy(tiles_now.bytes[sum][m] + 4 * n, &total, 4);
         }
 }
 
@@ -142,9 +147,9 @@ bool run(const Instruction& i) {
     const bool is_vex = i.at[0] == 0xc4 && (i.at[1] & 0x1f) == 2 && (i.at[2] & 0x84) == 0;
     if (!is_vex) return false;
     if (i.opcode() == 0x49 && i.mode() == 3 && i.prefix() == kNone && i.at[4] == 0xc0)
-        tiles = {};
+        tiles_now = {};
     else if (i.opcode() == 0x49 && i.mode() == 3 && i.prefix() == kF2)
-        check(i.reg()), std::memset(tiles.bytes[i.reg()], 0, sizeof tiles.bytes[0]);
+        check(i.reg()), std::memset(tiles_now.bytes[i.reg()], 0, sizeof tiles_now.bytes[0]);
     else if (i.opcode() == 0x49 && i.mode() != 3 && i.prefix() == kNone)
         load_config(i.address() + i.index());
     else if (i.opcode() == 0x4b && i.mode() != 3 && (i.prefix() == kF2 || i.prefix() == k66))
@@ -165,7 +170,8 @@ void on_illegal_instruction(int, siginfo_t*, void* context) {
     registers[REG_RIP] += i.length();
 }
 
-bool emulate_tiles() noexcept {
+/// Again each time, for doctest has handlers of its own for every test.
+bool catch_instructions() noexcept {
     struct sigaction action {};
     action.sa_sigaction = on_illegal_instruction;
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
@@ -174,21 +180,23 @@ bool emulate_tiles() noexcept {
 
 }  // namespace
 
+bool testing::emulates_tiles() { return !features_of_cpu().amx && features_of_cpu().avx512vnni; }
+bool testing::tiles_are_released() { return tiles_now.config.palette == 0; }
+
 CpuFeatures detect_features() noexcept {
     CpuFeatures f = features_of_cpu();
-    if (!f.amx && f.avx512vnni) f.amx = emulate_tiles();  // each time, for doctest has handlers of its own for every test
+    f.amx = f.amx || (testing::emulates_tiles() && catch_instructions());
     return f;
 }
 
-bool testing::emulates_tiles() { return !features_of_cpu().amx; }
+bool may_use_tiles() noexcept { return testing::emulates_tiles() ? catch_instructions() : may_use_tiles_of_cpu(); }
 
 }  // namespace fovea
 #else
 bool fovea::testing::emulates_tiles() { return false; }
+bool fovea::testing::tiles_are_released() { return true; }
 #endif
 
-std::span<const char* const> fovea::testing::isas_of_cpu() {
-    std::size_t n = 0;
-    const Kernels* best = usable_kernels(n)[0];
-    return isa_names().subspan(best->tiles && emulates_tiles() ? 1 : 0);
-}
+std::span<const char* const> fovea::testing::isas_of_cpu() { return isa_names().subspan(emulates_tiles() ? 1 : 0); }
+
+const char* fovea::testing::best_without_tiles() { return find_kernels(nullptr)->isa; }

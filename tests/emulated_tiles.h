@@ -10,4 +10,10 @@ namespace fovea::testing {
 /// isa_names() without it: those of programs that are not these tests.
 [[nodiscard]] std::span<const char* const> isas_of_cpu();
 
+/// What runs a model that has no matrices in broad groups.
+[[nodiscard]] const char* best_without_tiles();
+
+/// Whether this thread left its emulated tiles as it should: with nothing to be saved.
+[[nodiscard]] bool tiles_are_released();
+
 }  // namespace fovea::testing

@@ -313,7 +313,8 @@ extern const QuantKernels quants_avx512vnni;
 
 /// Every table that is built in and that this CPU can run, best first; kernels_scalar is last. n is their number.
 [[nodiscard]] const Kernels* const* usable_kernels(std::size_t& n) noexcept;
-/// The table of that name, or the best for null; null where there is none.
-[[nodiscard]] const Kernels* find_kernels(const char* isa) noexcept;
+/// The table of that name; for null the best, which has tiles only where they are wanted. Null where there is none, or where it
+/// has tiles and the operating system does not let the process use them.
+[[nodiscard]] const Kernels* find_kernels(const char* isa, bool wants_tiles = false) noexcept;
 
 }  // namespace fovea

@@ -58,11 +58,13 @@ const Kernels* const* usable_kernels(std::size_t& n) noexcept {
     return list.tables;
 }
 
-const Kernels* find_kernels(const char* isa) noexcept {
+const Kernels* find_kernels(const char* isa, bool wants_tiles) noexcept {
     const List& list = usable();
-    if (!isa) return list.tables[0];
-    for (std::size_t i = 0; i < list.n; ++i)
-        if (std::string_view(isa) == list.names[i]) return list.tables[i];
+    for (std::size_t i = 0; i < list.n; ++i) {
+        const Kernels* k = list.tables[i];
+        if (isa ? std::string_view(isa) != list.names[i] : k->tiles && !wants_tiles) continue;
+        if (!k->tiles || may_use_tiles()) return k;
+    }
     return nullptr;
 }
 

@@ -26,6 +26,10 @@ struct [[gnu::visibility("hidden")]] ModelAccess {
         return {model.sections_, model.n_sections_};
     }
 
+    [[nodiscard]] static std::span<const TensorRecord> tensors(const Model& model) noexcept {
+        return {model.tensors_, model.n_tensors_};
+    }
+
     /// A model of no tensors.
     [[nodiscard]] static Model of(const Config& config) noexcept {
         Model model;

@@ -27,6 +27,15 @@ void work(void* context, std::uint32_t member) noexcept {
     run_pass(pass);
 }
 
+/// Whether a product with any of its matrices may: see TileKernels.
+bool may_go_by_tiles(const Model& model) noexcept {
+    for (const TensorRecord& t : ModelAccess::tensors(model)) {
+        const Type type = static_cast<Type>(t.type);
+        if (is_quantized(type) && format_of(type).broad()) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 std::uint32_t default_threads() noexcept {
@@ -46,7 +55,7 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
-    const Kernels* kernels = find_kernels(options.isa);
+    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model));
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     // Before the arena is touched: a session that is there already stays whole where this fails.
     if (!options.executor.run && !make_threads(limits.n_threads))

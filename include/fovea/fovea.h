@@ -269,7 +269,7 @@ typedef struct {
     uint32_t max_text_bytes;  ///< a session's longest text for fovea_tokenize; each byte costs 16 to 320 [none]
     uint32_t n_threads;       ///< each costs some KB of scratch [1]
     uint32_t kv_type;         ///< keys and values are cached as FOVEA_F32, FOVEA_F16, FOVEA_Q8 or FOVEA_Q4 [FOVEA_F32]
-    const char* isa;          ///< an instruction set's name, which changes no result [the best of this CPU]
+    const char* isa;          ///< an instruction set's name, which changes no result [the best for the model]
     uint32_t max_sequences;   ///< steps of a pass [a session 1, a workspace max_batch]; encode, attend: sequences [1]
     uint32_t max_key_rows;    ///< encode, attend: the memory's rows, or keys, of all sequences [max_batch]
     uint32_t cancellable;     ///< not 0: fovea_cancel works [no]

@@ -64,7 +64,7 @@ struct Executor {
 
 /// How a session or a workspace is run. Nothing here changes a bit of any result, or the plan.
 struct SessionOptions {
-    const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best that this CPU has
+    const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best of them for the model
     Executor executor{};        ///< the host's threads; by default the engine makes its own
 };
 

@@ -427,7 +427,8 @@ int run(std::uint32_t n_threads) {
         large.emplace_back(Type::f32, Type::f32, n_threads, isa);
         large.emplace_back(Type::f16, Type::f16, n_threads, isa);
         large.emplace_back(Type::q8, Type::q4, n_threads, isa);
-        for (const Type type : {Type::bf16, Type::q8, Type::q4}) large.emplace_back(type, Type::f32, n_threads, isa);
+        for (const Type type : {Type::bf16, Type::q8, Type::q4, Type::q8_128})
+            large.emplace_back(type, Type::f32, n_threads, isa);
         if (n_threads > 2) large.emplace_back(Type::f32, Type::f32, n_threads - 1, isa);  // teams of two sizes in turn
     }
     if (dup2(STDERR_FILENO, kReport) < 0) return 1;

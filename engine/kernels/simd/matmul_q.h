@@ -232,7 +232,7 @@ FOVEA_LANES void finish_row(const Sums& sums, std::uint32_t r, const Dot (&dot)[
 template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class EachPair>
 FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
                            std::size_t n_packed, EachPair&& each_pair) {
-    constexpr std::size_t kParts = kGroup / Q::kFormat.scale_columns, kPartPairs = kGroup / 8 / kParts;
+    constexpr std::size_t kParts = kGroup / smaller(kGroup, Q::kFormat.scale_columns), kPartPairs = kGroup / 8 / kParts;
     const std::byte* const x_scales = x + kGroup * n_packed;
     FOVEA_UNROLL for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t i = group * kParts + part;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "emulated_tiles.h"
 #include "kernel_cases.h"
 
 using namespace fovea;
@@ -30,6 +31,7 @@ void check_product(const Kernels& k, const MatmulCase& c, std::uint32_t seed) {
     const Guarded<float> want = run.run(kernels_scalar);
     for (const Flush flush : {Flush::begin, Flush::end}) {
         const Guarded<float> got = run.run(k, flush);
+        CHECK(tiles_are_released());
         CHECK((c.canonical ? same_bits(want, got) : same_bits_or_nan(want, got)));
     }
 }
@@ -60,8 +62,8 @@ TEST_CASE("tiles: every width, number of rows and way to finish gives the scalar
                                   ++seed);
         for (std::uint32_t front = 0; front <= 4; ++front)  // what several threads are given
             for (std::uint32_t back = 0; back <= 4 - front; ++back)
-                check_product(
-                    *k, {.n_rows = 77, .n_cols = 70, .seq_len = 30, .skip_front = front, .skip_back = back}, ++seed);
+                check_product(*k, {.n_rows = 77, .n_cols = 70, .seq_len = 30, .skip_front = front, .skip_back = back},
+                              ++seed);
     }
 }
 
