@@ -50,10 +50,10 @@ struct LateStarts {
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
 };
 
-/// Whether what pack_q8 says of a group's sum is of no use: its halves have their own, or no one packed its zero's.
-[[nodiscard]] constexpr bool sums_own(Type type) {
-    return format_of(type).scale_columns == 16 || format_of(type).bits == 2;
-}
+/// Whether what pack_q8 says of a group's sum is of no use: its halves have their own.
+[[nodiscard]] constexpr bool sums_own(Type type) { return format_of(type).scale_columns == 16; }
+/// Whether the zero is 1, an eighth of what pack_q8 has for q4.
+[[nodiscard]] constexpr bool has_zero_of_one(Type type) { return format_of(type).zero == 1; }
 
 /// −Σ of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in two
 /// sums of 16 bits.

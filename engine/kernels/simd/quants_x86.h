@@ -8,6 +8,7 @@
 //   pairs(u, x)            the same products by twos, as int16, saturated
 //   widened(p)             sums of int16 by twos
 //   add16, add32(a, b)     by int16, int32
+//   eighth(sum)            by int32, of multiples of 8
 //   magnitudes(w), apply_sign(x, w)   |w|; x·sign(w), where w is not 0
 //   to_float(sum)          sixteen int32 as floats
 #pragma once
@@ -62,6 +63,7 @@ FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
 }
 FOVEA_LANES Bytes four_of(int n) { return _mm512_set1_epi8(static_cast<char>(n)); }
 FOVEA_LANES Bytes negative(Bytes sum) { return _mm512_sub_epi32(_mm512_setzero_si512(), sum); }
+FOVEA_LANES Bytes eighth(Bytes sum) { return _mm512_srai_epi32(sum, 3); }
 FOVEA_LANES void keep(Bytes& sums) { asm("" : "+v"(sums)); }
 #if defined(__AVX512VNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) { return _mm512_dpbusd_epi32(sum, u, x); }
@@ -151,6 +153,7 @@ FOVEA_LANES Bytes negative(Bytes sum) {
     const __m256i zero = _mm256_setzero_si256();
     return {_mm256_sub_epi32(zero, sum.low), _mm256_sub_epi32(zero, sum.high)};
 }
+FOVEA_LANES Bytes eighth(Bytes sum) { return {_mm256_srai_epi32(sum.low, 3), _mm256_srai_epi32(sum.high, 3)}; }
 FOVEA_LANES void keep(Bytes& sums) { asm("" : "+x"(sums.low), "+x"(sums.high)); }
 #if defined(__AVXVNNI__)
 FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
@@ -176,7 +179,7 @@ struct Starts {
     static constexpr QuantFormat kFormat = format_of(kType);
     const std::byte* first;
     FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
-        : first(x_scales + (kType == Type::q4 ? 8 : 4) * n_packed) {}
+        : first(x_scales + (kType == Type::q4 || has_zero_of_one(kType) ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
 };
 /// Where no one packed the sums of quants: −zero·Σ, with minima −Σ, all rows side by side.
@@ -196,10 +199,9 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
 };
 template<Type kType>
 FOVEA_LANES Bytes begin_sum(const std::byte* start) {
-    if constexpr (format_of(kType).minima)
-        return Bytes{};
-    else
-        return four(start);
+    if constexpr (format_of(kType).minima) return Bytes{};
+    if constexpr (has_zero_of_one(kType)) return eighth(four(start));
+    return four(start);
 }
 template<Type>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
