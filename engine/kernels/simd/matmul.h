@@ -33,6 +33,8 @@ struct ColumnGroup {
     static constexpr std::size_t kWords = 1;              // of four bytes in one row's operand
     static constexpr bool kSecondLevel = true;            // whether Matmul::second_level is obeyed
     static constexpr std::uint32_t kGemvRows = kFewRows;  // rows up to which the weights go by as they are
+    template<std::uint32_t kRows>
+    static constexpr std::size_t kStartBytes = 0;  // see make_starts
     /// Where in a panel, in W, a unit is that starts a block of columns.
     static constexpr std::size_t weight_at(std::size_t unit) { return unit * kLanes; }
     static void widen(const W* from, std::uint32_t n_units, float* to) {
@@ -126,6 +128,9 @@ FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
     return (block + n_tiles<W>(block) - 1) / n_tiles<W>(block);
 }
 
+// Bytes of an operand's starts, as far as they are made once for all panels.
+inline constexpr std::size_t kMostStarts = 8 << 10;
+
 /// At most kFewRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
 /// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products. Of kRows rows
 /// there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the
@@ -138,6 +143,11 @@ void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
         second_level ? kAheadOfStream<W, kPanels, kAheadInSecond> : kAheadOfStream<W, kPanels, kAheadTogether>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
+    constexpr std::size_t kStartBytes = kTiled ? 0 : ColumnGroup<W>::template kStartBytes<kRows>;
+    std::byte starts[kStartBytes ? kMostStarts : 1];
+    const bool knows_starts = kStartBytes != 0 && n <= kMostStarts / (kStartBytes ? kStartBytes : 1);
+    if constexpr (kStartBytes != 0)
+        if (knows_starts) ColumnGroup<W>::template make_starts<kRows>(operand_at<W>(m, 0, kRows, 0), n, starts);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
             for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
@@ -152,7 +162,8 @@ void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
                                     .ahead_step = kUnitBytes<W>,
                                     .ahead_cols = n - unit - smaller(n - unit, ahead),
                                     .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>,
-                                    .second_level = second_level};
+                                    .second_level = second_level,
+                                    .starts = knows_starts ? starts + unit * kStartBytes : nullptr};
                 point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + ahead * kUnitBytes<W>;

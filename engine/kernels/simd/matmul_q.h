@@ -104,6 +104,26 @@ struct WideUnit {
     }
 };
 
+/// Bytes of the starts of a unit's groups for kRows rows: of types whose groups' starts take longer to make than to load.
+template<Type kType, std::uint32_t kRows>
+constexpr std::size_t unit_starts() {
+    if constexpr (requires { Starts<kType, kRows>::kOfUnit; } && format_of(kType).bits <= 3)
+        return Starts<kType, kRows>::kOfUnit * kRows * 4;
+    else
+        return 0;
+}
+
+/// The starts of an operand of kRows rows and n units, once for all panels: [n][groups][kRows] int32.
+template<std::uint32_t kRows, Type kType>
+void make_starts(const std::byte* x, std::uint32_t n, std::byte* starts) {
+    constexpr std::size_t kColumns = format_of(kType).scale_columns, kOfGroup = kGroup / kColumns;
+    for (std::uint32_t group = 0; group < 2 * n; ++group, x += kQuantGroupBytes * kRows)
+        for (std::size_t part = 0; part < kOfGroup; ++part, starts += 4 * kRows) {
+            const Starts<kType, kRows> own(x + part * kColumns * kRows, kRows, x + kGroup * kRows);
+            __builtin_memcpy(starts, own.of(0), 4 * kRows);
+        }
+}
+
 template<Type kType, std::size_t kBytes>
 struct QuantColumnGroup {
     using Shape = QuantTiling;
@@ -127,6 +147,12 @@ struct ColumnGroup<WideQuants<kType>> : QuantColumnGroup<kType, sizeof(WideQuant
 template<Type kType>
 struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).unit_bytes()> {
     using Unit = QuantUnit<kType>;
+    template<std::uint32_t kRows>
+    static constexpr std::size_t kStartBytes = unit_starts<kType, kRows>();
+    template<std::uint32_t kRows>
+    static void make_starts(const float* x, std::uint32_t n, std::byte* starts) {
+        fovea::make_starts<kRows, kType>(reinterpret_cast<const std::byte*>(x), n, starts);
+    }
     /// Fewer bits take longer over a line, see kSecondLevelRows.
     static constexpr bool kSecondLevel = format_of(kType).bits == 8;
     static constexpr std::uint32_t kGemvRows =  // 4 rows wait for memory, more unpack a cell once
@@ -228,15 +254,15 @@ FOVEA_LANES void finish_row(const Sums& sums, std::uint32_t r, const Dot (&dot)[
 
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
 /// scales are. x is the group of n_packed rows from the first of kRows on, see Kernels::pack_q8. each_pair(pair) is
-/// called before every eight columns, to fetch what comes next.
+/// called before every eight columns, to fetch what comes next. known: the unit's starts, see make_starts, or null.
 template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class EachPair>
 FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::size_t group, const std::byte* x,
-                           std::size_t n_packed, EachPair&& each_pair) {
+                           std::size_t n_packed, EachPair&& each_pair, const std::byte* known = nullptr) {
     constexpr std::size_t kParts = kGroup / smaller(kGroup, Q::kFormat.scale_columns), kPartPairs = kGroup / 8 / kParts;
     const std::byte* const x_scales = x + kGroup * n_packed;
     FOVEA_UNROLL for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t i = group * kParts + part;
-        const Starts<Q::kType, kRows> starts(x, n_packed, x_scales);
+        const Starts<Q::kType, kRows> starts(x, n_packed, x_scales, known ? known + i * kRows * 4 : nullptr);
         Dot dot[Q::kPairs ? (kRows + 1) / 2 * 2 : kRows][kPanels] = {};
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Q::kType>(starts.of(r));
@@ -322,7 +348,10 @@ FOVEA_LANES void add_block(Sums sums, const Block<W, kPanels>& b) {
                 if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead, b.second_level);
                 if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
-            add_group<kRows>(sums, weight, group, x, b.operand_stride, fetch);
+            const std::byte* known = nullptr;
+            if constexpr (kFetch == Fetch::first)
+                if (b.starts) known = b.starts + i * unit_starts<Unit::kType, kRows>();
+            add_group<kRows>(sums, weight, group, x, b.operand_stride, fetch, known);
         }
     }
 }

@@ -66,15 +66,16 @@ struct Block {
     bool first;    // of its dot product: total = sum; otherwise total = total + sum
     float* total;  // [row][total_stride], 16 per panel
     std::size_t total_stride;
-    const std::byte* ahead[kPanels];  // what to fetch meanwhile, see Fetch,
-    std::size_t ahead_step;           // so many bytes per column; of quants
-    std::uint32_t ahead_cols = ~0u;   // from this column on
-    std::size_t ahead_jump = 0;       // so many bytes farther, where the next panels start
-    bool second_level = false;        // see fetch_stream
-    std::size_t next_rows = 0;        // bytes from the operand to that of the rows that come next
-    float* out = nullptr;             // where the first row's result goes in the end; null: nobody knows
-    std::size_t out_stride = 0;       // from one row to the next
-    std::uint32_t cols_left = ~0u;    // of the dot product, this block's among them
+    const std::byte* ahead[kPanels];    // what to fetch meanwhile, see Fetch,
+    std::size_t ahead_step;             // so many bytes per column; of quants
+    std::uint32_t ahead_cols = ~0u;     // from this column on
+    std::size_t ahead_jump = 0;         // so many bytes farther, where the next panels start
+    bool second_level = false;          // see fetch_stream
+    std::size_t next_rows = 0;          // bytes from the operand to that of the rows that come next
+    float* out = nullptr;               // where the first row's result goes in the end; null: nobody knows
+    std::size_t out_stride = 0;         // from one row to the next
+    std::uint32_t cols_left = ~0u;      // of the dot product, this block's among them
+    const std::byte* starts = nullptr;  // of quants, see make_starts; null: nobody made them
 };
 
 // Steps over which lines of the results are fetched: a burst of them, far from each other, would hold up all other reads.

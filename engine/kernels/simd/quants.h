@@ -15,6 +15,7 @@
 //   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
 //                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
 //                          with minima that sums_own is true of: −Σ of the quants that share one
+//                          (..., known) the same of starts that were made before, [kRows] int32, or null
 //   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed, last, after)  products of two cells of each panel, eight
 //                          columns, with those columns of kRows rows, which are at x and at x + 4·n_packed; where they are
@@ -45,7 +46,8 @@ FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, 
 template<Type kType>
 struct LateStarts {
     const std::byte* first;
-    FOVEA_LANES LateStarts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+    FOVEA_LANES LateStarts(const std::byte*, std::size_t n_packed, const std::byte* x_scales,
+                           const std::byte* = nullptr)
         : first(x_scales + 8 * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
 };
@@ -59,8 +61,14 @@ struct LateStarts {
 /// sums of 16 bits.
 template<Type kType, std::uint32_t kRows>
 struct MinusTotals {
+    static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
     std::int32_t minus[kRows];
-    FOVEA_LANES MinusTotals(const std::byte* x, std::size_t n_packed, const std::byte*) {
+    const std::byte* at;
+    FOVEA_LANES MinusTotals(const std::byte* x, std::size_t n_packed, const std::byte*,
+                            const std::byte* known = nullptr)
+        : at(known) {
+        if (known) return;
+        at = reinterpret_cast<const std::byte*>(minus);
         constexpr std::uint32_t kCols = format_of(kType).scale_columns;
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             std::uint32_t sums = 0;
@@ -73,7 +81,7 @@ struct MinusTotals {
                 static_cast<std::int32_t>(128 * kCols) - static_cast<std::int32_t>((sums & 0xffffu) + (sums >> 16));
         }
     }
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return reinterpret_cast<const std::byte*>(minus + r); }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
 template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima&& sums_own(kType)>
 struct StartsOf {

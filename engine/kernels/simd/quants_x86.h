@@ -178,15 +178,20 @@ template<Type kType, std::uint32_t kRows>
 struct Starts {
     static constexpr QuantFormat kFormat = format_of(kType);
     const std::byte* first;
-    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales)
+    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales, const std::byte* = nullptr)
         : first(x_scales + (kType == Type::q4 || has_zero_of_one(kType) ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
 };
 /// Where no one packed the sums of quants: −zero·Σ, with minima −Σ, all rows side by side.
 template<Type kType, std::uint32_t kRows>
 requires(sums_own(kType)) struct Starts<kType, kRows> {
+    static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
     alignas(64) std::byte minus[64];
-    FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte*) {
+    const std::byte* at;
+    FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte*, const std::byte* known = nullptr)
+        : at(known) {
+        if (known) return;
+        at = minus;
         constexpr QuantFormat kFormat = format_of(kType);
         const Bytes zero = four_of(kFormat.minima ? 1 : kFormat.zero);
         Bytes sum{};
@@ -195,7 +200,7 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
         }
         store(negative(sum), minus);
     }
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return minus + 4 * r; }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
 template<Type kType>
 FOVEA_LANES Bytes begin_sum(const std::byte* start) {
