@@ -34,7 +34,7 @@ public:
           b_(stack_.blocks[0]),
           in_(input),
           kv_type_(kv_type),
-          kernels_(*find_kernels(isa, true)),
+          kernels_(*find_kernels(isa)),
           n_given_(input.n_past + input.n_keys),
           n_keys_(n_given_ + b_.bias_kv + b_.zero_attn) {}
 

@@ -17,8 +17,8 @@ struct TileConfig {
     std::uint16_t row_bytes[16] = {};
     std::uint8_t n_rows[16] = {};
 
-    /// For an operand's blocks of n rows and its last one of n_last, 0 where that is like the others. It takes as long as
-    /// fifty rows of a tile, so a product does it once.
+    /// For an operand's blocks of n rows and its last one of n_last, 0 where that is like the others. Loading it takes some
+    /// 200 cycles by Intel's tables, so a product does it once.
     FOVEA_LANES TileConfig(std::uint32_t n, std::uint32_t n_last) {
         for (int tile = 0; tile < 8; ++tile) {
             n_rows[tile] = static_cast<std::uint8_t>(tile < 3 ? n : tile < 6 ? n_last : 16);
@@ -31,8 +31,7 @@ static_assert(sizeof(TileConfig) == 64);
 
 inline constexpr std::size_t kUnitsOfGroup = kBroadGroup / kSuperblock;
 
-// Tiles are numbers in instructions. GCC's intrinsics take them as letters of the source alone, and do not say that a load
-// reads memory.
+// Instructions name tiles by numbers. GCC's intrinsics take only literals for them, and do not say that a load reads memory.
 template<int kTile>
 FOVEA_LANES void clear_tile() {
     asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
