@@ -22,7 +22,7 @@ function(count file out_lines out_code)
   set(${out_code} ${code} PARENT_SCOPE)
 endfunction()
 
-foreach(room include engine engine/adapters engine/cache engine/experts engine/heads engine/latent engine/kernels engine/kernels/amx engine/kernels/isa engine/kernels/simd engine/model engine/run engine/sound engine/vectors engine/text engine/tokenizer platform chat convert grammar tools serve
+foreach(room include engine engine/adapters engine/cache engine/experts engine/heads engine/latent engine/kernels engine/kernels/amx engine/kernels/isa engine/kernels/lanes engine/kernels/simd engine/model engine/run engine/sound engine/vectors engine/text engine/tokenizer platform chat convert grammar tools serve
         cluster bindings bench examples tests)
   set(how GLOB_RECURSE)
   if(room MATCHES "^engine")  # folder by folder

@@ -3,8 +3,8 @@
 // with the weights. A tile's scores never leave the stack.
 #pragma once
 #include "../cache_q4.h"
+#include "../lanes/math.h"
 #include "../mask.h"
-#include "math.h"
 #include "matmul_q.h"
 
 namespace fovea {

@@ -1,7 +1,7 @@
 // Matrix products with the epilogues of Matmul. What one block of columns comes to is microkernel's affair: that of
 // product.h for f32, f16 and bf16 panels, that of matmul_q.h for quantized ones.
 #pragma once
-#include "math.h"
+#include "../lanes/math.h"
 #include "product.h"
 
 namespace fovea {

@@ -3,7 +3,7 @@
 // stay in registers for a whole column block, so every chain is the specified one: in order, one fma per column.
 #pragma once
 #include "../kernels.h"
-#include "lanes.h"
+#include "../lanes/lanes.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 // Rows of activations become int8 in groups of 32 or 128, packed for a matmul with quantized weights.
 #pragma once
-#include "math.h"
+#include "../lanes/math.h"
 #include "quants.h"
 
 namespace fovea {

@@ -28,7 +28,7 @@
 //   split_rows(a, b)       into one row's and the other's
 #pragma once
 #include "../kernels.h"
-#include "lanes.h"
+#include "../lanes/lanes.h"
 #include "product.h"
 
 namespace fovea {

@@ -47,11 +47,11 @@ struct Bfloat {
 }  // namespace fovea
 
 #if defined(__AVX512F__)
-#include "lanes_avx512.h"
+#include "avx512.h"
 #elif defined(__AVX2__)
-#include "lanes_avx2.h"
+#include "avx2.h"
 #elif defined(__aarch64__)
-#include "lanes_neon.h"
+#include "neon.h"
 #else
 #error "no lanes for this instruction set"
 #endif
