@@ -53,10 +53,14 @@ FOVEA_LANES __m256 widen(const Bfloat* p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 FOVEA_LANES F32x16 load(const Bfloat* p) { return {widen(p), widen(p + 8)}; }
-FOVEA_LANES __m256 eight(const std::int8_t* p) {
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+FOVEA_LANES __m128i eight(const std::int8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
+FOVEA_LANES __m256 widen(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)); }
+FOVEA_LANES F32x16 load(const std::int8_t* p) { return {widen(eight(p)), widen(eight(p + 8))}; }
+template<int kFrom>
+FOVEA_LANES F32x16 load_nibbles(const std::int8_t* p) {
+    const auto half = [](__m128i x) { return widen(_mm_and_si128(_mm_srli_epi16(x, kFrom), _mm_set1_epi8(15))); };
+    return {half(eight(p)), half(eight(p + 8))};
 }
-FOVEA_LANES F32x16 load(const std::int8_t* p) { return {eight(p), eight(p + 8)}; }
 FOVEA_LANES F32x16 load_part(const float* p, std::size_t n) {
     const int end = static_cast<int>(n);
     return {_mm256_maskload_ps(p, eight_between(0, 0, end)), _mm256_maskload_ps(p + 8, eight_between(8, 0, end))};

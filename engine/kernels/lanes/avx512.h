@@ -44,8 +44,12 @@ FOVEA_LANES F32x16 load(const Bfloat* p) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
-FOVEA_LANES F32x16 load(const std::int8_t* p) {
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+FOVEA_LANES F32x16 widen(__m128i bytes) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))}; }
+FOVEA_LANES __m128i sixteen(const std::int8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+FOVEA_LANES F32x16 load(const std::int8_t* p) { return widen(sixteen(p)); }
+template<int kFrom>
+FOVEA_LANES F32x16 load_nibbles(const std::int8_t* p) {
+    return widen(_mm_and_si128(_mm_srli_epi16(sixteen(p), kFrom), _mm_set1_epi8(15)));
 }
 FOVEA_LANES F32x16 load_part(const float* p, std::size_t n) {
     return {_mm512_maskz_loadu_ps(lanes_between(0, static_cast<int>(n)).m, p)};

@@ -6,6 +6,7 @@
 //
 //   F32x16
 //     load(p)             p[0..16) as floats; p is to const float, Half, Bfloat or std::int8_t, of any alignment
+//     load_nibbles<n>(p)  bits n to n + 3 of each of 16 bytes, as floats; n is 0 or 4
 //     load_part(p, n)     p[0..n), zeros after; reads nothing at or beyond p + n; n <= 16
 //     store(x, p)         p[0..16) = x; p is float* or Half* (rounded to nearest even)
 //     store_part(x, p, n) p[0..n) = x; writes nothing at or beyond p + n

@@ -56,11 +56,15 @@ FOVEA_LANES F32x16 load(const Half* p) {
 FOVEA_LANES F32x16 load(const Bfloat* p) {
     return each_lane([=](int lane) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&p[lane].bits), 16)); });
 }
-FOVEA_LANES F32x16 load(const std::int8_t* p) {
-    const int8x16_t bytes = vld1q_s8(p);
+FOVEA_LANES F32x16 widen(int8x16_t bytes) {
     const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
     return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
             vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
+}
+FOVEA_LANES F32x16 load(const std::int8_t* p) { return widen(vld1q_s8(p)); }
+template<int kFrom>
+FOVEA_LANES F32x16 load_nibbles(const std::int8_t* p) {
+    return widen(vandq_s8(vshlq_s8(vld1q_s8(p), vdupq_n_s8(-kFrom)), vdupq_n_s8(15)));
 }
 FOVEA_LANES F32x16 load_part(const float* p, std::size_t n) {
     float part[16] = {};

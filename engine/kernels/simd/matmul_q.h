@@ -20,12 +20,18 @@ struct QuantUnit {
     static constexpr QuantFormat kFormat = format_of(kType);
     static constexpr bool kPairs = false;
     static constexpr std::size_t kPairBytes = kFormat.group_bytes() / 4;  // of eight columns, in all planes
+    /// Whether a unit's groups share factors, which are floats once for all of them; a broad one uses its own once.
+    static constexpr bool kShares = kFormat.factors() && !kFormat.broad();
     const std::byte *head, *data;
+    F32x16 scale_factor, minimum_factor;
 
     /// Unit i from one on at which factors start.
     FOVEA_LANES static QuantUnit at(const Quants<kType>* first, std::size_t i) {
         const auto* bytes = reinterpret_cast<const std::byte*>(first);
-        return {bytes + kFormat.head_at(i), bytes + kFormat.unit_at(i)};
+        const auto* head = reinterpret_cast<const Half*>(bytes + kFormat.head_at(i));
+        const F32x16 none{};
+        return {reinterpret_cast<const std::byte*>(head), bytes + kFormat.unit_at(i), kShares ? load(head) : none,
+                kShares && kFormat.minima ? load(head + kLanes) : none};
     }
     FOVEA_LANES const std::byte* quants(std::size_t group) const {
         return data + kFormat.quants_at() + group * kFormat.group_bytes();
@@ -34,18 +40,14 @@ struct QuantUnit {
         if constexpr (kFormat.scale == QuantScale::f16) return load(reinterpret_cast<const Half*>(data) + i * kLanes);
         if constexpr (kFormat.scale == QuantScale::bf16)
             return load(reinterpret_cast<const Bfloat*>(data) + i * kLanes);
-        if constexpr (kFormat.scale == QuantScale::alone) return factor(0);
-        const F32x16 byte = small(data + i * kLanes);
-        if constexpr (kFormat.scale == QuantScale::nibble) return factor(0) * fma(high_four(byte), splat(-16.0f), byte);
-        return factor(0) * byte;
+        if constexpr (kFormat.scale == QuantScale::alone)
+            return kShares ? scale_factor : load(reinterpret_cast<const Half*>(head));
+        if constexpr (kFormat.scale == QuantScale::nibble) return scale_factor * load_nibbles<0>(small(i));
+        return scale_factor * load(small(i));
     }
     FOVEA_LANES F32x16 minimum(std::size_t i) const {
-        const F32x16 byte = small(data + kFormat.minima_at() + i * kLanes);
-        if constexpr (kFormat.scale == QuantScale::nibble) {
-            const F32x16 high = high_four(byte);
-            return factor(1) * select(high < splat(0.0f), high + splat(16.0f), high);
-        }
-        return factor(1) * byte;
+        if constexpr (kFormat.scale == QuantScale::nibble) return minimum_factor * load_nibbles<4>(small(i));
+        return minimum_factor * load(small(i) + kFormat.minima_at());
     }
     /// The first or second cell of a group's columns 8·pair to 8·pair + 7.
     FOVEA_LANES Bytes cell(std::size_t group, std::size_t pair, std::size_t i) const {
@@ -67,13 +69,10 @@ struct QuantUnit {
     }
 
 private:
-    FOVEA_LANES static F32x16 small(const std::byte* p) { return load(reinterpret_cast<const std::int8_t*>(p)); }
-    /// floor(x / 16) of whole numbers from −128 to 127: x / 16 − 15 / 32 is nearest to it, and whole beside 1.5·2^23.
-    FOVEA_LANES static F32x16 high_four(F32x16 x) {
-        const F32x16 whole = splat(0x1.8p23f);
-        return fma(x, splat(0.0625f), splat(-0.46875f)) + whole - whole;
+    /// The multiples of factors that scale i has.
+    FOVEA_LANES const std::int8_t* small(std::size_t i) const {
+        return reinterpret_cast<const std::int8_t*>(data) + i * kLanes;
     }
-    FOVEA_LANES F32x16 factor(std::size_t i) const { return load(reinterpret_cast<const Half*>(head) + i * kLanes); }
 };
 
 /// The type whose cells those of that type are when they are ready to multiply: fewer kernels for many rows.
@@ -113,7 +112,7 @@ constexpr std::size_t unit_starts() {
         return 0;
 }
 
-/// The starts of an operand of kRows rows and n units, once for all panels: [n][groups][kRows] int32.
+/// The starts of an operand of kRows rows and n units, once for all panels: [n][groups][kRows] int32, or floats.
 template<std::uint32_t kRows, Type kType>
 void make_starts(const std::byte* x, std::uint32_t n, std::byte* starts) {
     constexpr std::size_t kColumns = format_of(kType).scale_columns, kOfGroup = kGroup / kColumns;
@@ -218,10 +217,10 @@ FOVEA_LANES void take_minima(const Sums& sums, const Q (&weight)[kPanels], std::
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
         float minus = 0;
         if constexpr (sums_own(Q::kType))
-            minus = static_cast<float>(word(totals.of(r)));
+            minus = number(totals.of(r));
         else
-            minus = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r)) * 0.125f;
-        const F32x16 minus_total = splat(minus * number(x_scales + 4 * r));
+            minus = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r)) * 0.125f * number(x_scales + 4 * r);
+        const F32x16 minus_total = splat(minus);
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             sums.set(r, p, fma(minus_total, minimum[p], sums.get(r, p)));
         }

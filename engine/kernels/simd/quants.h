@@ -14,8 +14,8 @@
 //   Dot                    sixteen rows' sums over a group, in whatever parts
 //   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
 //                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
-//                          with minima that sums_own is true of: −Σ of the quants that share one
-//                          (..., known) the same of starts that were made before, [kRows] int32, or null
+//                          with minima that sums_own is true of: −Σ·scale of the quants that share one, a float
+//                          (..., known) the same of starts that were made before, [kRows], or null
 //   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed, last, after)  products of two cells of each panel, eight
 //                          columns, with those columns of kRows rows, which are at x and at x + 4·n_packed; where they are
@@ -57,14 +57,14 @@ struct LateStarts {
 /// Whether the zero is 1, an eighth of what pack_q8 has for q4.
 [[nodiscard]] constexpr bool has_zero_of_one(Type type) { return format_of(type).zero == 1; }
 
-/// −Σ of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in two
-/// sums of 16 bits.
+/// −Σ·scale of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in
+/// two sums of 16 bits.
 template<Type kType, std::uint32_t kRows>
 struct MinusTotals {
     static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
-    std::int32_t minus[kRows];
+    float minus[kRows];
     const std::byte* at;
-    FOVEA_LANES MinusTotals(const std::byte* x, std::size_t n_packed, const std::byte*,
+    FOVEA_LANES MinusTotals(const std::byte* x, std::size_t n_packed, const std::byte* x_scales,
                             const std::byte* known = nullptr)
         : at(known) {
         if (known) return;
@@ -77,8 +77,9 @@ struct MinusTotals {
                     static_cast<std::uint32_t>(word(x + 4 * (cell * n_packed + r))) ^ 0x80808080u;
                 sums += (four & 0xff00ffu) + (four >> 8 & 0xff00ffu);
             }
-            minus[r] =
+            const auto total =
                 static_cast<std::int32_t>(128 * kCols) - static_cast<std::int32_t>((sums & 0xffffu) + (sums >> 16));
+            minus[r] = static_cast<float>(total) * number(x_scales + 4 * r);
         }
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }

@@ -182,13 +182,14 @@ struct Starts {
         : first(x_scales + (kType == Type::q4 || has_zero_of_one(kType) ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
 };
-/// Where no one packed the sums of quants: −zero·Σ, with minima −Σ, all rows side by side.
+/// Where no one packed the sums of quants: −zero·Σ, with minima −Σ·scale as floats, all rows side by side.
 template<Type kType, std::uint32_t kRows>
 requires(sums_own(kType)) struct Starts<kType, kRows> {
     static constexpr std::uint32_t kOfUnit = kSuperblock / format_of(kType).scale_columns;  // groups with starts
     alignas(64) std::byte minus[64];
     const std::byte* at;
-    FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte*, const std::byte* known = nullptr)
+    FOVEA_LANES Starts(const std::byte* x, std::size_t n_packed, const std::byte* x_scales,
+                       const std::byte* known = nullptr)
         : at(known) {
         if (known) return;
         at = minus;
@@ -198,7 +199,12 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
         FOVEA_UNROLL for (std::size_t cell = 0; cell < kFormat.scale_columns / 4; ++cell) {
             sum = dot4(sum, zero, words_up_to(x + 4 * cell * n_packed, kRows));
         }
-        store(negative(sum), minus);
+        sum = negative(sum);
+        if constexpr (kFormat.minima)
+            store(to_float(sum) * load_part(reinterpret_cast<const float*>(x_scales), kRows),
+                  reinterpret_cast<float*>(minus));
+        else
+            store(sum, minus);
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
