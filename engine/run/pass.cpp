@@ -114,7 +114,7 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
 
 // Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
 // memory, whose streams are best long.
-constexpr std::uint32_t kPieces = 8;
+constexpr std::uint32_t kPieces = 16;
 
 void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                     std::uint32_t n_rows, Then then) noexcept {
