@@ -6,10 +6,13 @@ ggml_quantize_chunk makes of it, widened again, so that one program judges all; 
 peer's favour. Types within a mix are llama.cpp's choices for it, those for rows that are no multiple of 256 included
 (llama_tensor_get_type). Ours are `fovea convert --type`, and `--bits` with the bits that the peer's weights take.
 
+A peer may also be a Hugging Face folder that another tool quantized from the same weights: GPTQ's, AWQ's,
+compressed-tensors'. Its bytes are those of its tensors.
+
 Needs numpy, the package gguf, and a shared library with ggml's quantizers: libggml-base.so, or a Python extension that
 holds it (PyPI's xllamacpp). A language model is judged by `fovea eval`; one that gives vectors by their cosine.
 
-    bench/quality.py MODEL --ggml LIBRARY --text HELD [--calibrate CAL] [--fovea build/release/fovea]
+    bench/quality.py MODEL --ggml LIBRARY --text HELD [--calibrate CAL] [--folder NAME=PATH]... [--fovea build/release/fovea]
 """
 import argparse
 import ctypes
@@ -111,6 +114,18 @@ class Judge:
         return f"{change * 100:+.2f} % | {found['against']['kl_divergence']:.4f}"
 
 
+def tensor_bytes(folder):
+    """Of a Hugging Face folder's tensors, without their names and shapes."""
+    total = 0
+    for path in pathlib.Path(folder).glob("*.safetensors"):
+        with open(path, "rb") as file:
+            header_bytes = int.from_bytes(file.read(8), "little")
+        total += path.stat().st_size - 8 - header_bytes
+    if not total:
+        raise SystemExit(f"{folder}: expected a folder with .safetensors")
+    return total
+
+
 def weights_bytes(inspected):
     return next(s["bytes"] for s in inspected["sections"] if s["kind"] == "weights")
 
@@ -150,9 +165,13 @@ def main():
     parser.add_argument("--ggml", required=True, help="a library that has ggml_quantize_chunk")
     parser.add_argument("--text", required=True, help="a text to judge by; a line each for models that give vectors")
     parser.add_argument("--calibrate", help="another text, for our own types")
+    parser.add_argument("--folder", action="append", default=[], metavar="NAME=PATH", help="quantized by another tool")
     parser.add_argument("--fovea", default="build/release/fovea")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    folders = [named.partition("=")[::2] for named in options.folder]
+    if not all(path for _, path in folders):
+        raise SystemExit(f"--folder: expected NAME=PATH, got {' '.join(options.folder)}")
     judge, ggml = Judge(options), Ggml(options.ggml)
     if any(t["layout"] != "vector" and t["type"] != "f32" for t in judge.inspected["tensors"]):
         raise SystemExit(f"{options.model}: expected a file of type f32")
@@ -176,13 +195,22 @@ def main():
             show(name, weights_bytes(json.loads(judge.run("inspect", file, "--json"))), file)
 
         calibrated = ("--calibrate", options.calibrate) if options.calibrate else ()
-        for mix in PEERS:
-            n_bytes, taken = make_peer(judge, ggml, mix, file)
-            show(f"ggml {mix} ({taken})", n_bytes, file)
+        def show_with_as_many(n_bytes):
             bits = f"{8 * n_bytes / n_weights:.4f}"
             show_ours(f"`--bits {bits}`", "--bits", bits)
             if calibrated:
                 show_ours(f"`--bits {bits} --calibrate`", "--bits", bits, *calibrated)
+
+        for mix in PEERS:
+            n_bytes, taken = make_peer(judge, ggml, mix, file)
+            show(f"ggml {mix} ({taken})", n_bytes, file)
+            show_with_as_many(n_bytes)
+        for name, path in folders:
+            file.unlink(missing_ok=True)
+            judge.run("convert", path, "-o", file, "--type", "f32")
+            n_bytes = tensor_bytes(path)
+            show(name, n_bytes, file)
+            show_with_as_many(n_bytes)
         for kind in UNIFORM:
             show_ours(f"`--type {kind}`", "--type", kind)
             if calibrated:
