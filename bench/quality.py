@@ -111,7 +111,7 @@ class Judge:
         found = json.loads(self.run("eval", file, "--text", self._text, "--against", self.model, "--json",
                                     "--threads", self._threads))
         change = found["perplexity"] / found["against"]["perplexity"] - 1
-        return f"{change * 100:+.2f} % | {found['against']['kl_divergence']:.4f}"
+        return f"{change * 100:+.2f} % | {found['against']['kl_divergence']:.5f}"
 
 
 def tensor_bytes(folder):
