@@ -195,6 +195,7 @@ def main():
             show(name, weights_bytes(json.loads(judge.run("inspect", file, "--json"))), file)
 
         calibrated = ("--calibrate", options.calibrate) if options.calibrate else ()
+
         def show_with_as_many(n_bytes):
             bits = f"{8 * n_bytes / n_weights:.4f}"
             show_ours(f"`--bits {bits}`", "--bits", bits)

@@ -6,11 +6,12 @@ values, byte-level BPE of 4,096 tokens, whose embedding is the output head too. 
 super-blocks of ggml's types. The text is cut into blocks of some 8 kilobytes; of each 20, one is held out to judge by
 and one to calibrate by.
 
-Writes an ordinary Hugging Face folder, and held.txt, calibrate.txt and train.json (losses, seconds, settings) beside it.
+Writes an ordinary Hugging Face folder, with held.txt, calibrate.txt and train.json (losses, settings) in it. How many steps
+fit into the minutes depends on the machine.
 Needs torch, transformers and tokenizers. Any text of a few megabytes will do; figures in docs/results.md are of the King
-James Bible, which is in the public domain (Debian: bible-kjv; `bible -l 2000 'gen1:1-rev22:21'`).
+James Bible, which is in the public domain (Debian: bible-kjv; `bible -l 2000 'gen1:1-rev22:21' | sed 's/^ *//'`).
 
-    bench/train_model.py TEXT -o FOLDER [--minutes 40] [--threads 2] [--seed 1]
+    bench/train_model.py TEXT -o FOLDER [--minutes 40] [--threads 2] [--seed 1] [--bfloat16]
 """
 import argparse
 import contextlib
@@ -96,7 +97,7 @@ def train(model, tokens, held, minutes, precision):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         steps += 1
-        if steps % 100 == 0:
+        if steps % 50 == 0:
             losses.append({"step": steps, "train": round(loss.item(), 4), "held": round(held_loss(model, held), 4)})
             print(f"{100 * used:3.0f} %  step {steps}  loss {losses[-1]['train']:.3f}  held out {losses[-1]['held']:.3f}",
                   flush=True)
@@ -115,9 +116,16 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
 
-    blocks, held, calibrating = parts(options.text.read_text(encoding="utf-8"))
-    if not held or not calibrating:
-        raise SystemExit(f"{options.text}: expected at least {BLOCKS * BLOCK_CHARACTERS} characters")
+    try:
+        text = options.text.read_text(encoding="utf-8")
+        options.out.mkdir(parents=True, exist_ok=True)  # now, not after the training
+    except (OSError, UnicodeDecodeError) as failure:
+        raise SystemExit(f"{options.text} to {options.out}: {failure}") from None
+    if len(text) < 2 * BLOCKS * BLOCK_CHARACTERS:
+        raise SystemExit(f"{options.text}: expected {2 * BLOCKS * BLOCK_CHARACTERS:,} characters or more, got {len(text):,}")
+    blocks, held, calibrating = parts(text)
+    if not calibrating:
+        raise SystemExit(f"{options.text}: expected lines of at most {BLOCK_CHARACTERS:,} characters, got longer ones")
     tokenizer, model = make_tokenizer(blocks), make_model()
     tokens, held_tokens = (torch.tensor(tokenizer("".join(text))["input_ids"]) for text in (blocks, held))
     print(f"{sum(p.numel() for p in model.parameters()):,} weights, {len(tokens):,} tokens to train on", flush=True)
