@@ -51,8 +51,8 @@ public:
         });  // there is one: the file was validated
         const std::byte* data = weights_.data() + found->offset;
         const auto type = static_cast<Type>(found->type);
+        const bool panels = found->layout == static_cast<std::uint8_t>(Layout::panels);  // whatever is wanted of them
         for (std::uint32_t row = row_begin; row < row_begin + n_rows; ++row) {
-            const bool panels = spec.layout == Layout::panels;
             const std::byte* start = panels ? data + row / kLanes * found->panel_stride : data;
             const std::uint64_t first = panels ? row % kLanes : std::uint64_t{row} * spec.n_cols;
             const std::uint64_t step = panels ? kLanes : 1;
