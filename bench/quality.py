@@ -199,8 +199,10 @@ def main():
         def show_with_as_many(n_bytes):
             bits = f"{8 * n_bytes / n_weights:.4f}"
             show_ours(f"`--bits {bits}`", "--bits", bits)
+            if judge.is_language_model:
+                show_ours(f"`--bits {bits} --calibrate self`", "--bits", bits, "--calibrate", "self")
             if calibrated:
-                show_ours(f"`--bits {bits} --calibrate`", "--bits", bits, *calibrated)
+                show_ours(f"`--bits {bits} --calibrate TEXT`", "--bits", bits, *calibrated)
 
         for mix in PEERS:
             n_bytes, taken = make_peer(judge, ggml, mix, file)
@@ -215,7 +217,7 @@ def main():
         for kind in UNIFORM:
             show_ours(f"`--type {kind}`", "--type", kind)
             if calibrated:
-                show_ours(f"`--type {kind} --calibrate`", "--type", kind, *calibrated)
+                show_ours(f"`--type {kind} --calibrate TEXT`", "--type", kind, *calibrated)
 
 
 if __name__ == "__main__":

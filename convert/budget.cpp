@@ -147,7 +147,7 @@ std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptio
     const auto losses = relative_losses(source, options.calibration, found.matrices, options.n_threads);
     std::vector<double> costs = presumed_sensitivities(source, found);
     if (options.calibration)
-        costs = sensitivities(source, *options.calibration, found.matrices, options.text, options.n_threads,
+        costs = sensitivities(source, *options.calibration, found.matrices, *options.texts, options.n_threads,
                               options.progress);
     for (std::size_t i = 0; i < matrices.size(); ++i) {
         std::vector<Choice>& choices = matrices[i].choices;

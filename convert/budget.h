@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "convert/calibration.h"
@@ -37,14 +36,15 @@ struct ChosenType {
     TensorSpec spec;
     Type type = Type::q8;
     double bits = 0;  ///< of a weight, with what panels add
-    /// Estimated: with a calibration divergence in nats a token, else share of weights times squared relative error.
+    /// Estimated: with a calibration divergence in nats a token or, of an encoder, 1 − cosine; else share of weights times
+    /// squared relative error.
     double cost = 0;
 };
 
 struct BudgetOptions {
     Budget budget;
-    const Calibration* calibration = nullptr;  ///< with its text
-    std::string_view text = {};
+    const Calibration* calibration = nullptr;  ///< with its texts
+    const Texts* texts = nullptr;
     std::uint32_t n_threads = 1;
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< matrices whose cost is measured
 };

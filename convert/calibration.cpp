@@ -10,12 +10,11 @@
 #include "convert/ordered_work.h"
 #include "convert/refusal.h"
 #include "convert/text_reader.h"
-#include "fovea/encode.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kBatch = TextReader::kBatch;     // rows whose inputs are kept until they are added up
+constexpr std::uint32_t kBatch = kReadTokens;            // rows whose inputs are kept until they are added up
 constexpr std::uint32_t kBatchSample = 8, kSample = 64;  // rows that are kept to quantize them: of a batch, and of all
 
 /// A norm's weights, to make a matrix's input of the residual stream again.
@@ -45,14 +44,6 @@ struct NormOf {
     return values;
 }
 
-/// The decoder, of models without one the encoder.
-[[nodiscard]] StackIndex calibrated_stack(const ModelSource& source) {
-    return source.config.decoder.n_layers ? StackIndex::decoder : StackIndex::encoder;
-}
-[[nodiscard]] const Stack& stack_of(const ModelSource& source, StackIndex index) {
-    return index == StackIndex::encoder ? source.config.encoder : source.config.decoder;
-}
-
 /// Whether a block's norms come before its parts.
 [[nodiscard]] bool normed_before(const Block& b) {
     return b.norm_place == NormPlace::pre || b.norm_place == NormPlace::both;
@@ -61,7 +52,7 @@ struct NormOf {
 /// The norms before attention and before the feed-forward part, [n_layers][2].
 [[nodiscard]] std::vector<NormOf> read_norms(const ModelSource& source) {
     const StackIndex index = calibrated_stack(source);
-    const Stack& stack = stack_of(source, index);
+    const Stack& stack = calibrated_stack_of(source);
     std::vector<NormOf> norms(std::size_t{stack.n_layers} * 2);
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
@@ -91,7 +82,7 @@ struct NormOf {
 class Inputs {
 public:
     Inputs(const ModelSource& source, Calibration& result)
-        : stack_(stack_of(source, result.stack)), norms_(read_norms(source)), result_(result) {
+        : stack_(calibrated_stack_of(source)), norms_(read_norms(source)), result_(result) {
         result.moments.resize(std::size_t{stack_.n_layers} * kInputCount);
         rows_.resize(result.moments.size());
         seen.resize(result.moments.size());
@@ -175,25 +166,10 @@ private:
     std::uint32_t first_ = 0;               // position of the batch's first row
 };
 
-/// What the tap shows stands for a block's inputs where attention comes first and the feed-forward part reads its sum.
-void check_blocks(const ModelSource& source) {
-    const StackIndex index = calibrated_stack(source);
-    const Stack& stack = stack_of(source, index);
-    const bool both = source.config.encoder.n_layers && source.config.decoder.n_layers;
-    if (both || !stack.vocab_size || (index == StackIndex::decoder && !stack.has_output_head))
-        throw Refusal(
-            "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
-            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
-            stack.blocks[i].norm_place == NormPlace::output)
-            throw Refusal("--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
-}
-
 /// Factors all moments, with the column scales that are best for each input if they are asked for.
 void finish(const ModelSource& source, const CalibrationOptions& options, const Inputs& inputs, Calibration& result) {
     std::vector<std::vector<TensorSpec>> matrices(result.moments.size());
-    for_each_tensor(stack_of(source, result.stack), result.stack, [&](const TensorSpec& spec) {
+    for_each_tensor(calibrated_stack_of(source), result.stack, [&](const TensorSpec& spec) {
         const InputMoments* its = spec.layout == Layout::panels ? result.of(spec) : nullptr;
         if (its) matrices[static_cast<std::size_t>(its - result.moments.data())].push_back(spec);
     });
@@ -247,75 +223,36 @@ const float* Calibration::columns_of(const TensorSpec& spec) const noexcept {
     return i < columns.size() && !columns[i].empty() ? columns[i].data() : nullptr;
 }
 
-namespace {
-
-void read_decoder(const ModelSource& source, std::string_view text, const CalibrationOptions& options, Inputs& inputs,
-                  Calibration& result) {
-    const std::vector<Token> tokens = text_tokens(source, text, options.max_tokens);
-    TextReader reader(source, {}, options.n_threads);
-    set_trace(reader.session, {Inputs::show, &inputs});
-    for (std::size_t at = 0; at < tokens.size(); at += reader.window) {
-        const std::size_t end = std::min<std::size_t>(tokens.size(), at + reader.window);
-        need_calibration(rewind(reader.session, 0), "window");
-        for (std::size_t first = at; first < end; first += kBatch) {
-            const std::size_t n = std::min<std::size_t>(kBatch, end - first);
-            inputs.begin(static_cast<std::uint32_t>(first - at));
-            need_calibration(forward(reader.session, std::span(tokens).subspan(first, n), {}), "pass");
-            inputs.add(static_cast<std::uint32_t>(n), options.n_threads);
-            if (options.progress) options.progress(first + n, tokens.size());
-        }
-    }
-    result.n_tokens = tokens.size();
+// What the tap shows stands for a block's inputs where attention comes first and the feed-forward part reads its sum.
+void check_calibrated(const ModelSource& source) {
+    const StackIndex index = calibrated_stack(source);
+    const Stack& stack = calibrated_stack_of(source);
+    const bool both = source.config.encoder.n_layers && source.config.decoder.n_layers;
+    if (both || !stack.vocab_size || (index == StackIndex::decoder && !stack.has_output_head))
+        throw Refusal(
+            "--calibrate: expected a decoder that gives logits or an encoder of text, got another kind of model");
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        if ((!stack.blocks[i].n_heads && !stack.blocks[i].d_ff) || stack.blocks[i].n_experts ||
+            stack.blocks[i].query_rank || stack.blocks[i].latent_query_dim ||
+            stack.blocks[i].norm_place == NormPlace::output)
+            throw Refusal("--calibrate: expected blocks of usual attention, and of feed-forward parts for all rows");
 }
 
-/// Lines as texts of their own, each cut to what a pass takes, as many in one as have room.
-void read_encoder(const ModelSource& source, std::string_view text, const CalibrationOptions& options, Inputs& inputs,
-                  Calibration& result) {
-    TextReader reader(source, {}, options.n_threads);
-    set_trace(reader.session, {Inputs::show, &inputs});
-    const Stack& stack = source.config.encoder;
-    const std::size_t room = std::min(kBatch, reader.window);
-    std::vector<float> out(room * std::max(stack.result_width(), stack.d_model));
-    std::vector<Token> ids;
-    std::vector<std::uint32_t> lengths;
-    const auto run = [&] {
-        if (ids.empty()) return;
-        inputs.begin(0);
-        const std::size_t n_results = stack.pooling == Pooling::none ? ids.size() : lengths.size();
-        need_calibration(encode(reader.session, {.source = {.ids = ids, .lengths = lengths}, .before_head = true},
-                                std::span(out).first(n_results * stack.d_model)),
-                         "pass");
-        inputs.add(static_cast<std::uint32_t>(ids.size()), options.n_threads);
-        result.n_tokens += ids.size();
-        if (options.progress)
-            options.progress(result.n_tokens, std::max<std::uint64_t>(options.max_tokens, result.n_tokens));
-        ids.clear();
-        lengths.clear();
-    };
-    while (!text.empty() && (!options.max_tokens || result.n_tokens + ids.size() < options.max_tokens)) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(text.size(), line.size() + 1));
-        if (line.empty()) continue;
-        const std::vector<Token> tokens = text_tokens(source, line, static_cast<std::uint32_t>(room));
-        if (ids.size() + tokens.size() > room) run();
-        ids.insert(ids.end(), tokens.begin(), tokens.end());
-        lengths.push_back(static_cast<std::uint32_t>(tokens.size()));
-    }
-    run();
-    if (!result.n_tokens) throw Refusal("--calibrate: expected a text of 2 tokens or more, got 0");
-}
-
-}  // namespace
-
-Calibration calibrate(const ModelSource& source, std::string_view text, const CalibrationOptions& options) {
-    check_blocks(source);
+Calibration calibrate(const ModelSource& source, const Texts& texts, const CalibrationOptions& options) {
+    check_calibrated(source);
     Calibration result;
     result.stack = calibrated_stack(source);
     Inputs inputs(source, result);
-    if (result.stack == StackIndex::decoder)
-        read_decoder(source, text, options, inputs, result);
-    else
-        read_encoder(source, text, options, inputs, result);
+    TextReader reader(source, {}, options.n_threads);
+    set_trace(reader.session(), {Inputs::show, &inputs});
+    const std::uint64_t total = texts.n_tokens();
+    reader.read(
+        texts, false, [&](std::uint32_t first) { inputs.begin(first); },
+        [&](const ReadPass& pass) {
+            inputs.add(static_cast<std::uint32_t>(pass.n_tokens), options.n_threads);
+            result.n_tokens += pass.n_tokens;
+            if (options.progress) options.progress(result.n_tokens, total);
+        });
     finish(source, options, inputs, result);
     return result;
 }

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "convert/calibration_text.h"
 #include "convert/model_source.h"
 
 namespace fovea {
@@ -45,18 +45,21 @@ private:
     [[nodiscard]] std::size_t number_of(const TensorSpec& spec) const noexcept;
 };
 
+inline constexpr std::uint32_t kCalibrationTokens = 8192;  ///< that are worth reading
+
 struct CalibrationOptions {
-    std::uint32_t max_tokens = 8192;  ///< of the text that are read; 0: all
     std::uint32_t n_threads = 1;
     std::optional<Type> columns_for = {};  ///< column scales are chosen too, for matrices of that quantized type
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  ///< tokens
 };
 
-/// Runs `source`, as it is stored, over the text: a decoder in windows of at most 512 tokens, an encoder line by line. Takes the model's size in memory, and
-/// four bytes for half the square of every matrix's columns. The same source and text give the same bits on any host and
-/// any number of threads. Throws Refusal: neither a decoder for logits nor an encoder of ids, no tokenizer, a text of less than two tokens, or a block
-/// whose inputs are not those of a plain one.
-[[nodiscard]] Calibration calibrate(const ModelSource& source, std::string_view text,
-                                    const CalibrationOptions& options);
+/// Throws Refusal where `source` is neither a decoder for logits nor an encoder of ids, or has a block whose inputs are not
+/// those of a plain one.
+void check_calibrated(const ModelSource& source);
+
+/// Runs `source`, as it is stored, over the texts. Takes the model's size in memory, and four bytes for half the square of
+/// every matrix's columns. The same source and texts give the same bits on any host and any number of threads. Throws
+/// Refusal, as check_calibrated does.
+[[nodiscard]] Calibration calibrate(const ModelSource& source, const Texts& texts, const CalibrationOptions& options);
 
 }  // namespace fovea

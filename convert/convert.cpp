@@ -114,7 +114,8 @@ void add_modules(SentenceModules modules, const fs::path& given, const fs::path&
 /// An adapter as a file of its own, by the names and the shape of the model that `options.base` is.
 ModelSource read_adapter(const ConvertOptions& options) {
     if (!options.loras.empty()) throw Refusal("--lora, --base: expected one of them, got both", 2);
-    if (options.calibration_text || options.budget || (options.type && is_quantized(*options.type)))
+    if (options.calibration_text || options.calibrates_itself || options.budget ||
+        (options.type && is_quantized(*options.type)))
         throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
@@ -264,22 +265,26 @@ void convert(const ConvertOptions& options) {
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
     Calibration calibration;
-    if (options.calibration_text) {
+    Texts texts;
+    if (options.calibration_text || options.calibrates_itself) {
+        check_calibrated(source);
+        texts = options.calibration_text
+                    ? texts_of(source, *options.calibration_text, kCalibrationTokens)
+                    : own_texts(source, kCalibrationTokens, options.n_threads, options.writing_text);
         CalibrationOptions how{.n_threads = options.n_threads, .progress = options.calibrating};
         if (options.column_scales) how.columns_for = options.budget ? kBudgetColumns : write.type;
-        calibration = calibrate(source, *options.calibration_text, how);
+        calibration = calibrate(source, texts, how);
         write.calibration = &calibration;
         if (options.calibrated) options.calibrated(calibration);
     }
     MatrixTypes types;
     if (options.budget) {
-        const std::vector<ChosenType> chosen =
-            choose_types(source, write,
-                         {.budget = *options.budget,
-                          .calibration = write.calibration,
-                          .text = options.calibration_text ? std::string_view(*options.calibration_text) : "",
-                          .n_threads = options.n_threads,
-                          .progress = options.measuring});
+        const std::vector<ChosenType> chosen = choose_types(source, write,
+                                                            {.budget = *options.budget,
+                                                             .calibration = write.calibration,
+                                                             .texts = &texts,
+                                                             .n_threads = options.n_threads,
+                                                             .progress = options.measuring});
         if (options.chosen) options.chosen(chosen);
         types = types_of(chosen);
         write.types = &types;

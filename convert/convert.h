@@ -28,10 +28,13 @@ struct ConvertOptions {
     std::filesystem::path base = {};                   ///< the folder whose adapter `source` is; empty: it is a model
     std::vector<ScaledAdapter> loras = {};             ///< PEFT's folders, merged into the weights, see convert/lora.h
     std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
+    bool calibrates_itself = false;                    ///< without that text: by one that the model writes
     bool column_scales = true;                         ///< chosen by that text too, see convert/column_scales.h
     std::uint32_t n_threads = 1;                       ///< that read and quantize the weights
     QuantReport quantized = {};                        ///< called after each tensor that is quantized
     Progress progress = {};                            ///< called as the weights are written
+    std::function<void(std::uint64_t done, std::uint64_t total)> writing_text =
+        {};  ///< called with its own text's tokens
     std::function<void(std::uint64_t done, std::uint64_t total)> calibrating = {};  ///< called with tokens of that text
     std::function<void(const Calibration&)> calibrated = {};  ///< called with what that text showed
     std::function<void(std::uint64_t done, std::uint64_t total)> measuring =

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "convert/calibration.h"
@@ -34,12 +33,13 @@ void store_weight(Type type, float value, std::byte* at) noexcept;
                                                                const std::vector<TensorSpec>& matrices,
                                                                std::uint32_t n_threads);
 
-/// What a unit of that error costs, nats a token: each matrix in turn is rounded to three bits, and the divergence of the
-/// model's predictions on the text, of up to 4,096 tokens, divided by the error; they are in proportion (Malinovskii et
-/// al. 2024, the linearity theorem). Takes the model's size in memory. Refuses what `calibrate` does.
+/// What a unit of that error costs: each matrix in turn is rounded to three bits, and the change of what the model makes of
+/// the texts, of up to 4,096 of their tokens, divided by the error; they are in proportion (Malinovskii et al. 2024, the
+/// linearity theorem). The change is the divergence of predictions, nats a token, of an encoder 1 − the cosine of vectors.
+/// Takes the model's size in memory. Refuses what `calibrate` does.
 [[nodiscard]] std::vector<double> sensitivities(
     const ModelSource& source, const Calibration& calibration, const std::vector<TensorSpec>& matrices,
-    std::string_view text, std::uint32_t n_threads,
+    const Texts& texts, std::uint32_t n_threads,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
 
 }  // namespace fovea

@@ -13,16 +13,16 @@ namespace fovea {
 namespace {
 
 constexpr Type kProbe = Type::q3_k;          // loses enough to be seen, and little enough to be in proportion
-constexpr std::uint32_t kMostTokens = 4096;  // that are predicted for every matrix
+constexpr std::uint32_t kMostTokens = 4096;  // that are read for every matrix
 constexpr std::uint64_t kMostWork = std::uint64_t{1} << 38;  // tokens times weights, of one matrix's turn
-constexpr std::uint64_t kMostLogits = 1u << 25;              // that are kept of the model as it is
+constexpr std::uint64_t kMostResults = 1u << 25;             // that are kept of the model as it is
 
-/// How many tokens to predict: fewer of large models, and of large vocabularies.
-[[nodiscard]] std::uint32_t n_probe_tokens(const FileHead& head, std::uint32_t vocab_size) {
+/// How many tokens to read: fewer of large models, and where results are wide.
+[[nodiscard]] std::uint64_t n_probe_tokens(const FileHead& head, std::uint32_t width) {
     std::uint64_t n_weights = 0;
     for (const TensorSpec& spec : head.specs) n_weights += std::uint64_t{spec.n_rows} * spec.n_cols;
-    std::uint64_t n = std::clamp<std::uint64_t>(kMostWork / (n_weights + 1), 512, kMostTokens);
-    return static_cast<std::uint32_t>(std::min(n, kMostLogits / vocab_size + 2));
+    const std::uint64_t n = std::clamp<std::uint64_t>(kMostWork / (n_weights + 1), 512, kMostTokens);
+    return std::min(n, kMostResults / width + 2);
 }
 
 /// log(softmax(x)), in doubles and in order.
@@ -34,69 +34,82 @@ void log_softmax(std::span<float> x) {
     for (float& value : x) value = static_cast<float>(value - log_sum);
 }
 
+/// A vector as one of length 1.
+void normalize(std::span<float> x) {
+    double squares = 0;
+    for (const float value : x) squares += double{value} * value;
+    const double inverse = squares > 0 ? 1 / std::sqrt(squares) : 0;
+    for (float& value : x) value = static_cast<float>(value * inverse);
+}
+
+/// What the model makes of texts: rows of log probabilities after each token, or of an encoder vectors of length 1.
 class Prober {
 public:
-    Prober(const ModelSource& source, const Calibration& calibration, std::string_view text, std::uint32_t n_threads)
+    Prober(const ModelSource& source, const Calibration& calibration, const Texts& texts, std::uint32_t n_threads)
         : source_(source),
           calibration_(calibration),
           n_threads_(n_threads),
           reader_(source, source.type_of || is_quantized(source.type) ? Type::bf16 : source.type, n_threads),
-          vocab_size_(source.config.decoder.vocab_size),
-          tokens_(text_tokens(source, text, n_probe_tokens(reader_.head, vocab_size_))) {
-        reference_.resize(tokens_.size() * vocab_size_);
-        logits_.resize(std::size_t{TextReader::kBatch} * vocab_size_);
-        read([&](std::size_t first, std::size_t n) {
-            std::memcpy(reference_.data() + first * vocab_size_, logits_.data(), n * vocab_size_ * sizeof(float));
-        });
+          predicts_(calibrated_stack(source) == StackIndex::decoder),
+          width_(reader_.result_width(true)),
+          texts_(texts.first(n_probe_tokens(reader_.in_memory().head, reader_.result_width(true)))) {
+        read([&](std::span<const float> rows) { reference_.insert(reference_.end(), rows.begin(), rows.end()); });
     }
 
-    /// The divergence that rounding this matrix makes, over its squared relative error.
+    /// The change of a row, on average, that rounding this matrix makes, over its squared relative error.
     [[nodiscard]] double sensitivity(const TensorSpec& wanted) {
-        const auto& specs = reader_.head.specs;
+        ModelInMemory& model = reader_.in_memory();
+        const auto& specs = model.head.specs;
         const auto at = static_cast<std::size_t>(
             std::find_if(specs.begin(), specs.end(),
                          [&](const TensorSpec& spec) { return key_of(spec) == key_of(wanted); }) -
             specs.begin());
-        const TensorRecord& record = reader_.head.records[at];
-        const std::vector<std::byte> kept(reader_.tensor(at), reader_.tensor(at) + record.bytes);
-        const QuantLoss loss = round_matrix(specs[at], record, reader_.tensor(at));
-        double divergence = 0;
-        if (loss.error > 0) read([&](std::size_t first, std::size_t n) { divergence += divergence_from(first, n); });
-        std::copy(kept.begin(), kept.end(), reader_.tensor(at));
+        const TensorRecord& record = model.head.records[at];
+        const std::vector<std::byte> kept(model.tensor(at), model.tensor(at) + record.bytes);
+        const QuantLoss loss = round_matrix(specs[at], record, model.tensor(at));
+        double change = 0;
+        std::size_t done = 0;
+        if (loss.error > 0)
+            read([&](std::span<const float> rows) {
+                change += change_of(reference_.data() + done, rows);
+                done += rows.size();
+            });
+        std::copy(kept.begin(), kept.end(), model.tensor(at));
         const double relative = loss.total > 0 ? loss.error / loss.total : 0;
-        return relative > 0 ? std::max(divergence / static_cast<double>(tokens_.size()), 0.0) / relative : 0;
+        const auto n_rows = static_cast<double>(reference_.size() / width_);
+        return relative > 0 ? std::max(change / n_rows, 0.0) / relative : 0;
     }
 
 private:
-    /// Reads the text, calling `each` with the first of some tokens and their number, whose log probabilities logits_ has.
+    /// Reads the texts, calling `each` with the rows that a pass made.
     template<class Each>
     void read(Each&& each) {
-        for (std::size_t at = 0; at < tokens_.size(); at += reader_.window) {
-            const std::size_t end = std::min<std::size_t>(tokens_.size(), at + reader_.window);
-            need_calibration(rewind(reader_.session, 0), "window");
-            for (std::size_t first = at; first < end; first += TextReader::kBatch) {
-                const std::size_t n = std::min<std::size_t>(TextReader::kBatch, end - first);
-                const std::span<float> logits = std::span(logits_).first(n * vocab_size_);
-                need_calibration(forward(reader_.session, std::span(tokens_).subspan(first, n), logits), "pass");
+        reader_.read(
+            texts_, true, [](std::uint32_t) {},
+            [&](const ReadPass& pass) {
                 OrderedWork work;
-                work.n_pieces = n;
+                work.n_pieces = pass.results.size() / width_;
                 work.make = [&](std::uint64_t row, std::size_t, std::size_t) {
-                    log_softmax(logits.subspan(row * vocab_size_, vocab_size_));
+                    const std::span<float> values = pass.results.subspan(row * width_, width_);
+                    predicts_ ? log_softmax(values) : normalize(values);
                 };
                 work.take = [](std::uint64_t, std::size_t) {};
                 work_in_order(work, n_threads_);
-                each(first, n);
-            }
-        }
+                each(std::span<const float>(pass.results));
+            });
     }
 
-    /// Σ p·(log p − log q) over those tokens, p being the model's as it is.
-    [[nodiscard]] double divergence_from(std::size_t first, std::size_t n) const {
-        const float* p = reference_.data() + first * vocab_size_;
+    /// Summed over rows q that should be p: Σ p·(log p − log q) of probabilities; of vectors 1 − cosine, which is half the
+    /// square of their difference.
+    [[nodiscard]] double change_of(const float* p, std::span<const float> q) const {
         double sum = 0;
-        for (std::size_t i = 0; i < n * vocab_size_; ++i)
-            if (p[i] > -40) sum += std::exp(static_cast<double>(p[i])) * (static_cast<double>(p[i]) - logits_[i]);
-        return sum;
+        if (predicts_) {
+            for (std::size_t i = 0; i < q.size(); ++i)
+                if (p[i] > -40) sum += std::exp(static_cast<double>(p[i])) * (static_cast<double>(p[i]) - q[i]);
+            return sum;
+        }
+        for (std::size_t i = 0; i < q.size(); ++i) sum += (double{p[i]} - q[i]) * (double{p[i]} - q[i]);
+        return sum / 2;
     }
 
     QuantLoss round_matrix(const TensorSpec& spec, const TensorRecord& record, std::byte* bytes) const {
@@ -154,18 +167,18 @@ private:
     const Calibration& calibration_;
     std::uint32_t n_threads_;
     TextReader reader_;
-    std::size_t vocab_size_;
-    std::vector<Token> tokens_;
-    std::vector<float> reference_, logits_;  // log probabilities [tokens][vocab_size], and those of a batch
+    bool predicts_;
+    std::size_t width_;
+    Texts texts_;
+    std::vector<float> reference_;  // [rows][width_] of the model as it is
 };
 
 }  // namespace
 
 std::vector<double> sensitivities(const ModelSource& source, const Calibration& calibration,
-                                  const std::vector<TensorSpec>& matrices, std::string_view text,
-                                  std::uint32_t n_threads,
+                                  const std::vector<TensorSpec>& matrices, const Texts& texts, std::uint32_t n_threads,
                                   const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) {
-    Prober prober(source, calibration, text, n_threads);
+    Prober prober(source, calibration, texts, n_threads);
     std::vector<double> costs;
     for (const TensorSpec& spec : matrices) {
         costs.push_back(prober.sensitivity(spec));

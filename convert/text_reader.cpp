@@ -5,7 +5,7 @@
 #include <string>
 
 #include "convert/refusal.h"
-#include "fovea/tokenizer.h"
+#include "fovea/encode.h"
 
 namespace fovea {
 namespace {
@@ -27,39 +27,67 @@ void need_calibration(Status status, const char* what) {
     throw Refusal(std::string("--calibrate: ") + what + ": " + std::string(describe(status, line)));
 }
 
-std::vector<Token> text_tokens(const ModelSource& source, std::string_view text, std::uint32_t most) {
-    Tokenizer tokenizer;
-    if (source.tokenizer.empty()) throw Refusal("--calibrate: expected a model with a tokenizer, got one without");
-    const AlignedBytes section(source.tokenizer.begin(), source.tokenizer.end());
-    need_calibration(open_tokenizer(section, tokenizer), "tokenizer");
-    // Each token takes a byte at least, so this much text gives as many as are wanted, or all there are.
-    const std::size_t longest = std::min<std::size_t>(text.size(), most ? std::size_t{most} * 64 : text.size());
-    text = text.substr(0, longest);
-    std::vector<Token> tokens(max_tokens(tokenizer, text.size()));
-    std::vector<std::uint32_t> scratch(tokenize_scratch_bytes(tokenizer, text.size()) / 4 + 1);
-    std::size_t n = 0;
-    need_calibration(tokenize(tokenizer, text, {}, std::as_writable_bytes(std::span(scratch)), tokens, n), "text");
-    tokens.resize(most ? std::min<std::size_t>(n, most) : n);
-    if (tokens.size() < 2)
-        throw Refusal("--calibrate: expected a text of 2 tokens or more, got " + std::to_string(tokens.size()));
-    return tokens;
-}
-
-TextReader::TextReader(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads)
+ModelInMemory::ModelInMemory(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads)
     : head(make_head(source, options_of(source, type, n_threads))),
       file(write_bytes(source, options_of(source, type, n_threads))) {
     need_calibration(open_model(file, model), "model");
-    const bool decodes = source.config.decoder.n_layers != 0;
-    window = std::min(kWindow, (decodes ? source.config.decoder : source.config.encoder).max_positions);
+}
+
+TextReader::TextReader(const ModelSource& source, std::optional<Type> type, std::uint32_t n_threads)
+    : in_memory_(source, type, n_threads),
+      decodes_(calibrated_stack(source) == StackIndex::decoder),
+      batch_(std::min(kReadTokens, window_of(source))) {
     Plan plan;
-    const std::uint32_t batch = std::min(kBatch, window);
-    const Limits limits{.max_kv_len = decodes ? window : 0,
-                        .max_batch = batch,
+    const Limits limits{.max_kv_len = decodes_ ? window_of(source) : 0,
+                        .max_batch = batch_,
                         .n_threads = n_threads,
-                        .max_sequences = decodes ? 0 : batch};
-    need_calibration(make_plan(model.config(), limits, plan), "plan");
-    arena.resize(plan.arena_bytes);
-    need_calibration(make_session(model, plan.limits, arena, session), "session");
+                        .max_sequences = decodes_ ? 0 : batch_};
+    need_calibration(make_plan(in_memory_.model.config(), limits, plan), "plan");
+    arena_.resize(plan.arena_bytes);
+    need_calibration(make_session(in_memory_.model, plan.limits, arena_, session_), "session");
+}
+
+std::uint32_t TextReader::result_width(bool with_logits) const noexcept {
+    const Config& config = in_memory_.model.config();
+    return !decodes_ ? config.encoder.d_model : with_logits ? config.decoder.vocab_size : 0;
+}
+
+void TextReader::read(const Texts& texts, bool with_logits, const std::function<void(std::uint32_t first)>& before,
+                      const std::function<void(const ReadPass& pass)>& after) {
+    const std::size_t width = result_width(with_logits);
+    results_.resize(batch_ * width);
+    if (decodes_) {
+        for (const std::vector<Token>& text : texts.ids) {
+            need_calibration(rewind(session_, 0), "window");
+            for (std::size_t first = 0; first < text.size(); first += batch_) {
+                const std::size_t n = std::min<std::size_t>(batch_, text.size() - first);
+                const std::span<float> logits = std::span(results_).first(n * width);
+                before(static_cast<std::uint32_t>(first));
+                need_calibration(forward(session_, std::span(text).subspan(first, n), logits), "pass");
+                after({n, logits});
+            }
+        }
+        return;
+    }
+    const bool pools = in_memory_.model.config().encoder.pooling != Pooling::none;
+    std::vector<Token> ids;
+    std::vector<std::uint32_t> lengths;
+    const auto run = [&] {
+        if (ids.empty()) return;
+        const std::span<float> vectors = std::span(results_).first((pools ? lengths.size() : ids.size()) * width);
+        before(0);
+        need_calibration(encode(session_, {.source = {.ids = ids, .lengths = lengths}, .before_head = true}, vectors),
+                         "pass");
+        after({ids.size(), vectors});
+        ids.clear();
+        lengths.clear();
+    };
+    for (const std::vector<Token>& text : texts.ids) {
+        if (ids.size() + text.size() > batch_) run();
+        ids.insert(ids.end(), text.begin(), text.end());
+        lengths.push_back(static_cast<std::uint32_t>(text.size()));
+    }
+    run();
 }
 
 }  // namespace fovea

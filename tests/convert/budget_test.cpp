@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <vector>
@@ -184,6 +185,11 @@ TEST_CASE("budget: a table of embeddings is one of the matrices, and what a sour
     const std::string source = (golden_models() / "gpt2_untied").string();
     const auto report = nlohmann::json::parse(run_well("convert " + source + " --bits 32 --json -o " + out));
     CHECK(report.at("chosen")[0].at("role") == "token_embedding");
+    // A table in rows of a Fovea file is the same table.
+    const std::string logits = run_well("logits " + out + " --tokens 1,2,3");
+    run_well("convert " + source + " --type f32 -o " + again);
+    run_well("convert " + again + " --bits 32 -o " + out);
+    CHECK(logits == run_well("logits " + out + " --tokens 1,2,3"));
     const auto kept = nlohmann::json::parse(
         run_well("convert " FOVEA_GOLDEN_DIR "/gguf/llama_q8_0.gguf --bits 16 --json -o " + again));
     REQUIRE(!kept.at("chosen").empty());
@@ -191,4 +197,32 @@ TEST_CASE("budget: a table of embeddings is one of the matrices, and what a sour
         CHECK(chosen.at("type") == "q8");
         CHECK(chosen.at("cost") == 0);
     }
+}
+
+TEST_CASE("budget: an encoder that a text was read by, on any threads; its vectors are nearer than without") {
+    const TemporaryFolder folder;
+    const auto path = [&](const char* name) { return (folder / name).string(); };
+    const std::string texts = FOVEA_GOLDEN_DIR "/encoders/bert_sentence/texts.txt";
+    const std::string mixed = "convert " FOVEA_GOLDEN_DIR "/encoders/bert_sentence --bits 9 -o ";
+    const std::string calibrated = mixed + path("one.fovea") + " --calibrate " + texts;
+    CHECK(run_well(calibrated + " --threads 1").find("cost, 1 - cosine\n") != std::string::npos);
+    const std::string one = read_text(path("one.fovea"));
+    run_well(calibrated + " --threads 2");
+    CHECK(one == read_text(path("one.fovea")));
+    run_well(mixed + path("plain.fovea"));
+    run_well("convert " FOVEA_GOLDEN_DIR "/encoders/bert_sentence --type f32 -o " + path("f32.fovea"));
+    const auto distance = [&](const char* name) {
+        double sum = 0;
+        for (const char* file : {name, "f32.fovea"})
+            run_well("encode " + path(file) + " --texts " + texts + " -o " + path(file) + ".npy");
+        const NpyArray own = read_npy(path(name) + ".npy"), exact = read_npy(path("f32.fovea") + ".npy");
+        for (std::size_t at = 0; at < exact.data.size(); at += sizeof(float)) {
+            float a, b;
+            std::memcpy(&a, own.data.data() + at, sizeof a);
+            std::memcpy(&b, exact.data.data() + at, sizeof b);
+            sum += (double{a} - b) * (double{a} - b);
+        }
+        return sum;
+    };
+    CHECK(distance("one.fovea") < distance("plain.fovea"));
 }

@@ -127,8 +127,9 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
             CAPTURE(c.name);
             CAPTURE(type_name(type));
             const ModelSource source = with_outliers(read_source(c.options), c.outliers);
-            const Calibration with = calibrate(source, some_text(), {.columns_for = type});
-            const Calibration without = calibrate(source, some_text(), {});
+            const Calibration with =
+                calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {.columns_for = type});
+            const Calibration without = calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {});
             REQUIRE(!with.columns.empty());
             CHECK(without.columns.empty());
             const Stack& stack = source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
@@ -146,7 +147,7 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
 TEST_CASE("calibrate: layers of attention alone, or of a feed-forward part alone, have the inputs that they read") {
     const ModelSource source = read_source({.source = FOVEA_GOLDEN_DIR "/encoders/modernbert_sequenceclassification"});
     const Stack& stack = source.config.encoder;
-    const Calibration calibration = calibrate(source, some_text(), {});
+    const Calibration calibration = calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {});
     REQUIRE(calibration.moments.size() == std::size_t{stack.n_layers} * kInputCount);
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
         const Block& b = stack.block(layer);
@@ -171,9 +172,11 @@ TEST_CASE("column scales: what has quants in the source keeps them") {
     source.read_groups = [](const TensorSpec& spec, Type type, std::uint32_t, std::uint32_t, QuantizedGroup*) {
         return type == Type::q4 && (spec.role == Role::key || spec.role == Role::down);
     };
-    const Calibration some = calibrate(source, some_text(), {.columns_for = Type::q8});
+    const Calibration some =
+        calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {.columns_for = Type::q8});
     source.read_groups = {};
-    const Calibration all = calibrate(source, some_text(), {.columns_for = Type::q8});
+    const Calibration all =
+        calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {.columns_for = Type::q8});
     REQUIRE(some.columns.size() == std::size_t{source.config.decoder.n_layers} * kInputCount);
     for (std::size_t i = 0; i < some.columns.size(); ++i) {
         const auto of = static_cast<InputOf>(i % kInputCount);
@@ -184,7 +187,8 @@ TEST_CASE("column scales: what has quants in the source keeps them") {
     }
     CHECK(some.columns != all.columns);
     source.read_groups = [](const TensorSpec&, Type, std::uint32_t, std::uint32_t, QuantizedGroup*) { return true; };
-    CHECK(calibrate(source, some_text(), {.columns_for = Type::q8}).columns.empty());
+    CHECK(calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {.columns_for = Type::q8})
+              .columns.empty());
 }
 
 TEST_CASE(

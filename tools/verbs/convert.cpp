@@ -29,15 +29,23 @@ struct Arguments {
     [[nodiscard]] bool has_budget() const { return has_bits || has_bytes; }
 };
 
+/// Instead of a file: a text that the model writes.
+constexpr const char* kOwnText = "self";
+
 /// What a budget made of each matrix: lines on stdout, or for --json.
 struct Choices {
     nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
     bool calibrated = false, json = false;
 
+    /// What a cost is counted in.
+    [[nodiscard]] const char* cost_of(const std::vector<ChosenType>& chosen) const {
+        if (!calibrated) return "cost, share of weights times squared error";
+        const bool vectors = !chosen.empty() && chosen[0].spec.stack == StackIndex::encoder;
+        return vectors ? "cost, 1 - cosine" : "cost, nats a token";
+    }
+
     void take(const std::vector<ChosenType>& chosen) {
-        if (!json)
-            std::printf("%-16s %5s  %-7s %6s  %s\n", "matrix", "layer", "type", "bits",
-                        calibrated ? "cost, nats a token" : "cost, share of weights times squared error");
+        if (!json) std::printf("%-16s %5s  %-7s %6s  %s\n", "matrix", "layer", "type", "bits", cost_of(chosen));
         for (const ChosenType& each : chosen) {
             const char* role = role_name(static_cast<std::uint16_t>(each.spec.role));
             if (json)
@@ -115,8 +123,11 @@ void convert_as_asked(Arguments& arguments) {
     if (!arguments.calibrate.empty()) {
         if (!arguments.has_budget() && (!arguments.has_type || !is_quantized(arguments.type)))
             throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it", 2);
-        options.calibration_text = read_text_file(arguments.calibrate);
-        options.calibrating = progress_line("reading " + arguments.calibrate);
+        options.calibrates_itself = arguments.calibrate == kOwnText;
+        if (!options.calibrates_itself) options.calibration_text = read_text_file(arguments.calibrate);
+        options.writing_text = progress_line("writing a text to read");
+        options.calibrating =
+            progress_line(options.calibrates_itself ? "reading it" : "reading " + arguments.calibrate);
     } else if (arguments.keeps_columns) {
         throw Refusal("--no-column-scales: expected --calibrate beside it", 2);
     }
@@ -143,6 +154,8 @@ void convert_as_asked(Arguments& arguments) {
     flush_output();
     columns.print();
     losses.print();
+    if (arguments.has_budget() && !choices.calibrated)
+        std::fprintf(stderr, "note: what matrices matter was presumed; --calibrate measures it\n");
     if (lacks_tokenizer)
         std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
                      arguments.source.c_str());
@@ -174,9 +187,11 @@ void add_convert(CLI::App& app) {
     add_text(verb, "--base", arguments->base,
              "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora")
         ->type_name("FOLDER");
-    add_text(verb, "--calibrate", arguments->calibrate,
-             "quantize so that outputs change least on a text like this one (its first 8,192 tokens)")
-        ->type_name("FILE");
+    add_text(
+        verb, "--calibrate", arguments->calibrate,
+        "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one that "
+        "the model writes")
+        ->type_name("FILE|self");
     verb.add_flag("--no-column-scales", arguments->keeps_columns,
                   "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
     add_common(verb, arguments->common);
