@@ -55,7 +55,7 @@ struct Layouts {
     std::vector<TensorSpec> matrices;
     std::uint64_t fixed_bytes = 0;  ///< of the weights' section
     std::uint64_t head_bytes = 0;   ///< of the file before it
-    std::uint64_t n_weights = 0;    ///< in all
+    std::uint64_t n_weights = 0;    ///< in all; column scales, which a calibration adds, are none
 };
 
 [[nodiscard]] Layouts find_matrices(const ModelSource& source, const WriteOptions& write) {
@@ -66,7 +66,7 @@ struct Layouts {
     found.head_bytes = head.bytes.size();
     for (std::size_t i = 0; i < head.specs.size(); ++i) {
         TensorSpec spec = head.specs[i];
-        found.n_weights += std::uint64_t{spec.n_rows} * spec.n_cols;
+        if (!is_columns(spec.role)) found.n_weights += std::uint64_t{spec.n_rows} * spec.n_cols;
         const bool table = spec.layout == Layout::rows && spec.role == Role::token_embedding;
         if (table || is_quantized(static_cast<Type>(head.records[i].type))) {
             spec.layout = Layout::panels;
@@ -78,16 +78,23 @@ struct Layouts {
     return found;
 }
 
-/// What a unit of squared relative error of each matrix is taken to cost where nothing was measured: its share of the
-/// weights, and four times that of an output head, for no later layer mends its errors. Measured of
-/// stories260K, a weight's share costs 0.3 to 1 times that of `up`, the head's three times.
+/// What a weight of a matrix is taken to matter where nothing was measured, beside one of the others. Chosen by what rounding
+/// costs four models (docs/results.md): a head's errors are mended by no later layer, few tokens meet a row of a table, few
+/// keys and values are seen by many queries, and the first and last layers have more to lose.
+[[nodiscard]] double presumed_weight(const Stack& stack, const TensorSpec& spec) {
+    if (spec.role == Role::output) return 4;
+    if (spec.role == Role::token_embedding) return stack.tied_output ? 4 : 1.0 / 16;
+    const double of_role = spec.role == Role::key ? 3 : spec.role == Role::value ? 2 : 1;
+    return of_role * (spec.layer == 0 ? 3 : 1) * (spec.layer + 1 == stack.n_layers ? 2 : 1);
+}
+
+/// What a unit of squared relative error of each matrix is taken to cost: its share of the weights times that.
 [[nodiscard]] std::vector<double> presumed_sensitivities(const ModelSource& source, const Layouts& found) {
     std::vector<double> costs;
     for (const TensorSpec& spec : found.matrices) {
         const Stack& stack = spec.stack == StackIndex::encoder ? source.config.encoder : source.config.decoder;
-        const bool head = spec.role == Role::output || (spec.role == Role::token_embedding && stack.tied_output);
         const double n = static_cast<double>(spec.n_rows) * spec.n_cols;
-        costs.push_back((head ? 4 : 1) * n / static_cast<double>(found.n_weights));
+        costs.push_back(presumed_weight(stack, spec) * n / static_cast<double>(found.n_weights));
     }
     return costs;
 }

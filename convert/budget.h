@@ -36,8 +36,8 @@ struct ChosenType {
     TensorSpec spec;
     Type type = Type::q8;
     double bits = 0;  ///< of a weight, with what panels add
-    /// Estimated: with a calibration divergence in nats a token or, of an encoder, 1 − cosine; else share of weights times
-    /// squared relative error.
+    /// Estimated: with a calibration divergence in nats a token or, of an encoder, 1 − cosine; else share of weights, as
+    /// they are presumed to matter, times squared relative error.
     double cost = 0;
 };
 
@@ -51,8 +51,8 @@ struct BudgetOptions {
 
 /// Chooses among the quantized types for every matrix of `source`, a table of token embeddings too, and returns what
 /// became of each; `write.types` is to be made of it (types_of). A matrix's cost in a type is the squared relative error
-/// there times its sensitivity, which a calibration measures and which else is the matrix's share of the weights, an output
-/// head's four times. The same on any number of threads. Throws Refusal where no choice fits, with the least that would.
+/// there times its sensitivity, which a calibration measures and which else is presumed. The same on any number of threads.
+/// Throws Refusal where no choice fits, with the least that would.
 [[nodiscard]] std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptions& write,
                                                    const BudgetOptions& options);
 

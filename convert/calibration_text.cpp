@@ -158,7 +158,8 @@ Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t m
     if (calibrated_stack(source) == StackIndex::decoder) {
         const std::vector<Token> tokens = tokens_of(source, text, most);
         for (std::size_t at = 0; at < tokens.size(); at += window) {
-            const std::span<const Token> cut = std::span(tokens).subspan(at, std::min<std::size_t>(window, tokens.size() - at));
+            const std::span<const Token> cut =
+                std::span(tokens).subspan(at, std::min<std::size_t>(window, tokens.size() - at));
             result.ids.emplace_back(cut.begin(), cut.end());
         }
         return result;

@@ -203,7 +203,7 @@ TEST_CASE("budget: an encoder that a text was read by, on any threads; its vecto
     const TemporaryFolder folder;
     const auto path = [&](const char* name) { return (folder / name).string(); };
     const std::string texts = FOVEA_GOLDEN_DIR "/encoders/bert_sentence/texts.txt";
-    const std::string mixed = "convert " FOVEA_GOLDEN_DIR "/encoders/bert_sentence --bits 9 -o ";
+    const std::string mixed = "convert " FOVEA_GOLDEN_DIR "/encoders/bert_sentence --bits 10 -o ";
     const std::string calibrated = mixed + path("one.fovea") + " --calibrate " + texts;
     CHECK(run_well(calibrated + " --threads 1").find("cost, 1 - cosine\n") != std::string::npos);
     const std::string one = read_text(path("one.fovea"));

@@ -132,16 +132,16 @@ TEST_CASE("convert --calibrate self: nearer to the model without a text, and an 
     };
     run({"convert", kDemo, "--type", "f32", "-o", path("f32.fovea")});
     const auto divergence = [&](const char* file) {
-        const auto json = nlohmann::json::parse(run({"eval", path(file), "--text", FOVEA_GOLDEN_DIR "/demo_commands.txt",
-                                                     "--against", path("f32.fovea"), "--json"}));
+        const auto json =
+            nlohmann::json::parse(run({"eval", path(file), "--text", FOVEA_GOLDEN_DIR "/demo_commands.txt", "--against",
+                                       path("f32.fovea"), "--json"}));
         return json.at("against").at("kl_divergence").get<double>();
     };
     run({"convert", kDemo, "--type", "q3_k", "-o", path("plain.fovea")});
     run({"convert", kDemo, "--type", "q3_k", "--calibrate", "self", "-o", path("self.fovea")});
     CHECK(divergence("self.fovea") < 0.85 * divergence("plain.fovea"));
-    const auto refused =
-        run_fovea({"convert", FOVEA_GOLDEN_DIR "/encoders/bert_sentence", "--type", "q4", "--calibrate", "self", "-o",
-                   path("out.fovea")});
+    const auto refused = run_fovea({"convert", FOVEA_GOLDEN_DIR "/encoders/bert_sentence", "--type", "q4",
+                                    "--calibrate", "self", "-o", path("out.fovea")});
     CHECK(refused.status == 1);
     CHECK(refused.err ==
           "fovea: --calibrate self: expected a decoder, which can write a text, got an encoder; give it a text\n");

@@ -39,7 +39,7 @@ struct Choices {
 
     /// What a cost is counted in.
     [[nodiscard]] const char* cost_of(const std::vector<ChosenType>& chosen) const {
-        if (!calibrated) return "cost, share of weights times squared error";
+        if (!calibrated) return "cost, presumed";
         const bool vectors = !chosen.empty() && chosen[0].spec.stack == StackIndex::encoder;
         return vectors ? "cost, 1 - cosine" : "cost, nats a token";
     }
