@@ -59,7 +59,7 @@ TEST_CASE("logits have the same bits on every instruction set, thread count, pro
                 const std::size_t most = type == Type::f32 && kv_type == Type::f32 ? 540 : kMost;
                 const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, most), stack.vocab_size);
                 const auto want = logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, "scalar");
-                for (const char* isa : isa_names()) {
+                for (const char* isa : isa_names().first(isa_names().size() - 1)) {  // all but scalar
                     CAPTURE(isa);
                     CHECK(same_bits(want, logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, isa)));
                 }
