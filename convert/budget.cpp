@@ -103,6 +103,17 @@ struct Layouts {
     return tensor_bytes(Layout::panels, type, spec.n_rows, spec.n_cols, panel_stride_for(type, spec.n_cols));
 }
 
+/// Every type that each matrix may have, without costs.
+[[nodiscard]] std::vector<MatrixChoices> choices_of(const ModelSource& source, const Layouts& found) {
+    std::vector<MatrixChoices> matrices;
+    for (const TensorSpec& spec : found.matrices) {
+        matrices.push_back({spec, {}});
+        for (const Type type : candidate_types(source, spec))
+            matrices.back().choices.push_back({type, bytes_of(spec, type), 0});
+    }
+    return matrices;
+}
+
 [[noreturn]] void refuse(const Budget& budget, const Layouts& found, std::uint64_t least) {
     char line[160];
     if (budget.bytes)
@@ -113,6 +124,21 @@ struct Layouts {
                       std::ceil(8000.0 * static_cast<double>(least) / static_cast<double>(found.n_weights)) / 1000,
                       budget.bits);
     throw Refusal(line);
+}
+
+/// The bytes that the weights' section may have. Throws Refusal where the smallest choices take more.
+[[nodiscard]] double bytes_within(const Budget& budget, const Layouts& found,
+                                  const std::vector<MatrixChoices>& matrices) {
+    const double wanted = budget.bytes
+                              ? static_cast<double>(budget.bytes) - static_cast<double>(found.head_bytes)
+                              : budget.bits * static_cast<double>(found.n_weights) / 8;
+    std::uint64_t least = found.fixed_bytes;
+    for (const MatrixChoices& matrix : matrices) {
+        const auto smaller = [](const Choice& a, const Choice& b) { return a.bytes < b.bytes; };
+        least += std::min_element(matrix.choices.begin(), matrix.choices.end(), smaller)->bytes;
+    }
+    if (wanted < static_cast<double>(least)) refuse(budget, found, least);
+    return wanted;
 }
 
 }  // namespace
@@ -135,22 +161,16 @@ std::vector<std::size_t> least_cost(const std::vector<MatrixChoices>& matrices, 
     return chosen;
 }
 
+void check_budget(const ModelSource& source, const WriteOptions& write, const Budget& budget) {
+    const Layouts found = find_matrices(source, write);
+    (void)bytes_within(budget, found, choices_of(source, found));
+}
+
 std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptions& write,
                                      const BudgetOptions& options) {
     const Layouts found = find_matrices(source, write);
-    std::vector<MatrixChoices> matrices;
-    std::uint64_t least = found.fixed_bytes;
-    for (const TensorSpec& spec : found.matrices) {
-        matrices.push_back({spec, {}});
-        for (const Type type : candidate_types(source, spec))
-            matrices.back().choices.push_back({type, bytes_of(spec, type), 0});
-        const auto smaller = [](const Choice& a, const Choice& b) { return a.bytes < b.bytes; };
-        least += std::min_element(matrices.back().choices.begin(), matrices.back().choices.end(), smaller)->bytes;
-    }
-    const double wanted = options.budget.bytes
-                              ? static_cast<double>(options.budget.bytes) - static_cast<double>(found.head_bytes)
-                              : options.budget.bits * static_cast<double>(found.n_weights) / 8;
-    if (wanted < static_cast<double>(least)) refuse(options.budget, found, least);
+    std::vector<MatrixChoices> matrices = choices_of(source, found);
+    const double wanted = bytes_within(options.budget, found, matrices);
     const auto losses = relative_losses(source, options.calibration, found.matrices, options.n_threads);
     std::vector<double> costs = presumed_sensitivities(source, found);
     if (options.calibration)

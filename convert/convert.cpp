@@ -264,6 +264,7 @@ void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
+    if (options.budget) check_budget(source, write, *options.budget);  // before the minutes that a calibration takes
     Calibration calibration;
     Texts texts;
     if (options.calibration_text || options.calibrates_itself) {
