@@ -129,9 +129,8 @@ struct Layouts {
 /// The bytes that the weights' section may have. Throws Refusal where the smallest choices take more.
 [[nodiscard]] double bytes_within(const Budget& budget, const Layouts& found,
                                   const std::vector<MatrixChoices>& matrices) {
-    const double wanted = budget.bytes
-                              ? static_cast<double>(budget.bytes) - static_cast<double>(found.head_bytes)
-                              : budget.bits * static_cast<double>(found.n_weights) / 8;
+    const double wanted = budget.bytes ? static_cast<double>(budget.bytes) - static_cast<double>(found.head_bytes)
+                                       : budget.bits * static_cast<double>(found.n_weights) / 8;
     std::uint64_t least = found.fixed_bytes;
     for (const MatrixChoices& matrix : matrices) {
         const auto smaller = [](const Choice& a, const Choice& b) { return a.bytes < b.bytes; };

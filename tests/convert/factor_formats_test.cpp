@@ -115,6 +115,34 @@ TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
     }
 }
 
+TEST_CASE("formats: of a codebook a weight takes the nearest entry, the first of two as near") {
+    QuantizedGroup group;
+    group.scale = 0x3c00;  // 1
+    group.scales = {1, 1};
+    const auto by_search = [](const std::int8_t* codebook, double x) {
+        int best = 0;
+        for (int i = 1; i < 16; ++i)
+            if (std::fabs(x - codebook[i]) < std::fabs(x - codebook[best])) best = i;
+        return best;
+    };
+    std::vector<double> numbers = {0, -0.0, 1e-300, -1e-20, 1e6, -1e6};
+    for (int eighth = -8 * 140; eighth <= 8 * 140; ++eighth) {
+        const double x = eighth / 8.0;  // every entry and every middle are among them
+        numbers.insert(numbers.end(), {x, std::nextafter(x, -1e9), std::nextafter(x, 1e9)});
+    }
+    for (const Type type : {Type::iq4_nl, Type::iq4_xs, Type::mxfp4}) {
+        CAPTURE(static_cast<int>(type));
+        if (type == Type::mxfp4) group.scale = 0x3f80;  // 1, as bf16
+        for (const double x : numbers) {
+            CAPTURE(x);
+            CHECK(nearest_quant(type, group, 0, x) == by_search(format_of(type).codebook, x));
+        }
+        if (type == Type::mxfp4) continue;
+        CHECK(nearest_quant(type, group, 0, 1e300) == 15);
+        CHECK(nearest_quant(type, group, 0, -1e300) == 0);
+    }
+}
+
 TEST_CASE("formats: which tensors of a file are of which type") {
     for (const Bound& bound : kBounds) {
         const Type type = bound.type;
