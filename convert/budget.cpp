@@ -78,24 +78,59 @@ struct Layouts {
     return found;
 }
 
-/// What a weight of a matrix is taken to matter where nothing was measured, beside one of the others. Chosen by what rounding
-/// costs four models (docs/results.md): a head's errors are mended by no later layer, few tokens meet a row of a table, few
-/// keys and values are seen by many queries, and the first and last layers have more to lose.
+/// Whether it makes results of the last rows: an output head, an encoder's maps behind its pooling, a table that is both.
+[[nodiscard]] bool is_head(const Stack& stack, const TensorSpec& spec) {
+    return spec.role == Role::output || spec.role == Role::head_map ||
+           (spec.role == Role::token_embedding && stack.tied_output);
+}
+
+/// How much a weight of a matrix is taken to matter where nothing was measured, beside one of the others. Chosen by what
+/// rounding costs four models (docs/results.md, "What matrices are presumed to matter"): a head's errors are mended by no
+/// later layer, few tokens meet a row of an encoder's table, few keys and values are seen by many queries, and the first
+/// and last layers have more to lose.
 [[nodiscard]] double presumed_weight(const Stack& stack, const TensorSpec& spec) {
-    if (spec.role == Role::output) return 4;
-    if (spec.role == Role::token_embedding) return stack.tied_output ? 4 : 1.0 / 16;
+    const bool encodes = spec.stack == StackIndex::encoder;
+    if (is_head(stack, spec)) return 4;
+    if (spec.role == Role::token_embedding) return encodes ? 1.0 / 16 : 1;
+    if (spec.role < Role::attention_norm) return 1;  // of no layer
     const double of_role = spec.role == Role::key ? 3 : spec.role == Role::value ? 2 : 1;
     return of_role * (spec.layer == 0 ? 3 : 1) * (spec.layer + 1 == stack.n_layers ? 2 : 1);
+}
+
+[[nodiscard]] const Stack& stack_of(const ModelSource& source, const TensorSpec& spec) {
+    return spec.stack == StackIndex::encoder ? source.config.encoder : source.config.decoder;
 }
 
 /// What a unit of squared relative error of each matrix is taken to cost: its share of the weights times that.
 [[nodiscard]] std::vector<double> presumed_sensitivities(const ModelSource& source, const Layouts& found) {
     std::vector<double> costs;
     for (const TensorSpec& spec : found.matrices) {
-        const Stack& stack = spec.stack == StackIndex::encoder ? source.config.encoder : source.config.decoder;
+        const Stack& stack = stack_of(source, spec);
         const double n = static_cast<double>(spec.n_rows) * spec.n_cols;
         costs.push_back(presumed_weight(stack, spec) * n / static_cast<double>(found.n_weights));
     }
+    return costs;
+}
+
+/// Those that a calibration finds. An encoder's vectors are measured before its heads, so of those it says nothing, or of a
+/// table half: they have what is presumed, brought to the size of what was measured, where that is more.
+[[nodiscard]] std::vector<double> measured_sensitivities(const ModelSource& source, const Layouts& found,
+                                                         const BudgetOptions& options,
+                                                         const std::vector<double>& presumed) {
+    std::vector<double> costs = sensitivities(source, *options.calibration, found.matrices, *options.texts,
+                                              options.n_threads, options.progress);
+    const auto is_unseen = [&](const TensorSpec& spec) {
+        return spec.stack == StackIndex::encoder && is_head(stack_of(source, spec), spec);
+    };
+    double of_measured = 0, of_presumed = 0;
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+        if (is_unseen(found.matrices[i])) continue;
+        of_measured += costs[i];
+        of_presumed += presumed[i];
+    }
+    for (std::size_t i = 0; i < costs.size(); ++i)
+        if (is_unseen(found.matrices[i]) && of_presumed > 0)
+            costs[i] = std::max(costs[i], presumed[i] * of_measured / of_presumed);
     return costs;
 }
 
@@ -160,7 +195,13 @@ std::vector<std::size_t> least_cost(const std::vector<MatrixChoices>& matrices, 
     return chosen;
 }
 
-void check_budget(const ModelSource& source, const WriteOptions& write, const Budget& budget) {
+void check_budget(const ModelSource& source, WriteOptions write, const Budget& budget, bool with_columns) {
+    Calibration columns;
+    if (with_columns) {
+        columns.stack = calibrated_stack(source);
+        columns.columns.resize(1);
+        write.calibration = &columns;
+    }
     const Layouts found = find_matrices(source, write);
     (void)bytes_within(budget, found, choices_of(source, found));
 }
@@ -172,9 +213,7 @@ std::vector<ChosenType> choose_types(const ModelSource& source, const WriteOptio
     const double wanted = bytes_within(options.budget, found, matrices);
     const auto losses = relative_losses(source, options.calibration, found.matrices, options.n_threads);
     std::vector<double> costs = presumed_sensitivities(source, found);
-    if (options.calibration)
-        costs = sensitivities(source, *options.calibration, found.matrices, *options.texts, options.n_threads,
-                              options.progress);
+    if (options.calibration) costs = measured_sensitivities(source, found, options, costs);
     for (std::size_t i = 0; i < matrices.size(); ++i) {
         std::vector<Choice>& choices = matrices[i].choices;
         for (std::size_t k = 0; k < choices.size(); ++k) choices[k].cost = losses[i][k] * costs[i];

@@ -149,7 +149,7 @@ const Stack& calibrated_stack_of(const ModelSource& source) noexcept {
 }
 
 std::uint32_t window_of(const ModelSource& source) noexcept {
-    return std::min(kWindowTokens, calibrated_stack_of(source).max_positions);
+    return std::clamp(calibrated_stack_of(source).max_positions, 1u, kWindowTokens);
 }
 
 Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t most) {

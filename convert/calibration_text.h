@@ -28,14 +28,15 @@ struct Texts {
 /// Positions that a text may have: kWindowTokens, or the model's.
 [[nodiscard]] std::uint32_t window_of(const ModelSource& source) noexcept;
 
-/// A text's first `most` tokens, all of them for 0: for a decoder in windows, for an encoder line by line, each cut to
-/// what a pass takes and the last one whole. Throws Refusal: no tokenizer, or a text of less than two tokens.
+/// A text of the user's, `most` tokens of it, or all for 0. A decoder has them in windows. An encoder has lines, each cut to
+/// what a pass takes, and the last one whole. Throws Refusal: no tokenizer, or less than two tokens, of an encoder in any
+/// line.
 [[nodiscard]] Texts texts_of(const ModelSource& source, std::string_view text, std::uint32_t most);
 
-/// What the decoder writes of itself: texts of a window each, `most` tokens in all or up to a window more. Every token is
-/// drawn by its probability, and behind an end comes the model's start token or, where it has none, any token. No other
-/// text says as well which inputs the model's matrices have (Williams, Chrysostomou and Aletras 2024). The same tokens on
-/// any host and any number of threads. Takes the model's size in memory, and its caches. Throws Refusal.
+/// What the decoder writes itself: texts of a window each, `most` tokens in all or up to a window more. Every token is drawn
+/// by its probability. Behind an end comes the model's start token or, where it has none, any token. Such texts calibrate
+/// about as well as others (Williams, Chrysostomou and Aletras 2024). The tokens are the same on any host and any number of
+/// threads. Takes the model's size in memory, and its caches. Throws Refusal for an encoder.
 [[nodiscard]] Texts own_texts(const ModelSource& source, std::uint32_t most, std::uint32_t n_threads,
                               const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
 

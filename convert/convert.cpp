@@ -264,11 +264,13 @@ void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
-    if (options.budget) check_budget(source, write, *options.budget);  // before the minutes that a calibration takes
+    const bool calibrates = options.calibration_text || options.calibrates_itself;
+    if (calibrates) check_calibrated(source);
+    if (options.budget)  // before the minutes that a calibration takes
+        check_budget(source, write, *options.budget, calibrates && options.column_scales);
     Calibration calibration;
     Texts texts;
-    if (options.calibration_text || options.calibrates_itself) {
-        check_calibrated(source);
+    if (calibrates) {
         texts = options.calibration_text
                     ? texts_of(source, *options.calibration_text, kCalibrationTokens)
                     : own_texts(source, kCalibrationTokens, options.n_threads, options.writing_text);

@@ -163,11 +163,11 @@ void quantize_with_factors(const QuantFormat& format, const float* x, std::uint3
     }
 }
 
-/// IQ4_NL's codebook ascends by 9 and more, so around a whole number there is at most one middle of two entries, and one
+/// IQ4_NL's codebook ascends by 11 and more, so around a whole number there is at most one middle of two entries, and one
 /// comparison says on which side of it x is.
 struct Middles {
     double at[16];            ///< between an entry and the next; infinite behind the last
-    std::uint8_t below[256];  ///< of those, how many are not above i − 129
+    std::uint8_t below[256];  ///< how many are below x if x + 128, maybe rounded up, has the whole part i
 
     constexpr Middles() noexcept : at(), below() {
         for (int i = 0; i < 15; ++i) at[i] = (kNonlinear4[i] + kNonlinear4[i + 1]) / 2.0;

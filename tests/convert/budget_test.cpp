@@ -226,3 +226,33 @@ TEST_CASE("budget: an encoder that a text was read by, on any threads; its vecto
     };
     CHECK(distance("one.fovea") < distance("plain.fovea"));
 }
+
+TEST_CASE(
+    "budget: an encoder's heads, which its vectors say nothing of, have their share of what a calibration gives") {
+    const TemporaryFolder folder;
+    const std::string texts = (folder / "texts.txt").string(), out = (folder / "m.fovea").string();
+    write_text(texts, "a light in the kitchen\nopen the door\nwhat is on the list\n");
+    std::size_t n_heads = 0;
+    for (const char* name : {"modernbert_sequenceclassification", "gemma_embedding_model"}) {
+        CAPTURE(name);
+        const auto report =
+            nlohmann::json::parse(run_well(std::string("convert " FOVEA_GOLDEN_DIR "/encoders/") + name +
+                                           " --bytes 10M --json --calibrate " + texts + " -o " + out));
+        for (const auto& chosen : report.at("chosen")) {
+            if (chosen.at("role") != "head_map") continue;
+            ++n_heads;
+            CHECK(chosen.at("type") == "q8");
+            CHECK(chosen.at("cost") > 0);
+        }
+    }
+    CHECK(n_heads > 1);
+}
+
+TEST_CASE("budget: what a refusal names is enough with a calibration too") {
+    const TemporaryFolder folder;
+    const std::string out = (folder / "m.fovea").string(), text = FOVEA_GOLDEN_DIR "/demo_commands.txt";
+    const auto refused = run_words("convert " + kDemo + " --bits 2 --calibrate " + text + " -o " + out);
+    REQUIRE(refused.status == 1);
+    const std::string least = refused.err.substr(refused.err.find("expected ") + 9, 5);
+    run_well("convert " + kDemo + " --bits " + least + " --calibrate " + text + " -o " + out);
+}

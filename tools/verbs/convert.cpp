@@ -154,8 +154,6 @@ void convert_as_asked(Arguments& arguments) {
     flush_output();
     columns.print();
     losses.print();
-    if (arguments.has_budget() && !choices.calibrated)
-        std::fprintf(stderr, "note: what matrices matter was presumed; --calibrate measures it\n");
     if (lacks_tokenizer)
         std::fprintf(stderr, "note: %s: no tokenizer was found beside it: the model takes ids (--tokens), not text\n",
                      arguments.source.c_str());
@@ -175,8 +173,9 @@ void add_convert(CLI::App& app) {
     CLI::Option* type =
         add_type(verb, "--type", arguments->type, {std::begin(kTypes), std::end(kTypes)},
                  "of the weights (default: the source's): " + type_names({std::begin(kTypes), std::end(kTypes)}));
-    CLI::Option* bits = add_real(verb, "--bits", arguments->bits, 1, 32,
-                                 "of a weight on average: each matrix gets the type that loses least within them");
+    CLI::Option* bits = add_real(
+        verb, "--bits", arguments->bits, 1, 32,
+        "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
     CLI::Option* bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
     add_text(verb, "--tokenizer", arguments->tokenizer,
              "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
