@@ -85,7 +85,7 @@ struct Layouts {
 }
 
 /// How much a weight of a matrix is taken to matter where nothing was measured, beside one of the others. Chosen by what
-/// rounding costs four models (docs/results.md, "What matrices are presumed to matter"): a head's errors are mended by no
+/// rounding costs four models (docs/results.md, "How much matrices are presumed to matter"): a head's errors are mended by no
 /// later layer, few tokens meet a row of an encoder's table, few keys and values are seen by many queries, and the first
 /// and last layers have more to lose.
 [[nodiscard]] double presumed_weight(const Stack& stack, const TensorSpec& spec) {
@@ -112,8 +112,8 @@ struct Layouts {
     return costs;
 }
 
-/// Those that a calibration finds. An encoder's vectors are measured before its heads, so of those it says nothing, or of a
-/// table half: they have what is presumed, brought to the size of what was measured, where that is more.
+/// What a calibration measures. An encoder's vectors are taken before its heads, so they say nothing of a head, and only half
+/// of a table that is a head too. Those cost at least what is presumed, in proportion to the others.
 [[nodiscard]] std::vector<double> measured_sensitivities(const ModelSource& source, const Layouts& found,
                                                          const BudgetOptions& options,
                                                          const std::vector<double>& presumed) {

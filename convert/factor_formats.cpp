@@ -167,7 +167,7 @@ void quantize_with_factors(const QuantFormat& format, const float* x, std::uint3
 /// comparison says on which side of it x is.
 struct Middles {
     double at[16];            ///< between an entry and the next; infinite behind the last
-    std::uint8_t below[256];  ///< how many are below x if x + 128, maybe rounded up, has the whole part i
+    std::uint8_t below[256];  ///< how many are at most i − 129, and so below any x whose x + 128 is cut to i
 
     constexpr Middles() noexcept : at(), below() {
         for (int i = 0; i < 15; ++i) at[i] = (kNonlinear4[i] + kNonlinear4[i + 1]) / 2.0;

@@ -51,7 +51,8 @@ public:
     /// Numbers of a result: an encoder's d_model, a decoder's vocabulary, or 0 without logits.
     [[nodiscard]] std::uint32_t result_width(bool with_logits) const noexcept;
 
-    /// `with_logits` is for decoders; encoders always have results. Calls `before` with the position of each pass's first row, and `after` with what the pass made.
+    /// Calls `before` with the position of each pass's first row, and `after` with what the pass made. `with_logits` is for
+    /// decoders; encoders always have results.
     void read(const Texts& texts, bool with_logits, const std::function<void(std::uint32_t first)>& before,
               const std::function<void(const ReadPass& pass)>& after);
 
