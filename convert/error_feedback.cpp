@@ -8,39 +8,44 @@
 
 #include "convert/elements.h"
 #include "convert/factor_formats.h"
+#include "convert/format_lanes.h"
 #include "convert/moments.h"
 
 namespace fovea {
 namespace {
 
-/// Groups of one row, of columns that share factors or of one group, each column's weight being how much its error counts.
-void choose_scales(Type type, const float* x, const float* weight, std::uint32_t n, QuantizedGroup* groups) {
+/// Groups of sixteen rows, of columns that share factors or of one group. x [n][16]; each column's weight is how much its
+/// error counts.
+void choose_scales(Type type, const float (*x)[kLanes], const float* weight, std::uint32_t n, FormatLanes& lanes) {
     const QuantFormat& format = format_of(type);
-    if (type != Type::q8 && type != Type::q4) {
-        quantize_format(type, x, n, groups);
-    } else {
-        float padded[kGroup] = {};
-        std::copy_n(x, n, padded);
-        groups[0] = type == Type::q8 ? quantize_q8(padded) : quantize_q4(padded);
-    }
-    const float scale = from_f16(groups[0].scale);
-    if (format.factors() || format.scale != QuantScale::f16 || !std::isfinite(scale) || type == Type::q8) return;
-    // The same search by weighted errors, near the scale that is best without weights.
-    double best = std::numeric_limits<double>::infinity();
-    std::uint16_t best_scale = groups[0].scale;
-    for (int step = -12; step <= 12; ++step) {
-        QuantizedGroup group{.scale = to_f16(scale * (1.0f + 0.0125f * static_cast<float>(step)))};
-        double error = 0;
-        for (std::uint32_t i = 0; i < n; ++i) {
-            group.quants[i] = nearest_quant(type, group, i, x[i]);
-            const double d = x[i] - element_of(type, group, i);
-            error += weight[i] * d * d;
+    if (type == Type::q8 || type == Type::q4) {
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            float padded[kGroup] = {};
+            for (std::uint32_t i = 0; i < n; ++i) padded[i] = x[i][lane];
+            lanes.groups[0][lane] = type == Type::q8 ? quantize_q8(padded) : quantize_q4(padded);
         }
-        if (error >= best) continue;
-        best = error;
-        best_scale = group.scale;
+    } else {
+        format_quantizers().front().quantize(type, x, n, lanes);
     }
-    groups[0].scale = best_scale;
+    if (format.factors() || format.scale != QuantScale::f16 || type == Type::q8) return;
+    // The same search by weighted errors, near the scale that is best without weights.
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        const float scale = from_f16(lanes.groups[0][lane].scale);
+        if (!std::isfinite(scale)) continue;
+        double best = std::numeric_limits<double>::infinity();
+        for (int step = -12; step <= 12; ++step) {
+            QuantizedGroup group{.scale = to_f16(scale * (1.0f + 0.0125f * static_cast<float>(step)))};
+            double error = 0;
+            for (std::uint32_t i = 0; i < n; ++i) {
+                group.quants[i] = nearest_quant(type, group, i, x[i][lane]);
+                const double d = x[i][lane] - element_of(type, group, i);
+                error += weight[i] * d * d;
+            }
+            if (error >= best) continue;
+            best = error;
+            lanes.groups[0][lane].scale = group.scale;
+        }
+    }
 }
 
 /// What rounding one column after the other has left: each column in turn, and each scale, takes the value that is best
@@ -195,13 +200,15 @@ private:
             const float diagonal = factor_.row(begin + i)[begin + i];
             weight[i] = diagonal * diagonal;
         }
+        float centre[kFactorColumns][kLanes];
+        for (std::uint32_t i = 0; i < n; ++i)
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+                centre[i][lane] = weight_at(lane, begin + i) +
+                                  sums_[(begin + i) * std::size_t{kLanes} + lane] / factor_.row(begin + i)[begin + i];
+        choose_scales(type_, centre, weight, n, lanes_);
         for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-            float centre[kFactorColumns];
-            for (std::uint32_t i = 0; i < n; ++i)
-                centre[i] = weight_at(lane, begin + i) +
-                            sums_[(begin + i) * std::size_t{kLanes} + lane] / factor_.row(begin + i)[begin + i];
             QuantizedGroup groups[kFactorColumns / kGroup];
-            choose_scales(type_, centre, weight, n, groups);
+            for (std::uint32_t i = 0; i < n; i += kGroup) groups[i / kGroup] = lanes_.groups[i / kGroup][lane];
             round_columns(lane, begin, n, groups);
             for (std::uint32_t i = 0; i < n; i += kGroup)
                 groups_[(begin + i) / kGroup * std::size_t{kLanes} + lane] = groups[i / kGroup];
@@ -240,6 +247,7 @@ private:
     std::vector<float> error_, kept_;     // [columns of a block][16]: w − q, and w
     std::vector<float> missed_;           // [n_cols][16]: Lᵀ·(w − q), whose squares are the loss
     std::vector<QuantizedGroup> groups_;  // [groups of a row][16]
+    FormatLanes lanes_;
     QuantLoss loss_;
 };
 

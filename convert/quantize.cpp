@@ -6,6 +6,7 @@
 
 #include "convert/elements.h"
 #include "convert/factor_formats.h"
+#include "convert/format_lanes.h"
 #include "convert/quantize_lanes.h"
 
 namespace fovea {
@@ -124,23 +125,23 @@ QuantizedGroup quantize_q4(const float (&x)[kGroup]) noexcept {
 namespace {
 
 QuantLoss quantize_format_panel(Type type, const float* rows, std::uint32_t n_cols, std::byte* panel) noexcept {
+    const FormatQuantizer& quantizer = format_quantizers().front();
     QuantLoss loss;
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-        for (std::uint32_t col = 0; col < n_cols; col += kFactorColumns) {
-            const float* x = rows + std::size_t{lane} * n_cols + col;
-            const std::uint32_t n = std::min(kFactorColumns, n_cols - col);
-            QuantizedGroup groups[kFactorColumns / kGroup];
-            quantize_format(type, x, n, groups);
-            for (std::uint32_t i = 0; i < n; ++i) {
-                const QuantizedGroup& group = groups[i / kGroup];
-                const double difference = x[i] - element_of(type, group, i % kGroup);
-                loss.error += difference * difference;
-                loss.total += static_cast<double>(x[i]) * x[i];
-                loss.overflow |= !std::isfinite(element_of(type, group, i % kGroup)) && std::isfinite(x[i]);
-            }
+    for (std::uint32_t col = 0; col < n_cols; col += kFactorColumns) {
+        const std::uint32_t n = std::min(kFactorColumns, n_cols - col);
+        float x[kFactorColumns][kLanes];
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+            for (std::uint32_t i = 0; i < n; ++i) x[i][lane] = rows[std::size_t{lane} * n_cols + col + i];
+        FormatLanes lanes;
+        quantizer.quantize(type, x, n, lanes);
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
             for (std::uint32_t i = 0; i < n; i += kGroup)
-                put_group(type, groups[i / kGroup], lane, (col + i) / kGroup, panel);
+                put_group(type, lanes.groups[i / kGroup][lane], lane, (col + i) / kGroup, panel);
+            loss.error += lanes.errors[lane];
+            loss.total += lanes.totals[lane];
         }
+        loss.overflow |= lanes.overflow;
+    }
     return loss;
 }
 

@@ -5,40 +5,13 @@
 #include <limits>
 
 #include "convert/elements.h"
-
-// Written over vectors of n doubles; each n is compiled for the CPUs that have registers of that width. No function here
-// contracts a·b + c, so all widths give the same bits.
-#define FOVEA_INLINE inline __attribute__((always_inline))  // into a function that may use the CPU's instructions
+#include "convert/lane_vectors.h"
 
 namespace fovea {
 namespace {
 
 constexpr std::uint16_t kHalfNan = 0x7e00, kHalfInfinity = 0x7c00;
 constexpr int kFirstQuarter = 24, kLastQuarter = 40;
-
-/// The compiler's own vectors of n.
-template<std::uint32_t n>
-struct Vector {
-    // typedef, for GCC ignores the attribute of an alias that depends on n.
-    typedef double Doubles __attribute__((vector_size(n * sizeof(double))));
-    typedef std::int32_t Integers __attribute__((vector_size(n * sizeof(std::int32_t))));
-    typedef float Floats __attribute__((vector_size(n * sizeof(float))));
-};
-
-/// One number for each lane.
-using Row = double[kLanes];
-
-template<class Vector, class Number>
-FOVEA_INLINE Vector load(const Number* row, std::uint32_t first) noexcept {
-    Vector vector;
-    std::memcpy(&vector, row + first, sizeof vector);
-    return vector;
-}
-
-template<class Vector, class Number>
-FOVEA_INLINE void store(Number* row, std::uint32_t first, const Vector& vector) noexcept {
-    std::memcpy(row + first, &vector, sizeof vector);
-}
 
 struct alignas(64) Lanes {
     Row x[kGroup], magnitudes[kGroup];
@@ -255,14 +228,6 @@ constexpr LaneQuantizer kQuantizers[] = {
 
 }  // namespace
 
-std::span<const LaneQuantizer> lane_quantizers() noexcept {
-    const std::span<const LaneQuantizer> all(kQuantizers);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return all;
-    return all.subspan(__builtin_cpu_supports("avx2") ? 1 : 2);
-#else
-    return all;
-#endif
-}
+std::span<const LaneQuantizer> lane_quantizers() noexcept { return std::span(kQuantizers).subspan(n_too_wide()); }
 
 }  // namespace fovea

@@ -9,7 +9,10 @@
 #include <random>
 #include <vector>
 
+#include "convert/format_lanes.h"
 #include "convert/listing.h"
+#include "format_by_row.h"
+#include "nasty_weights.h"
 #include "panel_element.h"
 #include "small_models.h"
 
@@ -40,6 +43,17 @@ double relative_error(Type type, const std::vector<float>& rows, std::uint32_t n
     std::vector<std::byte> panel(panel_bytes(type, n_cols));
     const QuantLoss loss = quantize_panel(type, rows.data(), n_cols, panel.data());
     return std::sqrt(loss.error / loss.total);
+}
+
+/// Groups of 256 columns, of one row among rows of zeros.
+std::vector<QuantizedGroup> quantized(Type type, const float (&x)[kFactorColumns]) {
+    float columns[kFactorColumns][kLanes] = {};
+    for (std::uint32_t i = 0; i < kFactorColumns; ++i) columns[i][5] = x[i];
+    FormatLanes lanes;
+    format_quantizers().front().quantize(type, columns, kFactorColumns, lanes);
+    std::vector<QuantizedGroup> groups;
+    for (const auto& group : lanes.groups) groups.push_back(group[5]);
+    return groups;
 }
 
 }  // namespace
@@ -90,17 +104,16 @@ TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
         const Type type = bound.type;
         CAPTURE(static_cast<int>(type));
         float x[kFactorColumns] = {};
-        QuantizedGroup groups[kFactorColumns / kGroup];
-        quantize_format(type, x, kFactorColumns, groups);
+        auto groups = quantized(type, x);
         for (std::uint32_t i = 0; i < kFactorColumns; ++i) CHECK(element_of(type, groups[i / kGroup], i % kGroup) == 0);
         x[5] = 1e-40f;
         x[40] = -1e-42f;
-        quantize_format(type, x, kFactorColumns, groups);
+        groups = quantized(type, x);
         for (std::uint32_t i = 0; i < kFactorColumns; ++i)
             CHECK(std::fabs(element_of(type, groups[i / kGroup], i % kGroup)) < 1e-4);
         for (const float odd : {kInfinity, -kInfinity, std::nanf("")}) {
             x[70] = odd;
-            quantize_format(type, x, kFactorColumns, groups);
+            groups = quantized(type, x);
             CHECK(std::isnan(element_of(type, groups[70 / kGroup], 70 % kGroup)));
             for (const std::int8_t quant : groups[70 / kGroup].quants) CHECK(quant == 0);
         }
@@ -113,6 +126,62 @@ TEST_CASE("formats: groups that are zero, tiny, too large or not finite") {
         std::fill(rows.begin(), rows.end(), -1e7f);  // a minimum that no factor reaches
         CHECK(quantize_panel(type, rows.data(), 32, panel.data()).overflow);
     }
+}
+
+TEST_CASE("formats: sixteen rows side by side come out as each alone, whatever is in them") {
+    Weights weights{29};
+    const auto random = [&] { return weights.state = weights.state * 1664525u + 1013904223u; };
+    const auto same = [](double a, double b) {
+        return a == b || a == doctest::Approx(b).epsilon(1e-12) || (a != a && b != b);
+    };
+    for (int n = 0; n < 40; ++n)
+        for (int t = 2; t < kQuantTypeCount; ++t) {
+            const Type type = quant_type(t);
+            const std::uint32_t n_cols = n % 4 ? 1 + random() % kFactorColumns : kFactorColumns;
+            CAPTURE(n);
+            CAPTURE(static_cast<int>(type));
+            CAPTURE(n_cols);
+            float x[kFactorColumns][kLanes];
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                std::uint32_t kind = random() >> 28;
+                const float size = std::ldexp(1.0f, static_cast<int>(random() >> 24) - 150);
+                for (std::uint32_t i = 0; i < n_cols; ++i) {
+                    if (i % kGroup == 0 && random() % 4 == 0) kind = random() >> 28;
+                    x[i][lane] = nasty_weight(kind, size, weights);
+                }
+            }
+            for (const FormatQuantizer& quantizer : format_quantizers()) {
+                CAPTURE(quantizer.isa);
+                FormatLanes lanes;
+                quantizer.quantize(type, x, n_cols, lanes);
+                bool overflow = false;
+                for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                    CAPTURE(lane);
+                    float alone[kFactorColumns];
+                    for (std::uint32_t i = 0; i < n_cols; ++i) alone[i] = x[i][lane];
+                    QuantizedGroup want[kFactorColumns / kGroup];
+                    quantize_row(type, alone, n_cols, want);
+                    double error = 0, total = 0;
+                    for (std::uint32_t i = 0; i < n_cols; ++i) {
+                        const QuantizedGroup& group = lanes.groups[i / kGroup][lane];
+                        if (i % kGroup == 0) {
+                            REQUIRE(group.scale == want[i / kGroup].scale);
+                            REQUIRE(group.minimum_factor == want[i / kGroup].minimum_factor);
+                            REQUIRE(group.scales == want[i / kGroup].scales);
+                            REQUIRE(group.minima == want[i / kGroup].minima);
+                            REQUIRE(group.quants == want[i / kGroup].quants);
+                        }
+                        const double element = element_of(type, group, i % kGroup), d = alone[i] - element;
+                        error += d * d;
+                        total += double{alone[i]} * alone[i];
+                        overflow |= std::isfinite(alone[i]) && !std::isfinite(element);
+                    }
+                    if (!lanes.overflow) REQUIRE(same(lanes.errors[lane], error));
+                    REQUIRE(same(lanes.totals[lane], total));
+                }
+                REQUIRE(lanes.overflow == overflow);
+            }
+        }
 }
 
 TEST_CASE("formats: of a codebook a weight takes the nearest entry, the first of two as near") {
