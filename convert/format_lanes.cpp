@@ -151,8 +151,17 @@ FOVEA_INLINE void quantize_by_codebook(const QuantFormat& format, Work& work, st
     using Doubles = typename Vector<n>::Doubles;
     const Staircase& stairs = format.codebook == kNonlinear4 ? kNonlinearSteps : kFloatSteps;
     alignas(64) Row factors, multiples;
-    for (std::uint32_t g = 0; g < n_groups; ++g)
-        find_codebook_scales<n>(format, stairs, work.x + g * kGroup, work.scales[g]);
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        const Row* x = work.x + g * kGroup;
+        if (format.scale == QuantScale::bf16) {
+            find_power<n>(stairs, x, work.scales[g]);
+            continue;
+        }
+        for (std::uint32_t first = 0; first < kLanes; first += n)
+            store(work.scales[g], first, fit_codebook_scale(stairs, Slice<n>{x, kGroup, first}));
+        for (std::uint32_t lane = 0; lane < kLanes && !format.factors(); ++lane)
+            work.scales[g][lane] = from_f16(to_f16(static_cast<float>(work.scales[g][lane])));
+    }
     if (format.factors()) set_factors(format, work.scales, n_groups, &QuantizedGroup::scale, factors, out);
     for (std::uint32_t g = 0; g < n_groups; ++g) {
         for (std::uint32_t first = 0; first < kLanes; first += n) {
@@ -167,7 +176,8 @@ FOVEA_INLINE void quantize_by_codebook(const QuantFormat& format, Work& work, st
                 const Doubles d = x[i] - scale * entry;
                 if (g * kGroup + i < work.n_cols) error += scale != 0 ? d * d : x[i] * x[i];
                 number = has ? number : Doubles{};
-                store(work.quants[g * kGroup + i], first, __builtin_convertvector(number, typename Vector<n>::Integers));
+                store(work.quants[g * kGroup + i], first,
+                      __builtin_convertvector(number, typename Vector<n>::Integers));
             }
             store(work.errors, first, error);
         }

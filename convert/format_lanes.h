@@ -20,8 +20,9 @@ struct FormatLanes {
 ///   q2_k          each group's scale and minimum by linear regression on its quants, from several ranges; then both as
 ///                 multiples of the factors, of which the neighbours are tried too
 ///   q6_k, q3_k    each half group's scale by least squares, then the same
-///   iq4_nl, mxfp4 each group's scale alone
+///   iq4_nl        each group's scale alone, by least squares on the entries that several scales give
 ///   iq4_xs        the same, then as multiples of the factor
+///   mxfp4         each group's scale, the best of three powers of two
 ///   tq2_0         one scale for all: of −1, 0 and 1 times it, never 2
 ///   q8_128        amax/127 for every 128 of them
 /// x [n][16], column by column, n <= 256. What is missing of a last group counts as 0. An x that is not finite makes its

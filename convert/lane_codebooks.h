@@ -41,7 +41,8 @@ FOVEA_INLINE void climb(const Staircase& stairs, const Doubles& x, Doubles& entr
     }
     if (!stairs.of_magnitudes) return;
     entry = flips ? -entry : entry;
-    number += flips & (number > 0) ? Doubles{} + 8.0 : Doubles{};
+    const auto below_zero = flips & (number > 0);
+    number += below_zero ? Doubles{} + 8.0 : Doubles{};
 }
 
 template<std::uint32_t n, class Doubles>
@@ -56,23 +57,9 @@ FOVEA_INLINE Doubles codebook_error(const Staircase& stairs, const Slice<n>& x, 
     return error;
 }
 
-/// The k-th scale to be tried of a group with that extreme, and how many there are: powers of two that bring it to the
-/// ends of kFloat4, or numbers that bring it near to either end of kNonlinear4.
-[[nodiscard]] constexpr int n_candidates(const QuantFormat& format) noexcept {
-    return format.scale == QuantScale::bf16 ? 3 : 98;
-}
-[[nodiscard]] inline double candidate(const QuantFormat& format, double extreme, int k) noexcept {
-    if (extreme == 0) return 0;
-    if (format.scale == QuantScale::bf16)  // of 8 to 12 the codebook has the ends
-        return from_bf16(to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(std::ilogb(extreme) - 4 + k, -128, 126)))));
-    const double scale = extreme / (k < 49 ? -127 - 24 + k : 113 - 24 + k - 49);
-    return format.scale == QuantScale::f16 ? from_f16(to_f16(static_cast<float>(scale))) : scale;
-}
-
-/// A group's best scale of each row; where none is of use, one that is 0 or infinite as they are.
+/// The power of two with the least error of the three that bring the extreme near to the codebook's ends, 8 to 12.
 template<std::uint32_t n>
-FOVEA_INLINE void find_codebook_scales(const QuantFormat& format, const Staircase& stairs, const Row* x,
-                                       Row& scales) noexcept {
+FOVEA_INLINE void find_power(const Staircase& stairs, const Row* x, Row& scales) noexcept {
     using Doubles = typename Vector<n>::Doubles;
     alignas(64) Row extremes, tried, best_errors;
     for (std::uint32_t first = 0; first < kLanes; first += n) {
@@ -80,18 +67,52 @@ FOVEA_INLINE void find_codebook_scales(const QuantFormat& format, const Staircas
         store(best_errors, first, Doubles{} + std::numeric_limits<double>::infinity());
         store(scales, first, Doubles{});
     }
-    for (int k = 0; k < n_candidates(format); ++k) {
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane) tried[lane] = candidate(format, extremes[lane], k);
+    for (int more = -1; more <= 1; ++more) {
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            const int exponent = extremes[lane] == 0 ? 0 : std::clamp(std::ilogb(extremes[lane]) - 3 + more, -128, 126);
+            tried[lane] = from_bf16(to_bf16(static_cast<float>(std::ldexp(1.0, exponent))));
+        }
         for (std::uint32_t first = 0; first < kLanes; first += n) {
+            const Slice<n> group{x, kGroup, first};
             const auto scale = load<Doubles>(tried, first), best = load<Doubles>(best_errors, first);
-            const Doubles error = codebook_error(stairs, Slice<n>{x, kGroup, first}, scale);
-            const auto better = (scale != 0) & (scale - scale == 0) & (error < best);
+            const Doubles error = codebook_error(stairs, group, scale);
+            const auto better = (load<Doubles>(extremes, first) != 0) & (error < best);
             store(best_errors, first, better ? error : best);
             store(scales, first, better ? scale : load<Doubles>(scales, first));
         }
     }
-    for (std::uint32_t lane = 0; lane < kLanes && format.scale == QuantScale::f16; ++lane)
-        if (scales[lane] == 0) scales[lane] = from_f16(to_f16(static_cast<float>(extremes[lane] / 127)));
+}
+
+/// The best scale beside the entries that `scale` gives is Σxe/Σe², and (Σxe)²/Σe² what it takes off the error Σx²: both
+/// become best where that is more than the best's.
+template<std::uint32_t n, class Doubles>
+FOVEA_INLINE void fit_to_entries(const Staircase& stairs, const Slice<n>& x, const Doubles& scale, Doubles& best,
+                                 Doubles& best_gain) noexcept {
+    Doubles products = {}, squares = {}, entry, number;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+        const Doubles value = x[i];
+        climb(stairs, value / scale, entry, number);
+        products += value * entry;
+        squares += entry * entry;
+    }
+    const Doubles gain = products * products / squares;
+    best = gain > best_gain ? products / squares : best;
+    best_gain = gain > best_gain ? gain : best_gain;
+}
+
+/// A scale of either sign, 0 for a group of zeros: the extreme is brought near to either end of the codebook, and the best
+/// of those is fitted again.
+template<std::uint32_t n>
+FOVEA_INLINE auto fit_codebook_scale(const Staircase& stairs, const Slice<n>& x) noexcept {
+    using Doubles = typename Vector<n>::Doubles;
+    const Doubles extreme = extreme_of(x);
+    Doubles scale = {}, gain = {};
+    for (int end = 0; end < 2; ++end)
+        for (int beyond = -24; beyond <= 24; beyond += 4)
+            fit_to_entries(stairs, x, extreme / ((end ? 113.0 : -127.0) + beyond), scale, gain);
+    const Doubles from = scale;
+    fit_to_entries(stairs, x, from, scale, gain);
+    return scale;
 }
 
 }  // namespace fovea

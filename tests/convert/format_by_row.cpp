@@ -187,30 +187,48 @@ float extreme_of(const float* x) noexcept {
     return extreme;
 }
 
-void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
-    const bool powers = format.scale == QuantScale::bf16;  // of two
+/// A scale of either sign: the extreme is brought near to either end of the codebook, and each time the entries say which
+/// scale is best beside them. The best of those says its entries once more.
+double fit_codebook_scale(const QuantFormat& format, const float* x) noexcept {
     const double extreme = extreme_of(x);
-    double best = std::numeric_limits<double>::infinity();
-    if (extreme == 0) return;
-    const auto attempt = [&](std::uint16_t stored) {
-        const double scale = powers ? from_bf16(stored) : from_f16(stored);
-        if (scale == 0 || !std::isfinite(scale)) return;
-        QuantizedGroup group{.scale = stored};
-        const double error = round_by_codebook(format, x, scale, group.quants.data());
-        if (error >= best) return;
-        best = error;
-        out = group;
+    double best = 0, best_gain = 0;
+    const auto attempt = [&](double scale) {
+        double products = 0, squares = 0;
+        for (std::uint32_t i = 0; i < kGroup; ++i) {
+            const double entry = format.codebook[nearest(format.codebook, x[i] / scale)];
+            products += x[i] * entry;
+            squares += entry * entry;
+        }
+        const double gain = products * products / squares;
+        if (!(gain > best_gain)) return;
+        best_gain = gain;
+        best = products / squares;
     };
-    if (powers) {
-        const int exponent = std::ilogb(extreme) - 3;  // of 8 to 12 the codebook has the ends
-        for (int i = -1; i <= 1; ++i)
-            attempt(to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(exponent + i, -128, 126)))));
+    for (const double end : {-127.0, 113.0})
+        for (int beyond = -24; beyond <= 24; beyond += 4) attempt(extreme / (end + beyond));
+    attempt(best);
+    return best;
+}
+
+void quantize_by_codebook(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
+    const double extreme = extreme_of(x);
+    if (extreme == 0) return;
+    if (format.scale == QuantScale::f16) {
+        out.scale = to_f16(static_cast<float>(fit_codebook_scale(format, x)));
+        const double scale = from_f16(out.scale);
+        if (scale != 0 && std::isfinite(scale)) (void)round_by_codebook(format, x, scale, out.quants.data());
         return;
     }
-    for (const int end : {-127, 113})
-        for (int quarter = -24; quarter <= 24; ++quarter)
-            attempt(to_f16(static_cast<float>(extreme / (end + quarter))));
-    if (best == std::numeric_limits<double>::infinity()) out.scale = to_f16(static_cast<float>(extreme / 127));
+    double best = std::numeric_limits<double>::infinity();
+    const int exponent = std::ilogb(extreme) - 3;  // of 8 to 12 the codebook has the ends
+    for (int i = -1; i <= 1; ++i) {
+        QuantizedGroup group{.scale =
+                                 to_bf16(static_cast<float>(std::ldexp(1.0, std::clamp(exponent + i, -128, 126))))};
+        const double error = round_by_codebook(format, x, from_bf16(group.scale), group.quants.data());
+        if (error >= best) continue;
+        best = error;
+        out = group;
+    }
 }
 
 /// Each group's best scale, then its multiple of the factor.
@@ -219,15 +237,7 @@ void quantize_by_codebook_and_factor(const QuantFormat& format, const float* x, 
     double scales[kFactorColumns / kGroup] = {}, most = 0;
     std::int8_t quants[kGroup];
     for (std::uint32_t g = 0; g < n_groups; ++g) {
-        const double extreme = extreme_of(x + g * kGroup);
-        double best = std::numeric_limits<double>::infinity();
-        for (const int end : {-127, 113})
-            for (int quarter = -24; extreme != 0 && quarter <= 24; ++quarter) {
-                const double error = round_by_codebook(format, x + g * kGroup, extreme / (end + quarter), quants);
-                if (error >= best) continue;
-                best = error;
-                scales[g] = extreme / (end + quarter);
-            }
+        scales[g] = fit_codebook_scale(format, x + g * kGroup);
         most = std::max(most, std::fabs(scales[g]));
     }
     const std::uint16_t stored = factor_for(format, most);
