@@ -206,36 +206,37 @@ private:
                 centre[i][lane] = weight_at(lane, begin + i) +
                                   sums_[(begin + i) * std::size_t{kLanes} + lane] / factor_.row(begin + i)[begin + i];
         choose_scales(type_, centre, weight, n, lanes_);
-        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-            QuantizedGroup groups[kFactorColumns / kGroup];
-            for (std::uint32_t i = 0; i < n; i += kGroup) groups[i / kGroup] = lanes_.groups[i / kGroup][lane];
-            round_columns(lane, begin, n, groups);
-            for (std::uint32_t i = 0; i < n; i += kGroup)
-                groups_[(begin + i) / kGroup * std::size_t{kLanes} + lane] = groups[i / kGroup];
-        }
+        round_columns(begin, n);
+        for (std::uint32_t i = 0; i < n; i += kGroup)
+            std::copy_n(lanes_.groups[i / kGroup], kLanes, &groups_[(begin + i) / kGroup * std::size_t{kLanes}]);
     }
 
-    /// A row's columns of a block, from the last on, each taking what is wrong behind it in the block too.
-    void round_columns(std::uint32_t lane, std::uint32_t begin, std::uint32_t n, QuantizedGroup* groups) {
+    /// A block's columns, from the last on, each taking what is wrong behind it in the block too.
+    void round_columns(std::uint32_t begin, std::uint32_t n) {
+        const auto add_column = moment_functions().front().add_column;
+        float column[kFactorColumns];
         for (std::uint32_t i = n; i-- > 0;) {
-            const std::uint32_t col = begin + i;
-            const double diagonal = factor_.row(col)[col], w = weight_at(lane, col);
-            double sum = sums_[col * std::size_t{kLanes} + lane];
-            double total = w * diagonal + totals_[col * std::size_t{kLanes} + lane];
-            for (std::uint32_t k = i + 1; k < n; ++k) {
-                const double l = factor_.row(begin + k)[col];
-                sum += l * error_[k * kLanes + lane];
-                total += l * kept_[k * kLanes + lane];
+            const std::uint32_t col = begin + i, next = (i + 1) * kLanes;
+            const double diagonal = factor_.row(col)[col];
+            double sums[kLanes], totals[kLanes];
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                sums[lane] = sums_[col * std::size_t{kLanes} + lane];
+                totals[lane] = weight_at(lane, col) * diagonal + totals_[col * std::size_t{kLanes} + lane];
             }
-            const double centre = w + sum / diagonal;
-            QuantizedGroup& group = groups[i / kGroup];
-            group.quants[i % kGroup] = nearest_quant(type_, group, i % kGroup, centre);
-            const double value = element_of(type_, group, i % kGroup), missed = (centre - value) * diagonal;
-            loss_.overflow |= !std::isfinite(value) && std::isfinite(w);
-            missed_[col * std::size_t{kLanes} + lane] = static_cast<float>(missed);
-            loss_.total += total * total;
-            error_[i * kLanes + lane] = static_cast<float>(w - value);
-            kept_[i * kLanes + lane] = static_cast<float>(w);
+            for (std::uint32_t k = i + 1; k < n; ++k) column[k] = factor_.row(begin + k)[col];
+            add_column(column + i + 1, n - i - 1, error_.data() + next, sums);
+            add_column(column + i + 1, n - i - 1, kept_.data() + next, totals);
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                const double w = weight_at(lane, col), centre = w + sums[lane] / diagonal;
+                QuantizedGroup& group = lanes_.groups[i / kGroup][lane];
+                group.quants[i % kGroup] = nearest_quant(type_, group, i % kGroup, centre);
+                const double value = element_of(type_, group, i % kGroup), missed = (centre - value) * diagonal;
+                loss_.overflow |= !std::isfinite(value) && std::isfinite(w);
+                missed_[col * std::size_t{kLanes} + lane] = static_cast<float>(missed);
+                loss_.total += totals[lane] * totals[lane];
+                error_[i * kLanes + lane] = static_cast<float>(w - value);
+                kept_[i * kLanes + lane] = static_cast<float>(w);
+            }
         }
     }
 

@@ -21,6 +21,9 @@ struct MomentFunctions {
     /// lanes are a panel's sixteen rows: error [end − begin][16], sums [begin][16].
     void (*add_errors)(const float* lower, std::uint32_t begin, std::uint32_t end, const float* error, float* sums);
 
+    /// sums[lane] += Σ over k from 0 on of column[k]·error[k][lane], in doubles. column [n], error [n][16], sums [16].
+    void (*add_column)(const float* column, std::uint32_t n, const float* error, double* sums);
+
     /// out[lane] = Σ over j ≤ k of L[k][j]·x[j][lane], in four parts: j mod 4. x [k + 1][16], out [16].
     void (*dot_row)(const float* lower, std::uint32_t k, const float* x, float* out);
 };

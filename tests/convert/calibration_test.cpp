@@ -100,7 +100,7 @@ double damped_loss(Type type, const std::vector<float>& w, const std::vector<std
 }  // namespace
 
 TEST_CASE("moments: sums of outer products and their factor, as by their definitions and in every width of vectors") {
-    for (const std::uint32_t n : {1u, 3u, 16u, 17u, 64u, 85u}) {
+    for (const std::uint32_t n : {1u, 3u, 16u, 17u, 64u, 85u, 131u}) {
         CAPTURE(n);
         constexpr std::uint32_t kRows = 37;
         const std::vector<float> rows = correlated_rows(kRows, n);
@@ -144,6 +144,16 @@ TEST_CASE("moments: sums of outer products and their factor, as by their definit
             float first[kLanes];
             moment_functions().front().dot_row(factor.lower.data(), n - 1, error.data(), first);
             CHECK(std::memcmp(dots, first, sizeof dots) == 0);
+            double column[kLanes], first_column[kLanes];
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) column[lane] = first_column[lane] = lane;
+            f.add_column(rows.data(), n, error.data(), column);
+            moment_functions().front().add_column(rows.data(), n, error.data(), first_column);
+            CHECK(std::memcmp(column, first_column, sizeof column) == 0);
+            for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+                double sum = lane;
+                for (std::uint32_t k = 0; k < n; ++k) sum += double{rows[k]} * error[k * kLanes + lane];
+                CHECK(column[lane] == sum);
+            }
             f.add_errors(own.lower.data(), begin, n, error.data(), had.data());
             CHECK(std::memcmp(had.data(), wanted.data(), had.size() * 4) == 0);
         }
