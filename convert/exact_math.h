@@ -1,6 +1,7 @@
 // exp and log from +, −, ·, / alone, so that a conversion gives the same bytes whatever the host's C library is.
 // Compiled without contraction. Both are within 4e-16 of the true value, relatively (log near 1: absolutely).
 #pragma once
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -31,6 +32,21 @@ namespace fovea {
     double sum = 1.0;
     for (int i = 17; i >= 1; --i) sum = 1.0 + sum * r / i;
     return sum * std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);
+}
+
+/// The same, within 1e-15, where many are wanted: no division, and no step that waits for more than a few.
+[[nodiscard]] constexpr double quick_exp(double x) noexcept {
+    constexpr double kLn2High = 0x1.62e42fefa3800p-1, kLn2Low = 0x1.ef35793c76730p-45, kLog2E = 1.4426950408889634;
+    constexpr auto kFactorials = [] {  // 1/n!
+        std::array<double, 14> inverse{1.0};
+        for (int n = 1; n < 14; ++n) inverse[n] = inverse[n - 1] / n;
+        return inverse;
+    }();
+    const double k = (x * kLog2E + 0x1.8p52) - 0x1.8p52;
+    const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| < 0.35: the next term is below 2^-57
+    double sum = kFactorials[13];
+    for (int n = 12; n >= 0; --n) sum = sum * r + kFactorials[n];
+    return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52);
 }
 
 }  // namespace fovea

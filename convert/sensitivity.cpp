@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "convert/column_scales.h"
 #include "convert/error_feedback.h"
+#include "convert/exact_math.h"
 #include "convert/matrix_loss.h"
 #include "convert/ordered_work.h"
 #include "convert/text_reader.h"
@@ -29,8 +31,8 @@ constexpr std::uint64_t kMostResults = 1u << 25;             // that are kept of
 void log_softmax(std::span<float> x) {
     const double most = *std::max_element(x.begin(), x.end());
     double sum = 0;
-    for (const float value : x) sum += std::exp(value - most);
-    const double log_sum = most + std::log(sum);
+    for (const float value : x) sum += quick_exp(std::max(-700.0, value - most));  // NaN counts as nothing
+    const double log_sum = most + exact_log(sum);
     for (float& value : x) value = static_cast<float>(value - log_sum);
 }
 
@@ -53,7 +55,8 @@ public:
           predicts_(calibrated_stack(source) == StackIndex::decoder),
           width_(reader_.result_width(true)),
           texts_(texts.first(n_probe_tokens(reader_.in_memory().head, reader_.result_width(true)))) {
-        read([&](std::span<const float> rows) { reference_.insert(reference_.end(), rows.begin(), rows.end()); });
+        read([](std::uint64_t, std::span<const float>) {},
+             [&](std::span<const float> rows) { reference_.insert(reference_.end(), rows.begin(), rows.end()); });
     }
 
     /// The change of a row, on average, that rounding this matrix makes, over its squared relative error.
@@ -67,23 +70,24 @@ public:
         const TensorRecord& record = model.head.records[at];
         const std::vector<std::byte> kept(model.tensor(at), model.tensor(at) + record.bytes);
         const QuantLoss loss = round_matrix(specs[at], record, model.tensor(at));
-        double change = 0;
-        std::size_t done = 0;
+        std::vector<double> changes(reference_.size() / width_);
         if (loss.error > 0)
-            read([&](std::span<const float> rows) {
-                change += change_of(reference_.data() + done, rows);
-                done += rows.size();
-            });
+            read([&](std::uint64_t row,
+                     std::span<const float> q) { changes[row] = change_of(reference_.data() + row * width_, q); },
+                 [](std::span<const float>) {});
         std::copy(kept.begin(), kept.end(), model.tensor(at));
         const double relative = loss.total > 0 ? loss.error / loss.total : 0;
-        const auto n_rows = static_cast<double>(reference_.size() / width_);
-        return relative > 0 ? std::max(change / n_rows, 0.0) / relative : 0;
+        const double change =
+            std::accumulate(changes.begin(), changes.end(), 0.0) / static_cast<double>(changes.size());
+        return relative > 0 ? std::max(change, 0.0) / relative : 0;
     }
 
 private:
-    /// Reads the texts, calling `each` with the rows that a pass made.
-    template<class Each>
-    void read(Each&& each) {
+    /// Reads the texts, calling `each` with a row's number and what it came to, on any thread, and `after` with the rows
+    /// of a pass.
+    template<class Each, class After>
+    void read(Each&& each, After&& after) {
+        std::uint64_t done = 0;
         reader_.read(
             texts_, true, [](std::uint32_t) {},
             [&](const ReadPass& pass) {
@@ -92,20 +96,22 @@ private:
                 work.make = [&](std::uint64_t row, std::size_t, std::size_t) {
                     const std::span<float> values = pass.results.subspan(row * width_, width_);
                     predicts_ ? log_softmax(values) : normalize(values);
+                    each(done + row, std::span<const float>(values));
                 };
                 work.take = [](std::uint64_t, std::size_t) {};
                 work_in_order(work, n_threads_);
-                each(std::span<const float>(pass.results));
+                after(std::span<const float>(pass.results));
+                done += work.n_pieces;
             });
     }
 
-    /// Summed over rows q that should be p: Σ p·(log p − log q) of probabilities; of vectors 1 − cosine, which is half the
+    /// Of a row q that should be p: Σ p·(log p − log q) of probabilities; of vectors 1 − cosine, which is half the
     /// square of their difference.
     [[nodiscard]] double change_of(const float* p, std::span<const float> q) const {
         double sum = 0;
         if (predicts_) {
             for (std::size_t i = 0; i < q.size(); ++i)
-                if (p[i] > -40) sum += std::exp(static_cast<double>(p[i])) * (static_cast<double>(p[i]) - q[i]);
+                if (p[i] > -40) sum += quick_exp(p[i]) * (static_cast<double>(p[i]) - q[i]);
             return sum;
         }
         for (std::size_t i = 0; i < q.size(); ++i) sum += (double{p[i]} - q[i]) * (double{p[i]} - q[i]);

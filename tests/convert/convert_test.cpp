@@ -317,12 +317,15 @@ TEST_CASE("elements: float16 and bfloat16 round to nearest even and come back") 
     CHECK(to_bf16(NAN) == 0x7fc0);
 }
 
-TEST_CASE("rope: frequencies without the C library's pow are those of it") {
+TEST_CASE("rope: frequencies, logarithms and powers without the C library are those of it") {
     for (int i = 0; i < 110; ++i) {
         const double x = 1e-6 * std::pow(1.37, i);  // to 1e9
         CHECK(exact_log(x) == doctest::Approx(std::log(x)).epsilon(1e-15));
         CHECK(exact_exp(std::log(x)) == doctest::Approx(std::exp(std::log(x))).epsilon(1e-15));
+        CHECK(quick_exp(std::log(x)) == doctest::Approx(std::exp(std::log(x))).epsilon(1e-15));
     }
+    for (int i = -2800; i <= 2800; ++i)
+        CHECK(quick_exp(i * 0.25) == doctest::Approx(std::exp(i * 0.25)).scale(0).epsilon(1e-15));
     for (const double base : {10000.0, 500000.0, 1e6})
         for (const std::uint32_t dim : {2u, 8u, 20u, 128u}) {
             const std::vector<float> frequencies = rope_frequencies({.base = base, .divisors = {}}, dim);
