@@ -35,6 +35,13 @@ inline void write_text(const fs::path& path, const std::string& text) {
     REQUIRE(file.good());
 }
 
+/// The demo's commands: a fifth to calibrate by, seen.txt, and another to judge by, held.txt.
+inline void write_commands(const fs::path& folder) {
+    const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
+    write_text(folder / "seen.txt", all.substr(0, all.find('\n', all.size() / 5) + 1));
+    write_text(folder / "held.txt", all.substr(all.find('\n', all.size() / 5 * 4) + 1));
+}
+
 /// An empty folder that goes with its owner.
 class TemporaryFolder {
 public:

@@ -109,20 +109,12 @@ std::string run_well(const std::string& arguments) {
     return result.out;
 }
 
-/// The demo's commands, half to calibrate by, half to judge by.
-void write_halves(const TemporaryFolder& folder) {
-    const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
-    const std::size_t half = all.find('\n', all.size() / 2) + 1;
-    write_text(folder / "seen.txt", all.substr(0, half));
-    write_text(folder / "held.txt", all.substr(half));
-}
-
 }  // namespace
 
 TEST_CASE("budget: a file within its bytes that is nearer to the model than one type of as many, on any threads") {
     const TemporaryFolder folder;
     const auto path = [&](const char* name) { return (folder / name).string(); };
-    write_halves(folder);
+    write_commands(folder / "");
     run_well("convert " + kDemo + " --type f32 -o " + path("f32.fovea"));
     const auto divergence = [&](const char* file) {
         const auto json = nlohmann::json::parse(run_well("eval " + path(file) + " --text " + path("held.txt") +
@@ -250,7 +242,8 @@ TEST_CASE(
 
 TEST_CASE("budget: what a refusal names is enough with a calibration too") {
     const TemporaryFolder folder;
-    const std::string out = (folder / "m.fovea").string(), text = FOVEA_GOLDEN_DIR "/demo_commands.txt";
+    write_commands(folder / "");
+    const std::string out = (folder / "m.fovea").string(), text = (folder / "seen.txt").string();
     const auto refused = run_words("convert " + kDemo + " --bits 2 --calibrate " + text + " -o " + out);
     REQUIRE(refused.status == 1);
     const std::string least = refused.err.substr(refused.err.find("expected ") + 9, 5);

@@ -227,12 +227,8 @@ TEST_CASE("error feedback: inputs that tell nothing leave the rounding as it was
 TEST_CASE(
     "calibrate: the demo model in few bits stays nearer to itself, with the same bytes on any number of threads") {
     const TemporaryFolder folder;
-    const std::string demo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea", golden = FOVEA_GOLDEN_DIR "/demo_commands.txt";
-    // Half of the commands to calibrate by, half to judge by.
-    const std::string all = read_text(golden);
-    const std::size_t half = all.find('\n', all.size() / 2) + 1;
-    write_text(folder / "seen.txt", all.substr(0, half));
-    write_text(folder / "held.txt", all.substr(half));
+    const std::string demo = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea";
+    write_commands(folder / "");
     const auto run = [&](const std::string& arguments) {
         const auto result = run_words(arguments);
         CAPTURE(arguments);
