@@ -17,6 +17,7 @@
 #include "convert/refusal.h"
 #include "convert/relative_bias.h"
 #include "convert/source_rows.h"
+#include "convert/tied_output.h"
 
 namespace fovea {
 namespace {
@@ -34,8 +35,10 @@ public:
 
     ModelSource join() {
         find_prefix();
-        untie_output(full_name(name_of(Role::token_embedding)->name, 0), config_, files_);
         Stack& stack = config_.stack();
+        const std::string head = spelled({Role::output, config_.stack_index(), 0, Layout::panels, 0, 0});
+        settle_tied_output(older_name(full_name(name_of(Role::token_embedding)->name, 0)),
+                           head.empty() ? head : older_name(full_name(head, 0)), config_, files_);
         if (family_.settle) family_.settle(*this, config_);
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) { add(stack, spec); });
         check_all_used(stack);

@@ -76,11 +76,11 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
     if (type == "linear") {
         rope.scaling = RopeScaling::linear;
         rope.factor = fields->number("factor", kLeastFactor, kMostFactor);
-    } else if (type == "yarn") {
+    } else if (type == "yarn" && !fields->has("short_factor")) {  // else it is what Phi-3 first called longrope
         read_yarn(*fields, max_positions, rope);
     } else if (type == "llama3") {
         read_llama3(*fields, rope);
-    } else if (type == "longrope" || type == "su") {
+    } else if (type == "longrope" || type == "su" || type == "yarn") {
         read_longrope(*fields, max_positions, rope);
     } else if (type == "proportional") {
         rope.scaling = RopeScaling::proportional;

@@ -207,6 +207,11 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     const std::size_t n_files = weights.files.size();
     for (auto& [name, tensor] : folder.replaced) {
         const std::string place = folder.files.files[tensor.file].string() + ": tensor " + name;
+        if (name == "lm_head.weight" && !weights.tensors.count(name)) {  // of a model whose head was its embeddings
+            tensor.file += n_files;
+            weights.tensors.emplace(name, std::move(tensor));
+            continue;
+        }
         const auto dot = name.rfind('.');
         const bool nested = dot != name.npos;
         const std::string known =
@@ -224,16 +229,6 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     }
     for (auto& file : folder.files.files) weights.files.push_back(std::move(file));
     for (Mapping& mapping : folder.files.mappings) weights.mappings.push_back(std::move(mapping));
-}
-
-void untie_output(const std::string& table, HfConfig& config, Safetensors& weights) {
-    const auto found = weights.tensors.find(table);
-    if (!config.stack().tied_output || found == weights.tensors.end() || found->second.added.empty()) return;
-    SourceTensor head = found->second;
-    head.added.clear();
-    weights.tensors.emplace("lm_head.weight", std::move(head));
-    config.names[{Role::output, 0}] = "/lm_head.weight";
-    config.stack().tied_output = false;
 }
 
 void read_factor(const LowRank::Factor& factor, std::uint64_t row, bool by_rank, std::uint64_t n, float* out) {

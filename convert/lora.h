@@ -38,9 +38,6 @@ struct LoraFolder {
 /// replaces is replaced where `scale` is 1 and else refused. Throws Refusal.
 void add_lora(LoraFolder folder, float scale, Safetensors& weights);
 
-/// An output head that is tied to a table stays as it was where the table has products: PEFT adds them to what is looked up alone.
-void untie_output(const std::string& table, HfConfig& config, Safetensors& weights);
-
 /// out [low.n_cols] += scale · left · right, of one row. The sum over the rank runs in order.
 void add_low_rank(const LowRank& low, std::uint64_t row, float* out);
 

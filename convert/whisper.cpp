@@ -7,6 +7,7 @@
 #include "convert/hf_speech.h"
 #include "convert/mapped_weights.h"
 #include "convert/refusal.h"
+#include "convert/tied_output.h"
 
 namespace fovea {
 namespace {
@@ -95,6 +96,13 @@ public:
 
     ModelSource join(std::vector<float> filters) {
         const Config& config = source_.config;
+        const auto own = files_.tensors.find(kOutput),
+                   table = files_.tensors.find(prefix_ + "decoder.embed_tokens.weight");
+        if (config.decoder.tied_output && own != files_.tensors.end() && table != files_.tensors.end() &&
+            !are_equal(own->second, table->second)) {
+            source_.config.decoder.tied_output = false;
+            source_.notes.push_back(note_of_own_head(kOutput));
+        }
         const auto add = [&](const TensorSpec& spec) {
             if (spec.role == Role::mel_filters)
                 weights_.add_computed(spec.role, spec.layer, std::move(filters), spec.stack);

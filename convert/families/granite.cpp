@@ -59,7 +59,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
         if (fields.has("layer_types"))
             windowed = read_sliding_layers(fields, stack.n_layers);
         else if (has_window)
-            for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = is_rotated[i];
+            for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = !is_rotated[i];
         for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
             if (!is_rotated[i]) layers[i] = {block, {}, {}};
             if (windowed[i]) layers[i].block.window = fields.count("sliding_window");

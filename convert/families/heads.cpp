@@ -62,8 +62,7 @@ public:
             map.width = labels                                         ? last_width
                         : layer.of_embedding && stack_.embedding_width ? stack_.embedding_width
                                                                        : stack_.d_model;
-            map.activation =
-                layer.activation_field ? read_activation(fields_, layer.activation_field, "gelu") : layer.activation;
+            map.activation = activation_of(layer);
             map.bias = layer.bias && (!layer.bias_field || fields_.flag_or(layer.bias_field, false));
             map.norm = layer.norm ? Norm::layer : Norm::none;
             map.norm_bias = layer.norm && (!layer.norm_bias_field || fields_.flag_or(layer.norm_bias_field, false));
@@ -86,6 +85,13 @@ public:
     }
 
 private:
+    /// The field's, the layer's own, or else that of the model's feed-forward parts.
+    Activation activation_of(const HeadLayer& layer) const {
+        if (!layer.activation_field) return layer.activation;
+        if (fields_.has(layer.activation_field)) return read_activation(fields_, layer.activation_field, "");
+        return layer.activation == Activation::none ? stack_.blocks[0].activation : layer.activation;
+    }
+
     void name(Role role, std::size_t number, const char* module, const char* tensor) {
         result_.names[{role, static_cast<std::uint32_t>(number)}] = std::string(module) + tensor;
     }

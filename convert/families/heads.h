@@ -11,7 +11,7 @@ struct HeadLayer {
     const char* name;
     Activation activation = Activation::none;
     const char* norm = nullptr;              ///< module of the norm that follows
-    const char* activation_field = nullptr;  ///< in config.json, where `activation` is not fixed
+    const char* activation_field = nullptr;  ///< in config.json; missing: `activation`, or without one the model's own
     const char* bias_field = nullptr;        ///< in config.json, where there may be no bias; missing: there is none
     const char* norm_bias_field = nullptr;   ///< the same of the norm's
     bool of_embedding = false;               ///< as wide as the embeddings, not as d_model

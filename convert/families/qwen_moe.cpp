@@ -17,10 +17,15 @@ constexpr auto kNames = with_llama_names({
     {Role::shared_down, "#mlp.shared_expert.down_proj.weight"},
 });
 
-/// Qwen 3's window is every layer's, where it is used.
+/// Where it is used, Qwen 3's window is every layer's; Qwen 2's every other layer's, of those below max_window_layers.
 std::vector<bool> windowed_layers(const Fields& fields, bool is_third, std::uint32_t n_layers) {
-    if (!is_third) return read_qwen_windows(fields, n_layers);
-    return std::vector<bool>(n_layers, fields.flag_or("use_sliding_window", false) && fields.has("sliding_window"));
+    const bool is_used = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
+    if (is_third) return std::vector<bool>(n_layers, is_used);
+    if (!is_used || fields.has("layer_types")) return read_qwen_windows(fields, n_layers);
+    const std::uint32_t n_below = fields.count("max_window_layers", 0);
+    std::vector<bool> windowed(n_layers);
+    for (std::uint32_t i = 0; i < n_layers && i < n_below; i += 2) windowed[i] = true;
+    return windowed;
 }
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
