@@ -26,6 +26,7 @@ Asked read_look(const Fields& fields, const Stack& stack) {
 Request read_text(const Fields& fields) {
     Request request;
     if (fields.find("messages")) {
+        if (fields.find("prompt")) throw RequestError(400, "prompt: expected it or messages, got both", "prompt");
         request.messages = read_messages(*fields.find("messages"));
         return request;
     }

@@ -24,7 +24,7 @@ struct HttpServer::State {
 
     void accept();
     void make_room(const Connection* newest);
-    void drain(std::chrono::seconds time);
+    void drain(std::chrono::seconds time, const std::function<void()>& out_of_time);
     void end_if_drained();
 
     const HttpLimits limits;

@@ -95,6 +95,8 @@ private:
 /// Message contents are strings, or arrays of parts of which we take text.
 [[nodiscard]] Json read_messages(const Json& messages);
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
+/// Functions with names, at most 128.
+void check_tools(const Fields& fields, const Json& tools);
 /// frequency_penalty and presence_penalty.
 void read_penalties(const Fields& fields, SamplerOptions& sampler);
 /// What embeddings have in both forms: prompt_name, dimensions, truncate.

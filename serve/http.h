@@ -89,8 +89,9 @@ public:
 
     /// Listens; returns the port, which the system chooses for 0. Throws Refusal.
     [[nodiscard]] std::uint16_t listen(const std::string& host, std::uint16_t port);
-    /// Until a signal (SIGTERM, SIGINT) and the last answer after it, or a second signal, or `drain_time`.
-    void run(std::chrono::seconds drain_time);
+    /// Until a signal (SIGTERM, SIGINT) and the last answer after it, or a second signal. After `drain_time` calls
+    /// `out_of_time`, which ends what is under way; what that has to say is sent for two seconds more.
+    void run(std::chrono::seconds drain_time, const std::function<void()>& out_of_time);
     /// A signal has come: no request that arrives now is begun.
     [[nodiscard]] bool draining() const;
     /// Has `call` called by the server's thread. From any thread.

@@ -39,6 +39,8 @@ std::uint16_t HttpServer::listen(const std::string& host, std::uint16_t port) {
     if (!error) s.acceptor.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) s.acceptor.bind(endpoint, error);
     if (!error) s.acceptor.listen(4096, error);
+    if (error == boost::system::errc::address_not_available)
+        throw Refusal("--host: expected an address of this machine, got " + host);
     if (error)
         throw Refusal("--port: expected one that is free, got " + host + " port " + std::to_string(port) + ": " +
                       system_error(error.value()));
@@ -67,18 +69,24 @@ void HttpServer::State::make_room(const Connection* newest) {
     if (all.size() >= limits.n_connections && !idle.empty() && idle.front() != newest) idle.front()->close();
 }
 
-void HttpServer::State::drain(std::chrono::seconds time) {
+void HttpServer::State::drain(std::chrono::seconds time, const std::function<void()>& out_of_time) {
+    constexpr std::chrono::seconds kLastWords{2};
     if (draining) return context.stop();  // the second signal
     draining = true;
     shows_draining = true;
     acceptor.close();
     for (Connection* connection : std::list<Connection*>(idle)) connection->close();
     drain_timer.expires_after(time);
-    drain_timer.async_wait([this](beast::error_code error) {
-        if (!error) context.stop();
+    drain_timer.async_wait([this, kLastWords, out_of_time](beast::error_code error) {
+        if (error) return;
+        out_of_time();
+        drain_timer.expires_after(kLastWords);
+        drain_timer.async_wait([this](beast::error_code ended) {
+            if (!ended) context.stop();
+        });
     });
-    signals.async_wait([this, time](beast::error_code error, int) {
-        if (!error) drain(time);
+    signals.async_wait([this, time, out_of_time](beast::error_code error, int) {
+        if (!error) drain(time, out_of_time);
     });
     end_if_drained();
 }
@@ -87,12 +95,12 @@ void HttpServer::State::end_if_drained() {
     if (!finished && draining && all.empty()) context.stop();
 }
 
-void HttpServer::run(std::chrono::seconds drain_time) {
+void HttpServer::run(std::chrono::seconds drain_time, const std::function<void()>& out_of_time) {
     State& s = *state_;
     s.signals.add(SIGTERM);
     s.signals.add(SIGINT);
-    s.signals.async_wait([&s, drain_time](beast::error_code error, int) {
-        if (!error) s.drain(drain_time);
+    s.signals.async_wait([&s, drain_time, out_of_time](beast::error_code error, int) {
+        if (!error) s.drain(drain_time, out_of_time);
     });
     s.accept();
     s.context.run();

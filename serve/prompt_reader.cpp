@@ -126,6 +126,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
         return {{checked(tokens_of(text, options, "messages", false), "messages")}, begins_in_thought(text)};
     }
     const char* param = makes_vectors(request.api) ? "input" : "prompt";
+    if (request.prompts.empty()) throw RequestError(400, std::string(param) + ": expected a text, got none", param);
     const std::string before = prompt_of(request);
     std::vector<std::vector<Token>> prompts;
     for (const Prompt& prompt : request.prompts)

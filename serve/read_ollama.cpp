@@ -81,6 +81,7 @@ void read_embed(const Fields& fields, Request& request) {
         if (!text.is_string()) fields.refuse("input", "a text or an array of texts", text);
         request.prompts.push_back({text.get<std::string>(), {}, false});
     }
+    request.only_loads = list.empty();
     read_vector_options(fields, request, true);
 }
 
@@ -98,7 +99,7 @@ void read_ollama(const Fields& fields, Request& request) {
     if (!request.only_loads) request.messages = read_messages(*messages);
     const Json* tools = fields.find("tools");
     if (tools && !tools->empty()) {
-        if (!tools->is_array()) fields.refuse("tools", "an array", *tools);
+        check_tools(fields, *tools);
         request.tools = *tools;
     }
 }

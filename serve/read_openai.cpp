@@ -14,7 +14,7 @@ std::vector<Token> read_tokens(const Json& list, const char* name) {
     std::vector<Token> tokens;
     for (const Json& id : list) {
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0xffffffffu)
-            throw RequestError(400, std::string(name) + ": expected token ids, got another value", name);
+            throw RequestError(400, std::string(name) + ": expected token ids, got " + id.dump().substr(0, 40), name);
         tokens.push_back(id.get<Token>());
     }
     return tokens;
@@ -29,8 +29,8 @@ std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_
         else if (one.is_array())
             prompts.push_back({{}, read_tokens(one, name), true});
         else
-            throw RequestError(400, std::string(name) + ": expected texts or arrays of token ids, got another value",
-                               name);
+            throw RequestError(
+                400, std::string(name) + ": expected texts or arrays of token ids, got " + one.type_name(), name);
     };
     const bool is_many = value.is_array() && !value.empty() && !value[0].is_number();
     if (value.is_array() && value.size() > most && is_many)
@@ -94,12 +94,7 @@ void read_form(const Fields& fields, Request& request) {
 void read_tools(const Fields& fields, Request& request) {
     const Json* tools = fields.find("tools");
     if (tools && !tools->empty()) {
-        if (!tools->is_array() || tools->size() > 128) fields.refuse("tools", "an array of at most 128", *tools);
-        for (std::size_t i = 0; i < tools->size(); ++i) {
-            const std::string place = "tools[" + std::to_string(i) + "]";
-            const Fields function(Fields((*tools)[i], place).need("function", "an object"), place + ".function");
-            if (function.text("name").empty()) (void)function.need("name", "a function's name");
-        }
+        check_tools(fields, *tools);
         request.tools = *tools;
     }
     const Json* choice = fields.find("tool_choice");

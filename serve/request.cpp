@@ -63,9 +63,21 @@ void read_penalties(const Fields& fields, SamplerOptions& sampler) {
     sampler.presence_penalty = static_cast<float>(fields.real("presence_penalty", 0, -1000, 1000));
 }
 
+void check_tools(const Fields& fields, const Json& tools) {
+    if (!tools.is_array() || tools.size() > 128) fields.refuse("tools", "an array of at most 128", tools);
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+        const std::string place = "tools[" + std::to_string(i) + "]";
+        const Fields function(Fields(tools[i], place).need("function", "an object"), place + ".function");
+        if (function.text("name").empty()) (void)function.need("name", "a function's name");
+    }
+}
+
 Json read_messages(const Json& messages) {
     if (!messages.is_array() || messages.empty() || messages.size() > kMostMessages)
-        throw RequestError(400, "messages: expected an array of 1 to " + std::to_string(kMostMessages), "messages");
+        throw RequestError(400,
+                           "messages: expected an array of 1 to " + std::to_string(kMostMessages) + ", got " +
+                               (messages.is_array() ? std::to_string(messages.size()) : messages.type_name()),
+                           "messages");
     Json read = messages;
     for (std::size_t i = 0; i < read.size(); ++i) {
         const std::string place = "messages[" + std::to_string(i) + "]";

@@ -92,7 +92,7 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
                     ? "headers: expected at most " + std::to_string(limits.header_bytes) + " bytes, got more"
                 : refused == 429 ? "bodies: expected fewer bytes of other requests, got " +
                                        std::to_string(limits.all_body_bytes) + "; try again later"
-                                 : "request: expected HTTP/1.1, got something else";
+                                 : "request: expected HTTP/1.1 with one good length of the body, got something else";
             return refuse(call, refused, why);
         }
         if (!allowed(call)) return;

@@ -82,7 +82,7 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
     engine_.start();
     const std::uint16_t port = http_.listen(options_.host, options_.port);
     ready(port);
-    http_.run(options_.drain_time);
+    http_.run(options_.drain_time, [this] { engine_.stop(); });
     engine_.stop();
     for (std::size_t i = 0; i < models_.size(); ++i)
         if (const std::uint32_t n = engine_.worker(i).n_lost_pages())
@@ -94,6 +94,7 @@ void Server::generate(Call& call, Api api) {
     const Request request = read_request(api, call.request.body);
     const std::size_t model = find_model(request.model, api);
     if (!request.only_loads) return submit(call, request, model);
+    if (makes_vectors(api)) return answer(call, {{"model", models_[model].name}, {"embeddings", Json::array()}});
     Json loaded = {{"model", models_[model].name}, {"created_at", utc_time(seconds_now())}};
     if (api == Api::ollama_chat)
         loaded["message"] = {{"role", "assistant"}, {"content", ""}};

@@ -107,7 +107,7 @@ class Limits(unittest.TestCase):
 
     def test_keys_and_origins(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as keys:
-            keys.write("third\n")
+            keys.write("  third \r\n \r\n")  # as some editors leave it
             keys.flush()
             with Server(FOVEA, "--context", "256", "--api-key", "first", "--api-key", "second", "--api-key-file",
                         keys.name, "--cors", "https://a.example") as server:
@@ -174,6 +174,19 @@ class Limits(unittest.TestCase):
             self.assertEqual(server.process.wait(20), 0)
             with self.assertRaises(OSError):
                 server.raw()
+
+    def test_what_is_not_done_when_time_is_up_is_told_so(self):
+        with Server(FOVEA, "--context", "256", "--sequences", "1", "--threads", "1", "--queue", "2000", "--drain", "0") as server:
+            body = complete("sing", temperature=50.0, max_tokens=240, n=32)
+            stream = server.stream(COMPLETE, body)
+            next(stream)
+            waiting = [server.raw(http_bytes(COMPLETE, body)) for _ in range(20)]
+            self.assertTrue(wait_until(lambda: server.metric("requests_waiting") >= 19))
+            server.process.send_signal(signal.SIGTERM)
+            for connection in waiting[1:]:
+                self.assertRegex(read_all(connection), rb"\AHTTP/1.1 503 [^\x00]*it is stopping")
+            self.assertTrue([event for event in stream if "error" in event])
+            self.assertEqual(server.process.wait(20), 0)
 
     def test_it_refuses_to_start_in_one_line(self):
         for arguments, status, words in ((["--port", "70000"], 2, "--port"), (["nothere.fovea"], 1, "no such file"),

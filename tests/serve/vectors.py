@@ -55,6 +55,8 @@ class Vectors(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             model = converted(scratch, "m")
             with Server(FOVEA, "bert=" + model, "demo=", "--context", "256") as server:
+                for given in ({"input": []}, {"prompt": []}, {"input": [], "truncate": False}):  # nothing, as Ollama has it
+                    self.assertEqual(server.post(OLLAMA, {"model": "bert", **given}), {"model": "bert", "embeddings": []})
                 answer = server.post(EMBED, {"model": "bert", "input": texts})
                 vectors = [one["embedding"] for one in answer["data"]]
                 self.assertEqual(len(vectors), len(texts))
