@@ -222,6 +222,23 @@ ModelSource read_file(const ConvertOptions& options) {
 
 namespace {
 
+/// A file that is read must not be the one that is written; what lies in a source's folder may be replaced where it is a
+/// Fovea file.
+void check_output(const ConvertOptions& options) {
+    std::error_code error;
+    if (!fs::exists(options.output, error)) return;
+    const auto refuse = [&](const char* what) {
+        throw Refusal("-o: expected another file than " + std::string(what) + ", got " + options.output.string());
+    };
+    for (const fs::path& read : {options.source, options.tokenizer, options.config})
+        if (!read.empty() && fs::equivalent(read, options.output, error)) refuse("what is read");
+    if (!fs::is_regular_file(options.output, error)) return;
+    const fs::path folder = fs::weakly_canonical(options.output, error).parent_path();
+    if (!fs::is_directory(options.source, error) || !fs::equivalent(folder, options.source, error)) return;
+    const Mapping mapping = map_source(options.output);
+    if (!mapping.bytes().empty() && !starts_with(mapping.bytes(), kMagic, sizeof kMagic)) refuse("the model's own");
+}
+
 ModelSource with_origin(ModelSource source) {
     const auto add_once = [&](const char* key, const std::string& value) {
         const auto is_key = [&](const auto& entry) { return entry.first == key; };
@@ -236,6 +253,7 @@ ModelSource with_origin(ModelSource source) {
 
 ModelSource read_source(const ConvertOptions& options) {
     std::error_code error;
+    check_output(options);
     if (!options.base.empty()) return with_origin(read_adapter(options));
     if (is_there(options.source / "adapter_config.json") && !is_there(options.source / "config.json"))
         throw Refusal(options.source.string() +
@@ -246,6 +264,7 @@ ModelSource read_source(const ConvertOptions& options) {
 }
 
 ModelSource read_source(const ConvertOptions& options, Safetensors weights) {
+    check_output(options);
     return with_origin(read_hf(options, options.source, false, &weights));
 }
 

@@ -125,7 +125,8 @@ ModelSource read_fovea_file(const std::filesystem::path& path, Mapping mapping) 
     for (const TensorRecord& r : tensors->records()) {
         if (r.type > static_cast<std::uint8_t>(Type::bf16))
             throw Refusal(path.string() + ": tensor " + role_name(r.role) +
-                          ": expected f32, f16 or bf16 to convert from, got a quantized type");
+                          ": expected f32, f16 or bf16 to convert from, got a quantized type; "
+                          "convert the model that it was made of");
         if (r.layout == static_cast<std::uint8_t>(Layout::panels)) source.type = static_cast<Type>(r.type);
     }
     for (std::uint16_t stack = 0; stack < 2; ++stack)

@@ -29,7 +29,12 @@ std::string read_input() { return without_last_break(read_text_file("/dev/stdin"
 std::string given_prompt(const std::string& text, const std::string& file) {
     if (!file.empty()) return without_last_break(read_text_file(file));
     if (text == "-") return read_input();
-    return text.starts_with('@') ? without_last_break(read_text_file(text.substr(1))) : text;
+    if (text.starts_with("@@")) return text.substr(1);
+    if (!text.starts_with('@')) return text;
+    std::error_code ignored;
+    if (!std::filesystem::exists(text.substr(1), ignored))
+        throw Refusal("-p " + text + ": expected a file after @, got none; a text that starts with @ is given with @@");
+    return without_last_break(read_text_file(text.substr(1)));
 }
 
 void refuse_text_as_model(const std::string& model) {

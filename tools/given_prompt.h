@@ -10,7 +10,7 @@ namespace fovea {
 /// All that standard input says.
 [[nodiscard]] std::string read_input();
 
-/// The text of `file`, or without one `text`: "-" is standard input, "@FILE" a file. The last line's break is not part of what
+/// The text of `file`, or without one `text`: "-" is standard input, "@FILE" a file, "@@TEXT" @TEXT. The last line's break is not part of what
 /// is read. Throws Refusal.
 [[nodiscard]] std::string given_prompt(const std::string& text, const std::string& file);
 

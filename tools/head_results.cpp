@@ -21,11 +21,11 @@ std::vector<double> softmax(std::span<const float> logits) {
     return scores;
 }
 
-std::string decoded(const OpenedModel& opened, std::span<const Token> ids) {
+std::string decoded(const OpenedModel& opened, std::span<const Token> ids, bool special = false) {
     std::vector<char> piece(max_piece_bytes(opened.tokenizer));
     Decoder decoder;
     std::string text;
-    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, false, piece);
+    for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, special, piece);
     text += finish(decoder, piece);
     return text.starts_with(' ') ? text.substr(1) : text;
 }
@@ -85,14 +85,19 @@ std::vector<LabelScore> label_scores(const Head& head, std::span<const float> lo
 std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& head, const TextTokens& text,
                                          std::span<const float> logits) {
     const std::size_t width = head.labels.size();
+    // Only the template's own are left out: a word the tokenizer does not know is a special token, too.
+    const std::vector<Token> around = tokenize_text(opened, "", false);
+    const auto is_around = [&](Token id) {
+        return opened.tokenizer.is_special(id) && std::find(around.begin(), around.end(), id) != around.end();
+    };
     std::vector<LabelledWord> words;
     for (std::size_t i = 0, end; i < text.ids.size(); i = end) {
         end = i + 1;
-        if (opened.tokenizer.is_special(text.ids[i])) continue;
+        if (is_around(text.ids[i])) continue;
         while (end < text.ids.size() && !opened.tokenizer.is_special(text.ids[end]) &&
                !starts_word(opened, text.ids[end]))
             ++end;
-        words.push_back({decoded(opened, std::span(text.ids).subspan(i, end - i)),
+        words.push_back({decoded(opened, std::span(text.ids).subspan(i, end - i), true),
                          label_scores(head, logits.subspan(i * width, width)).front()});
     }
     return words;

@@ -53,13 +53,25 @@ void finish_opening(OpenedModel& opened, std::span<const std::byte> bytes, const
 std::span<const std::byte> demo_model_bytes() noexcept { return {fovea_demo_model_begin, fovea_demo_model_end}; }
 
 OpenedModel open_path(const std::string& path, const OpenOptions& options) {
-    OpenedModel opened;
-    opened.name = path;
     refuse_hub_name(path);
-    require(map_file(fovea_file(path).c_str(), opened.mapping), path);
-    refuse_lfs_pointer(opened.mapping.bytes(), path);
-    finish_opening(opened, opened.mapping.bytes(), options);
-    return opened;
+    const std::string file = fovea_file(path);
+    const auto open_it = [&] {
+        OpenedModel opened;
+        opened.name = path;
+        require(map_file(file.c_str(), opened.mapping), file);
+        refuse_lfs_pointer(opened.mapping.bytes(), file);
+        finish_opening(opened, opened.mapping.bytes(), options);
+        return opened;
+    };
+    if (file == path) return open_it();
+    try {
+        return open_it();
+    } catch (const Refusal&) {  // what was converted is damaged: it is made again
+        std::error_code ignored;
+        std::filesystem::remove(file, ignored);
+        (void)fovea_file(path);
+        return open_it();
+    }
 }
 
 OpenedModel open_path_or_demo(const std::string& path, const OpenOptions& options) {

@@ -78,7 +78,7 @@ CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& val
 
 CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
                               const std::string& help) {
-    const auto take = [&values](const std::string& text) {
+    const auto take = [&values, option = names](const std::string& text) {
         ScaledPath value{text};
         const std::size_t colon = text.rfind(':');
         std::error_code error;
@@ -87,6 +87,8 @@ CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vec
             const auto [stopped, failed] = std::from_chars(text.data() + colon + 1, end, value.scale);
             if (failed == std::errc{} && stopped == end && std::abs(value.scale) <= 1e6f)
                 value.path.resize(colon);
+            else if (std::filesystem::exists(text.substr(0, colon), error))
+                throw bad_value(option, "PATH:SCALE with a scale of at most 1000000", text);
             else
                 value.scale = 1.0f;
         }
@@ -182,7 +184,16 @@ void add_kv(CLI::App& verb, Type& value) {
 }
 
 CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help) {
-    return verb.add_option("MODEL", path, help)->type_name("")->option_text(" ");
+    return verb
+        .add_option_function<std::string>(
+            "MODEL",
+            [&path](const std::string& given) {
+                if (given.empty()) throw bad_value("MODEL", "a file", "an empty name");
+                path = given;
+            },
+            help)
+        ->type_name("")
+        ->option_text(" ");
 }
 
 void need_model(const std::string& path) {

@@ -18,24 +18,22 @@ constexpr std::uint32_t kBatchRows =
     1024;  // enough for the matrices to be read seldom; a text that is longer is one batch
 constexpr std::uint32_t kBatchTexts = 256;
 
-std::string read_standard_input() {
-    constexpr std::size_t kMostBytes = 64u << 20;
-    std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    if (text.size() > kMostBytes)
-        throw Refusal("standard input: expected at most " + with_separators(kMostBytes) + " bytes, got more");
-    return text;
-}
-
-Text text_of(const std::string& line) {
+/// What is no JSON object is a text as it stands, unless it was begun as one with a text.
+Text text_of(const std::string& line, const std::string& place) {
     if (line.empty() || line.front() != '{') return {line, {}};
     const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
-    const auto has = [&](const char* key) {
-        return object.is_object() && object.contains(key) && object[key].is_string();
+    if (!object.is_object()) {
+        if (line.starts_with("{\"text\"")) throw Refusal(place + "expected a JSON object, got one that does not parse");
+        return {line, {}};
+    }
+    const auto field = [&](const char* key) -> std::optional<std::string> {
+        if (!object.contains(key)) return {};
+        if (!object[key].is_string()) throw Refusal(place + key + ": expected a text, got " + object[key].type_name());
+        return object[key].get<std::string>();
     };
-    if (!has("text")) return {line, {}};
-    Text text{object["text"].get<std::string>(), {}};
-    if (has("pair")) text.pair = object["pair"].get<std::string>();
-    return text;
+    std::optional<std::string> text = field("text");
+    if (!text) throw Refusal(place + "text: expected one in a JSON object, got none");
+    return {std::move(*text), field("pair")};
 }
 
 const Stack& encoder_of(const OpenedModel& opened) { return opened.model.config().encoder; }
@@ -81,9 +79,10 @@ TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size
 }  // namespace
 
 std::vector<Text> read_text_lines(const std::string& path) {
-    std::istringstream file(path == "-" ? read_standard_input() : read_text_file(path));
+    std::istringstream file(read_text_file(path == "-" ? "/dev/stdin" : path));
     std::vector<Text> texts;
-    for (std::string line; std::getline(file, line);) texts.push_back(text_of(line));
+    for (std::string line; std::getline(file, line);)
+        texts.push_back(text_of(line, path + ": line " + std::to_string(texts.size() + 1) + ": "));
     if (texts.empty()) throw Refusal(path + ": lines: expected 1 or more, got none");
     return texts;
 }

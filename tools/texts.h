@@ -18,8 +18,8 @@ struct Text {
     std::optional<std::string> pair;
 };
 
-/// A file's lines, of "-" standard input's. A line that is a JSON object with a "text", and maybe a "pair", gives those.
-/// Throws Refusal where there are none.
+/// A file's lines, of "-" standard input's. A line that is a JSON object has a "text", and maybe a "pair". Throws Refusal where it
+/// has not, or where there are no lines.
 [[nodiscard]] std::vector<Text> read_text_lines(const std::string& path);
 
 /// A text's tokens.

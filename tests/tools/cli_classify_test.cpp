@@ -113,6 +113,11 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
     REQUIRE(labelled["words"].size() == 3);
     CHECK(labelled["words"][2]["word"] == "c");
     CHECK(labelled["words"][2]["label"].get<std::string>().starts_with("LABEL_"));
+    // Words that the tokenizer does not know are words.
+    const json unknown = json::parse(output_of({"classify", words.path, "-p", "a Zürich c", "--json"}));
+    REQUIRE(unknown["words"].size() == 3);
+    CHECK(unknown["words"][1]["word"] == "[UNK]");
+    CHECK(unknown["words"][2]["word"] == "c");
 
     const char* name = "xlm_roberta_questionanswering";
     const Model answers(name);

@@ -302,8 +302,8 @@ void add_bench(CLI::App& app) {
     add_model(verb, options->model);
     add_text(verb, "--preset", options->preset, "instead of a file, random weights: " + joined(preset_names()))
         ->type_name("NAME");
-    add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
-             "of random weights: " + type_names({std::begin(kTypes), std::end(kTypes)}));
+    CLI::Option* type = add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
+                                 "of random weights: " + type_names({std::begin(kTypes), std::end(kTypes)}));
     add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
     add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
     add_count(verb, "--context", options->context, 1, kAny, "positions to hold (default: -p plus -n)");
@@ -312,7 +312,9 @@ void add_bench(CLI::App& app) {
     add_text(verb, "--sequences", *sequences, "decode so many sequences together, beside one alone: 8, or 2,4,8")
         ->type_name("N[,N]");
     add_common(verb, options->common);
-    verb.callback([options, sequences] {
+    verb.callback([options, sequences, type] {
+        if (type->count() && options->preset.empty())
+            throw Refusal("--type: expected --preset beside it, got a file, which has types", 2);
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
         for (const std::uint32_t n : options->sequences)
             if (n == 0) throw Refusal("--sequences: expected 1 or more, got 0", 2);

@@ -78,6 +78,10 @@ struct Losses {
     }
     void print() const {
         if (tensors.empty()) return;
+        if (most == 0) {
+            std::fprintf(stderr, "%zu quantized tensors kept, without a loss\n", tensors.size());
+            return;
+        }
         std::fprintf(stderr, "%zu tensors quantized: relative error %.5f on average, %.5f at most (%s)\n",
                      tensors.size(), sum / static_cast<double>(tensors.size()), most, worst.c_str());
     }

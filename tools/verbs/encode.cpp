@@ -140,7 +140,10 @@ void need_text(const VectorOptions& options) {
 
 /// What predicts from an encoder is fovea classify's: vectors are those before it, unless --head asks for what it makes.
 bool before_head(const VectorOptions& options, const OpenedModel& opened) {
-    return !options.head && !find_info(opened.model, "task").empty();
+    const bool has_head = !find_info(opened.model, "task").empty();
+    if (options.head && !has_head)
+        throw Refusal("--head: expected a model with a head, got " + opened.name + " without one", 2);
+    return !options.head && has_head;
 }
 
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {

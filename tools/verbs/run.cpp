@@ -456,6 +456,8 @@ void add_run(CLI::App& app) {
     add_common(verb, options->common);
     verb.callback([options, prompt, second, from_file, speculate, tokens] {
         options->form.check();
+        if (options->form.compact && options->form.schema_path.empty() && options->batch.empty())
+            throw Refusal("--compact: expected --json-schema beside it, got none", 2);
         const std::size_t n_given = prompt->count() + second->count() + from_file->count() + tokens->count();
         if (n_given > 1 && (prompt->count() == 0 || prompt->count() != n_given))
             throw Refusal("prompt: expected one of PROMPT, -p, -f and --tokens, got several", 2);

@@ -83,8 +83,10 @@ std::vector<std::string> read_keys(const ServeOptions& options) {
     std::vector<std::string> keys = options.keys;
     if (!options.key_file.empty()) {
         std::istringstream file(read_text_file(options.key_file));
+        constexpr const char* kBlanks = " \t\r";
         for (std::string line; std::getline(file, line);)
-            if (!line.empty()) keys.push_back(line);
+            if (const std::size_t first = line.find_first_not_of(kBlanks); first != line.npos)
+                keys.push_back(line.substr(first, line.find_last_not_of(kBlanks) + 1 - first));
         if (keys.size() == options.keys.size())
             throw Refusal(options.key_file + ": keys: expected one a line, got none");
     }
@@ -113,6 +115,8 @@ void say_ready(const ServeOptions& options, const serve::Server& server, std::ui
 
 void run_server(ServeOptions& options) {
     settle(options.common);
+    if (std::find(options.models.begin(), options.models.end(), "") != options.models.end())
+        throw Refusal("MODEL: expected a file, got an empty name", 2);
     if (options.models.empty()) options.models.emplace_back();  // the built-in one
     std::vector<OpenedModel> opened(options.models.size());
     std::vector<serve::ServedModel> models;

@@ -29,7 +29,18 @@ struct TokenizerInUse {
     std::vector<std::uint64_t> section;  // empty where the model's own is used
 };
 
-TokenizerInUse open_any_tokenizer(const std::string& path) {
+/// Of a folder the tokenizer's file in it.
+std::string tokenizer_file(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path folder = path;
+    if (!std::filesystem::is_directory(folder, error)) return path;
+    for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "tokenizer.bin"})
+        if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
+    throw Refusal(path + ": expected a tokenizer.json, tokenizer.model, vocab.txt or tokenizer.bin in it, got none");
+}
+
+TokenizerInUse open_any_tokenizer(const std::string& given) {
+    const std::string path = tokenizer_file(given);
     constexpr std::uint32_t kMostTokens = 1u << 24;  // as many as a model may have
     TokenizerInUse result;
     OpenedModel& opened = result.opened;
@@ -170,7 +181,8 @@ void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pai
 void add_tokenize(CLI::App& app) {
     auto options = std::make_shared<IdsOptions>();
     CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line, or the text of ids");
-    add_model(verb, options->model);
+    add_model(verb, options->model,
+              "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt or GGUF file, or a folder with one");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text");
     CLI::Option* pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
     add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)")->type_name("FILE");

@@ -147,6 +147,9 @@ void transcribe_files(TranscribeOptions& options) {
         {.n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type});
     const SpeechOptions speech = speech_options(options);
     check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read
+    for (const std::string& file : options.files)
+        if (std::error_code ignored; file != "-" && !std::filesystem::exists(file, ignored))
+            throw Refusal(file + ": no such file");
     Printer printer(options);
     for (const std::string& file : options.files) {
         const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;
