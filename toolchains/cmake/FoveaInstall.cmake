@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS fovea EXPORT fovea-targets)
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")  # as README.md has them
 if(TARGET fovea_cli)
   install(TARGETS fovea_cli)
   install(FILES docs/fovea.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -26,6 +26,16 @@ def word(value: Any, name: str) -> str:
     return value
 
 
+def words(value: Any, name: str) -> list[str]:
+    """A str, several, or None: a list of them."""
+    if value is None or isinstance(value, str):
+        return [] if value is None else [value]
+    try:
+        return [word(one, name) for one in value]
+    except TypeError:
+        raise TypeError(f"{name}: expected a str or several, got {type(value).__name__}") from None
+
+
 def isa_name(value: Any) -> str:
     """One of the instruction sets that are here, or "" for the best."""
     if word(value, "isa") and value not in _fovea.isa_names():

@@ -150,6 +150,8 @@ def prompt_of(
 
 def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
     """Return the tools as templates take them: {"type": "function", "function": {"name": ..., "parameters": ...}}."""
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, (Iterable, type(None))):
+        raise TypeError(f"tools: expected a list of dicts, got {type(tools).__name__}")
     result = []
     for number, tool in enumerate(tools or ()):
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
@@ -162,6 +164,8 @@ def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, A
 def schema_of_calls(tools: Sequence[Mapping[str, Any]], choice: str) -> dict[str, Any]:
     """Return the schema of a call of the tool of that name, or of any of them where `choice` is "required"."""
     root: dict[str, Any] = {}
+    if not tools:
+        raise ValueError(f"tool_choice: expected tools beside {choice!r}, got none")
     calls = []
     for tool in tools:
         function = tool["function"]

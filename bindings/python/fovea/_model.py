@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _convert, _fovea
-from ._arguments import byte_string, isa_name, whole
+from ._arguments import byte_string, isa_name, whole, words
 from ._arrays import Ids, counted, new_array
 from ._attention import AttentionPattern, labels_of
 from ._chat import (
@@ -209,8 +209,7 @@ class Model(SpeechModel, VectorModel):
             options["schema"] = schema_of_calls(known, tool_choice)
         ids, native = prompt_of(self, messages, known or None, chat_template, template_arguments)
         if native is not None:
-            stop = options.pop("stop", None) or ()
-            options["stop"] = [*([stop] if isinstance(stop, str) else stop), *native.stops]
+            options["stop"] = [*words(options.pop("stop", None), "stop"), *native.stops]
         ends: dict[str, Any] = {}
         pieces = self._stream(ids, ends, max_new_tokens=max_new_tokens, _chat=native, **options)
         return ChatStream(pieces, reader_of(known, tool_choice), ends)

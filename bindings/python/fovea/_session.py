@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _fovea
-from ._arguments import byte_string, isa_name, native_cache, native_model, whole
+from ._arguments import byte_string, isa_name, native_cache, native_model, whole, words
 from ._arrays import Floats, Ids, counted
 from ._chat import Schema, form_of
 from ._plan import Limits
@@ -96,7 +96,7 @@ class Session:
         What the session holds of the prompt is not computed again.
         """
         ids = self._model._prompt_ids(prompt, special)
-        stops = [stop] if isinstance(stop, str) else list(stop or ())
+        stops = words(stop, "stop")
         if not isinstance(logit_bias or {}, Mapping):
             raise TypeError(f"logit_bias: expected a dict from ids to numbers, got {type(logit_bias).__name__}")
         options = {

@@ -209,6 +209,8 @@ def test_conversations_that_are_refused(demo, talker, bert):
         ([{"role": "user", "content": float("inf")}], {}, ValueError),
         ([{"role": "user", "content": {1, 2}}], {}, TypeError),
         (says("x"), {"tools": [3]}, ValueError),
+        (says("x"), {"tools": 5}, TypeError),
+        (says("x"), {"stop": 5}, TypeError),
         (says("x"), {"tools": TOOLS, "tool_choice": "door"}, ValueError),
         (says("x"), {"tool_choice": "required"}, ValueError),
         (says("x"), {"tools": TOOLS, "tool_choice": "lamp", "regex": "a"}, ValueError),
