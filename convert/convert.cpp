@@ -17,6 +17,7 @@
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
+#include "convert/text_part.h"
 #include "convert/tokenizer_file.h"
 #include "convert/torch_module.h"
 #include "convert/torch_pickle.h"
@@ -119,9 +120,11 @@ ModelSource read_adapter(const ConvertOptions& options) {
         throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
+    const bool is_text_part = read_hf_config(config_path, {}).is_text_part;
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights_folder(options.base);
         if (quantization) quantization->unpack(files);
+        if (is_text_part) keep_text_part(files);
         return files;
     };
     Safetensors names = weights(config.quantization), whole = weights(config.quantization);
@@ -169,6 +172,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (has_modules) add_modules(std::move(modules), given, folder, config);
     const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
     Safetensors files = weights(config.quantization);
+    if (config.is_text_part) keep_text_part(files);
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_template(folder, source);
     add_tokenizer(

@@ -7,6 +7,7 @@
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/refusal.h"
+#include "convert/text_part.h"
 
 namespace fovea {
 namespace {
@@ -53,10 +54,16 @@ Stack& HfConfig::stack() {
 }
 
 HfConfig read_hf_config(const std::filesystem::path& config, const std::filesystem::path& generation, bool pooled) {
-    const Fields written = Fields::read(config);
+    const Fields whole = Fields::read(config);
+    const std::optional<Fields> part = text_part(whole);
+    const Fields& written = part ? *part : whole;
     const std::string type = written.text("model_type");
     const Fields fields = with_defaults(written, type);
     HfConfig result;
+    result.is_text_part = part.has_value();
+    if (part)
+        result.source.notes.push_back("config.json: of " + whole.text("model_type") +
+                                      " the model of texts is read alone");
     result.family = find_family(type);
     if (!result.family) fields.refuse("model_type", known_model_types());
     if (const Family* other = result.family->variant ? result.family->variant(fields) : nullptr) result.family = other;

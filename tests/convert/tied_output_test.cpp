@@ -163,3 +163,30 @@ TEST_CASE("windows: which layers have one where config.json lists no kinds of la
         CHECK((got == logits_of(all)) == (c.types == Json{full, full}));
     }
 }
+
+TEST_CASE("text part: of a model that sees or hears, too, the text model is read, whatever its names begin with") {
+    for (const std::string prefix : {"language_model.", "model.language_model."}) {
+        CAPTURE(prefix);
+        const fs::path folder = golden("families/gemma3_text");
+        Changed model(folder);
+        model.config([](Json& json) {
+            Json whole = {{"model_type", "gemma3"}, {"eos_token_id", {1, 2}}, {"vision_config", {{"hidden_size", 8}}}};
+            json.erase("architectures");
+            whole["text_config"] = json;
+            json = whole;
+        });
+        model.tensors([&](SafetensorsText& file) {
+            Json renamed;
+            for (const auto& [name, entry] : file.header.items()) {
+                const bool of_model = name.starts_with("model.") && prefix.starts_with("model.");
+                renamed[name == "__metadata__" ? name : prefix + (of_model ? name.substr(6) : name)] = entry;
+            }
+            file.header = renamed;
+            copy_tensor(file, prefix + (prefix.starts_with("model.") ? "norm.weight" : "model.norm.weight"),
+                        "vision_tower.norm.weight");
+        });
+        CHECK(error_of(model, folder / "expected_logits.npy") < 1e-4f);
+        REQUIRE(!model.notes.empty());
+        CHECK(model.notes.front() == "config.json: of gemma3 the model of texts is read alone");
+    }
+}

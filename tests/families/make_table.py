@@ -79,9 +79,14 @@ def main():
             other = both if name == "whisper" else ("an encoder", "")
             layer, norm = layer_of(fovea, golden, work) if golden else other
             text += f"| {name} | {layer} | {norm} |\n"
-    others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types))
+    # The list has no refusal of its own.
+    source = (ROOT / "convert" / "text_part.cpp").read_text()
+    wholes = re.findall(r'"(\w+)"', re.search(r"kWholes\[\] = \{(.*?)\}", source, re.S).group(1))
+    others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types) - set(wholes))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
     text += f"""
+Of models that see or hear, too, the text model is read, and the rest left out, with a note: {", ".join(wholes)}.
+
 From GGUF files: {", ".join(architectures)}.
 
 ## What is refused

@@ -25,9 +25,12 @@ TEST_CASE("cli: a conversion never writes over what it reads") {
 }
 
 TEST_CASE("cli: an empty name is no model, and not the built-in one") {
-    for (const std::vector<std::string>& command :
-         {std::vector<std::string>{"run", "", "-p", "hi"}, {"certify", ""}, {"grammar", "", "--regex", "a"}, {"chat", ""},
-          {"logits", "", "-p", "hi"}, {"serve", ""}})
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"run", "", "-p", "hi"},
+                                                    {"certify", ""},
+                                                    {"grammar", "", "--regex", "a"},
+                                                    {"chat", ""},
+                                                    {"logits", "", "-p", "hi"},
+                                                    {"serve", ""}})
         check_refused(command, 2, "MODEL: expected a file, got an empty name");
 }
 
@@ -35,9 +38,12 @@ TEST_CASE("cli: a text that starts with @ is a file's, with @@ itself") {
     const DemoFile demo;
     const std::string file = (demo.folder / "prompt.txt").string();
     write_text(file, "turn on the light\n");
-    const auto answer = [&](const std::string& prompt) { return output_of({"run", demo.path, "-n", "8", "-p", prompt}); };
+    const auto answer = [&](const std::string& prompt) {
+        return output_of({"run", demo.path, "-n", "8", "-p", prompt});
+    };
     CHECK(answer("@" + file) == answer("turn on the light"));
-    check_refused({"run", demo.path, "-p", "@alice said hi"}, 1, "expected a file after @, got none; a text that starts with @");
+    check_refused({"run", demo.path, "-p", "@alice said hi"}, 1,
+                  "expected a file after @, got none; a text that starts with @");
     write_text(file, "@alice");
     CHECK(answer("@@alice") == answer("@" + file));
 }
@@ -65,7 +71,8 @@ TEST_CASE("cli: an option that would do nothing is refused") {
     check_refused({"run", demo.path, "--lora", demo.path + ":abc", "-p", "hi"}, 2, "--lora: expected PATH:SCALE");
     const std::string model = (demo.folder / "m.fovea").string();
     (void)output_of({"convert", fs::path(FOVEA_GOLDEN_DIR) / "encoders/bert_sentence", "-o", model});
-    check_refused({"encode", model, "-p", "a", "--head", "-o", demo.folder / "v.npy"}, 2, "--head: expected a model with a head");
+    check_refused({"encode", model, "-p", "a", "--head", "-o", demo.folder / "v.npy"}, 2,
+                  "--head: expected a model with a head");
 }
 
 TEST_CASE("cli: a folder's tokenizer is found, and a damaged conversion is made again") {
@@ -76,7 +83,8 @@ TEST_CASE("cli: a folder's tokenizer is found, and a damaged conversion is made 
 
     RunSettings cached;
     cached.environment = {"XDG_CACHE_HOME=" + folder.path().string()};
-    const std::vector<std::string> command = {"run", fs::path(FOVEA_GOLDEN_DIR) / "families/llama", "--tokens", "1,2", "-n", "2", "--verify"};
+    const std::vector<std::string> command = {
+        "run", fs::path(FOVEA_GOLDEN_DIR) / "families/llama", "--tokens", "1,2", "-n", "2", "--verify"};
     REQUIRE(run_fovea(command, cached).status == 0);
     fs::path made;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
