@@ -62,7 +62,7 @@ void read_bert(const Fields& fields, const std::string&, HfConfig& result) {
 void read_roberta(const Fields& fields, const std::string&, HfConfig& result) {
     const Block block = read_bert_stack(fields, kBertSizes, result);
     result.stack().n_token_types = fields.count_or("type_vocab_size", 2);
-    skip_padding_positions(fields, fields.count_or("pad_token_id", 1), result);
+    skip_padding_positions(fields, fields.has("pad_token_id") ? fields.count("pad_token_id", 0) : 1, result);
     finish(fields, block, "hidden_act", result);
 }
 

@@ -79,7 +79,8 @@ public:
         add_maps(forms.masked, 0);
         stack_.has_output_head = true;
         stack_.tied_output = fields_.flag_or("tie_word_embeddings", true);
-        stack_.output_bias = forms.decoder_bias != nullptr;
+        stack_.output_bias = forms.decoder_bias != nullptr &&
+                             (!forms.decoder_bias_field || fields_.flag_or(forms.decoder_bias_field, true));
         if (forms.decoder) name(Role::output, 0, forms.decoder, ".weight");
         if (forms.decoder_bias) name(Role::output_bias, 0, forms.decoder_bias, "");
     }

@@ -1,11 +1,11 @@
-// Llama (Touvron et al. 2023), Mistral and Qwen: RMS norms, rotary halves, gates.
+// Llama (Touvron et al. 2023), Mistral, Qwen and Seed-OSS: RMS norms, rotary halves, gates; and Arcee, without gates.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"llama", "mistral", "qwen2", "qwen3"};
+constexpr const char* kModelTypes[] = {"llama", "mistral", "qwen2", "qwen3", "arcee", "seed_oss"};
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
@@ -13,17 +13,18 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     read_output_head(fields, false, stack);
     block.query_key_norm = type == "qwen3" ? Norm::rms : Norm::none;
     block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    const bool bias = (type == "llama" || type == "qwen3") && fields.flag_or("attention_bias", false);
+    block.gated = type != "arcee";
+    const bool is_mistral = type == "mistral", is_qwen = type == "qwen2" || type == "qwen3";
+    const bool bias = !is_mistral && type != "qwen2" && fields.flag_or("attention_bias", false);
     block.query_bias = block.key_bias = block.value_bias = bias || type == "qwen2";
-    block.output_bias = bias;
-    block.up_bias = block.gate_bias = block.down_bias = type == "llama" && fields.flag_or("mlp_bias", false);
+    block.output_bias = type == "seed_oss" ? fields.flag_or("attention_out_bias", false) : bias;
+    block.up_bias = block.down_bias = !is_mistral && !is_qwen && fields.flag_or("mlp_bias", false);
+    block.gate_bias = block.gated && block.up_bias;
 
     std::vector<LayerShape> layers(stack.n_layers, with_rope(fields, block));
-    const bool is_llama = type == "llama", is_mistral = type == "mistral";
-    const std::vector<bool> windowed = is_llama     ? std::vector<bool>(stack.n_layers, false)
-                                       : is_mistral ? read_windows_of_all(fields, stack.n_layers)
-                                                    : read_qwen_windows(fields, stack.n_layers);
+    const std::vector<bool> windowed = is_mistral ? read_windows_of_all(fields, stack.n_layers)
+                                       : is_qwen  ? read_qwen_windows(fields, stack.n_layers)
+                                                  : std::vector<bool>(stack.n_layers, false);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i)
         if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
     set_layers(fields, layers, result);

@@ -112,6 +112,7 @@ constexpr HeadForms kHeads = {.classes = kClasses,
                               .masked = kMasked,
                               .decoder = "/decoder",
                               .decoder_bias = "/decoder.bias",
+                              .decoder_bias_field = "decoder_bias",
                               .pooling_field = "classifier_pooling"};
 
 }  // namespace

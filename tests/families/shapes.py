@@ -223,6 +223,23 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, logits_scaling=8.0,
                    embedding_multiplier=12.0, attention_multiplier=0.3),
     ],
+    "arcee": [
+        llama_like(**TINY),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, head_dim=10, attention_bias=True, mlp_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True,
+                   rope_parameters=rope(100.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
+    ],
+    "seed_oss": [
+        llama_like(**TINY, head_dim=8),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, head_dim=10, attention_bias=False, mlp_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, head_dim=8, attention_out_bias=True, tie_word_embeddings=True),
+    ],
+    "nemotron": [
+        llama_like(**TINY, head_dim=8),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, head_dim=12, attention_bias=True, mlp_bias=True),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, norm_eps=1e-3,
+                   rope_parameters=rope(100.0, partial_rotary_factor=1.0)),
+    ],
     "cohere": [
         llama_like(**TINY, use_qk_norm=True, logit_scale=0.5),
         llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, attention_bias=True, pad_token_id=0,

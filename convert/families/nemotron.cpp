@@ -1,0 +1,31 @@
+// Nemotron and Minitron (Parmar et al. 2024): layer norms whose weights are stored less one, squared ReLU without a gate,
+// rotary positions on a part of each head.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"nemotron"};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.epsilon = "norm_eps", .default_epsilon = 1e-5}, Norm::layer, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "relu2");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    block.up_bias = block.down_bias = fields.flag_or("mlp_bias", false);
+    const LayerShape layer = with_rope(fields, block, nullptr, 0.5);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+}  // namespace
+
+const Family families::nemotron = {.types = kModelTypes,
+                                   .names = kLlamaNames,
+                                   .outer = "model.",
+                                   .layers = "layers.",
+                                   .read = read,
+                                   .norms_less_one = true};
+
+}  // namespace fovea
