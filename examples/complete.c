@@ -65,6 +65,10 @@ static int print_text(fovea_generator* generator, fovea_workspace* workspace, co
 
 int main(int argc, char** argv) {
     if (argc < 3) return fprintf(stderr, "usage: %s MODEL PROMPT [TOKENS]\n", argv[0]), 2;
+    char* end = NULL;
+    const long n_wanted = argc > 3 ? strtol(argv[3], &end, 10) : 64;
+    if (n_wanted < 0 || (end && *end))
+        return fprintf(stderr, "TOKENS: expected a number from 0, got %s\n", argv[3]), 2;
     size_t file_bytes = 0, text_bytes = 0, n_tokens = 0;
     void* file = read_file(argv[1], &file_bytes);
     if (!file) return fprintf(stderr, "%s: cannot be read\n", argv[1]), 1;
@@ -100,9 +104,8 @@ int main(int argc, char** argv) {
     if (failed(fovea_make_generator(model, &cache, &most, more, (size_t)texts.arena_bytes, &generator))) return 1;
 
     // 5. Text to tokens, and on from there.
-    const uint32_t n_new = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 64;
     if (failed(fovea_tokenize(session, text, text_bytes, 0, tokens, (size_t)plan.max_tokens, &n_tokens))) return 1;
-    const int bad = print_text(generator, fovea_session_workspace(session), tokens, n_tokens, n_new);
+    const int bad = print_text(generator, fovea_session_workspace(session), tokens, n_tokens, (uint32_t)n_wanted);
 
     // Nothing has to be ended: memory is released, and that is all.
     free(more), free(tokens), free(arena), free(text), free(memory), free(file);

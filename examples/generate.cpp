@@ -2,7 +2,7 @@
 // loop allocates nothing.
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "fovea/arena.h"
@@ -25,8 +25,12 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: generate MODEL PROMPT [N]\n");
         return 2;
     }
-    const std::string_view prompt = argv[2];
-    const long n_new = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 64;
+    char* end = nullptr;
+    const long n_new = argc > 3 ? std::strtol(argv[3], &end, 10) : 64;
+    if (n_new < 0 || (end && *end)) {
+        std::fprintf(stderr, "generate: N: expected a number from 0, got %s\n", argv[3]);
+        return 2;
+    }
 
     fovea::Mapping file;
     fovea::Model model;
@@ -34,6 +38,9 @@ int main(int argc, char** argv) {
     check(fovea::map_file(argv[1], file));
     check(fovea::open_model(file.bytes(), model));
     check(fovea::open_tokenizer(model.tokenizer_bytes(), tokenizer));
+
+    const std::string prompt =
+        argv[2] + std::string(model.info().prompt_suffix);  // what the model was trained to see behind it
 
     fovea::Plan plan;
     fovea::Session session;
@@ -53,7 +60,7 @@ int main(int argc, char** argv) {
     check(fovea::tokenize(tokenizer, prompt, {}, scratch, tokens, n_tokens));
 
     fovea::GenerateOptions options;
-    options.n_new = n_new > 0 ? static_cast<std::uint32_t>(n_new) : 0;
+    options.n_new = static_cast<std::uint32_t>(n_new);
     options.sampler = {.temperature = 0.8f, .top_p = 0.95f, .seed = 1};
     options.speculation.n_proposed = 8;
     check(fovea::start(generator, std::span(tokens).first(n_tokens), options));

@@ -207,6 +207,8 @@ private:
         for (bool first = true; first || text_.peek() != ']'; first = false) {
             if (first && text_.peek() == ']' && !negated) text_.fail("a character in [ ]");
             if (first && text_.peek() == ']') break;
+            if (text_.peek() == '[' && text_.peek(1) == ':')
+                text_.fail("\\d, \\w, \\s or a-z in [ ], which has no [:names:]");
             CodeSet low = item();
             if (text_.peek() == '-' && text_.peek(1) != ']' && low.size() == 1 && low[0].low == low[0].high) {
                 text_.skip(1);

@@ -49,7 +49,7 @@ std::unique_ptr<SoundSource> open_source(std::span<const std::byte> bytes, const
 
 }  // namespace
 
-std::vector<float> read_sound(const std::string& path, std::uint32_t rate) {
+std::vector<float> read_sound(const std::string& path, std::uint32_t rate, std::string* note) {
     const std::string name = path == "-" ? "standard input" : path;
     Mapping mapping;
     std::vector<std::byte> input;
@@ -58,6 +58,7 @@ std::vector<float> read_sound(const std::string& path, std::uint32_t rate) {
     else
         mapping = map_source(path);
     const auto source = open_source(path == "-" ? std::span<const std::byte>(input) : mapping.bytes(), name);
+    if (note && !source->note.empty()) *note = name + ": " + source->note;
     Resampler resample = resampler(source->rate, rate, name);
     std::vector<float> block(kBlock), samples;
     while (const std::size_t n = source->read(block)) {

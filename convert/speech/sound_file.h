@@ -11,7 +11,8 @@ inline constexpr std::uint32_t kLeastSampleRate = 1000, kMostSampleRate = 768000
 
 /// The samples of a file, or of standard input where `path` is "-": WAV by a reader of our own, FLAC, Ogg, MP3 and others by
 /// libsndfile where it is built in. Channels are averaged, and what has another rate is resampled. Throws Refusal: "FILE: …".
-[[nodiscard]] std::vector<float> read_sound(const std::string& path, std::uint32_t rate);
+/// `note`, where there is one, becomes what is amiss with a file that is read all the same: "FILE: …".
+[[nodiscard]] std::vector<float> read_sound(const std::string& path, std::uint32_t rate, std::string* note = nullptr);
 
 /// Samples at another rate. Throws Refusal where `from` is not kLeastSampleRate to kMostSampleRate, or `to` itself:
 /// a rate of 1 would make 16,000 samples of each of a small file's.

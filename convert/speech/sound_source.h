@@ -15,6 +15,7 @@ public:
     virtual std::size_t read(std::span<float> samples) = 0;
 
     std::uint32_t rate = 0;  ///< samples a second
+    std::string note = {};   ///< what is amiss with a file that is read all the same
 };
 
 /// A WAV file of PCM (8, 16, 24, 32 bits) or floats (32, 64 bits). Null where the bytes are no WAV file, or of another coding.

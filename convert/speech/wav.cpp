@@ -40,7 +40,11 @@ struct Format {
 
 class Wav final : public SoundSource {
 public:
-    Wav(const Format& format, Bytes data) : format_(format), data_(data) { rate = format.rate; }
+    /// `missing`: bytes that the file lacks of its data.
+    Wav(const Format& format, Bytes data, std::uint64_t missing) : format_(format), data_(data) {
+        rate = format.rate;
+        if (missing) note = "the file ends " + with_separators(missing) + " bytes before its recording does";
+    }
 
     std::size_t read(std::span<float> samples) override {
         const std::size_t n_bytes = format_.n_bits / 8, n_row = n_bytes * format_.n_channels;
@@ -86,7 +90,8 @@ std::unique_ptr<SoundSource> open_wav(Bytes bytes, const std::string& name) {
             if (!format) throw Refusal(name + ": WAV file: expected its format before its data, got none");
             if (!format->known()) return nullptr;
             if (!format->n_channels) throw Refusal(name + ": WAV channels: expected at least 1, got 0");
-            return std::make_unique<Wav>(*format, chunk);
+            constexpr std::uint64_t kUnknown = 0x7ffff000;  // and more: what such a program may have written
+            return std::make_unique<Wav>(*format, chunk, size && size < kUnknown ? size - chunk.size() : 0);
         }
         const std::uint64_t next = 8 + chunk.size() + chunk.size() % 2;
         rest = rest.subspan(next < rest.size() ? next : rest.size());

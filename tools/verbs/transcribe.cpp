@@ -153,7 +153,9 @@ void transcribe_files(TranscribeOptions& options) {
     Printer printer(options);
     for (const std::string& file : options.files) {
         const std::uint32_t rate = opened.model.config().encoder.sound.sample_rate;
-        const std::vector<float> samples = read_sound(file, rate);
+        std::string note;
+        const std::vector<float> samples = read_sound(file, rate, &note);
+        if (!note.empty()) std::fprintf(stderr, "note: %s\n", one_line(note).c_str());
         const double seconds = static_cast<double>(samples.size()) / rate;
         const RecordingFrames frames = recording_frames(opened.model, samples, file);
         SpeechCalls calls;

@@ -188,6 +188,8 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
           std::string::npos);
     CHECK(gbnf("root ::= \"a\"{99999999}").find("expected a number up to") != std::string::npos);
     CHECK(gbnf("root ::= \"ab\"{70000}").find("65534 repetitions, got 70000") != std::string::npos);
+    CHECK(regex("[[:alpha:]]+").find("column 2: expected \\d, \\w, \\s or a-z in [ ], which has no [:names:]") !=
+          std::string::npos);
     CHECK(regex("a(b").find("column 4: expected ), got the end") != std::string::npos);
     CHECK(regex("(?=a)b").find("(?: or (?<name>") != std::string::npos);
     CHECK(regex("(a)\\1").find("expected an escape") != std::string::npos);

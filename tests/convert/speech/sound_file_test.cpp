@@ -15,6 +15,7 @@
 namespace {
 
 using namespace fovea;
+using testing::TemporaryFolder, testing::write_text;
 
 std::string little(std::uint64_t number, int n_bytes) {
     std::string bytes;
@@ -116,6 +117,23 @@ double error_of(std::uint32_t from, std::uint32_t to, double hertz) {
         most = std::max(most, std::abs(static_cast<double>(y[i]) -
                                        std::sin(2 * 3.14159265358979323846 * hertz * static_cast<double>(i) / to)));
     return most;
+}
+
+TEST_CASE(
+    "sound file: one that ends before its recording is read with a note, one whose length was not known without") {
+    const TemporaryFolder folder;
+    const std::string path = (folder / "cut.wav").string(), format = format_chunk({1, 16}), samples(64, '\1');
+    const auto note_of = [&](std::uint64_t size) {
+        std::string note;
+        write_text(path, wav(format + "data" + little(size, 4) + samples));
+        CHECK(read_sound(path, 16000, &note).size() == 32);
+        return note;
+    };
+    CHECK(note_of(64).empty());
+    CHECK(note_of(0).empty());
+    CHECK(note_of(0xffffffff).empty());
+    CHECK(note_of(0x7ffff000).empty());
+    CHECK(note_of(32064) == path + ": the file ends 32,000 bytes before its recording does");
 }
 
 TEST_CASE("sound file: other rates keep what both can have, and lose what the lower cannot") {
