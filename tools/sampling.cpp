@@ -1,7 +1,9 @@
 #include "sampling.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "convert/refusal.h"
 #include "options.h"
@@ -59,10 +61,15 @@ void add_sampling(CLI::App& verb, SamplingOptions& options) {
     verb.add_option_function<std::string>(
             "--seed",
             [&options](const std::string& text) {
-                options.sampler.seed = read_count("--seed", text, 0, ~0ull);
                 options.others = true;
+                if (text != "-1") {
+                    options.sampler.seed = read_count("--seed", text, 0, ~0ull);
+                    return;
+                }
+                options.sampler.seed = std::random_device()();
+                std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
             },
-            "of the random numbers (default 0); the same seed gives the same text")
+            "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
         ->type_name("N")
         ->take_last();
     add_real(verb, "--repeat-penalty", sampler.repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");

@@ -96,3 +96,17 @@ TEST_CASE("cli: a folder's tokenizer is found, and a damaged conversion is made 
     CHECK(run_fovea(command, cached).status == 0);
     CHECK(read_text(made) == whole);
 }
+
+TEST_CASE("cli: a random seed is told, and gives the same text again") {
+    const DemoFile demo;
+    const auto run = [&](const std::string& seed) {
+        return run_fovea(
+            {"run", demo.path, "-p", "turn on the light", "--temp", "3", "-n", "24", "--quiet", "--seed", seed});
+    };
+    const Ran random = run("-1");
+    REQUIRE(random.status == 0);
+    REQUIRE(random.err.starts_with("note: --seed "));
+    const std::string seed = random.err.substr(13, random.err.find('\n') - 13);
+    CHECK(run(seed).out == random.out);
+    CHECK(run("-1").err != random.err);
+}
