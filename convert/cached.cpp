@@ -19,6 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Raised where conversions of the same source come to something else, so that what older programs made is not used.
+constexpr int kConversions = 2;
+
 /// FNV-1a with 64 bits (Fowler, Noll, Vo), in hexadecimal. Two starts give two hashes of one text.
 std::string hashed(const std::string& text, std::uint64_t start) {
     std::uint64_t hash = 0xcbf29ce484222325u ^ start;
@@ -126,14 +129,16 @@ fs::path cached_file(ConvertOptions options, const std::function<void(const fs::
     const std::string what = source + '\0' + (options.type ? type_name(*options.type) : "as source") + '\0' +
                              options.tokenizer.string() + '\0' + options.config.string();
     const std::string state = std::string(FOVEA_VERSION) + ' ' + std::to_string(kFormatMajor) + '.' +
-                              std::to_string(kFormatMinor) + '\n' + state_of(options.source) +
-                              state_of(options.tokenizer) + state_of(options.config);
+                              std::to_string(kFormatMinor) + ' ' + std::to_string(kConversions) + '\n' +
+                              state_of(options.source) + state_of(options.tokenizer) + state_of(options.config);
     std::string prefix = fs::path(source).filename().string();
     if (prefix.size() > 80) prefix.resize(80);
     prefix += "-" + hashed(what, 0) + "-";
     const fs::path folder = cache_folder();
     options.output = folder / (prefix + hashed(state, 0) + hashed(what + state, 1) + ".fovea");
     if (is_whole(options.output)) return options.output;
+    std::error_code ignored;
+    fs::remove(options.output, ignored);  // what is left of one
     make_folder(folder);
     convert(options);
     remove_older(options.output, prefix);

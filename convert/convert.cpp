@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "convert/calibration.h"
@@ -226,21 +227,18 @@ ModelSource read_file(const ConvertOptions& options) {
 
 namespace {
 
-/// A file that is read must not be the one that is written; what lies in a source's folder may be replaced where it is a
-/// Fovea file.
+/// What is there already is replaced where it is a Fovea file that is not read, or empty: another kind is somebody's.
 void check_output(const ConvertOptions& options) {
     std::error_code error;
-    if (!fs::exists(options.output, error)) return;
-    const auto refuse = [&](const char* what) {
-        throw Refusal("-o: expected another file than " + std::string(what) + ", got " + options.output.string());
-    };
-    for (const fs::path& read : {options.source, options.tokenizer, options.config})
-        if (!read.empty() && fs::equivalent(read, options.output, error)) refuse("what is read");
     if (!fs::is_regular_file(options.output, error)) return;
-    const fs::path folder = fs::weakly_canonical(options.output, error).parent_path();
-    if (!fs::is_directory(options.source, error) || !fs::equivalent(folder, options.source, error)) return;
-    const Mapping mapping = map_source(options.output);
-    if (!mapping.bytes().empty() && !starts_with(mapping.bytes(), kMagic, sizeof kMagic)) refuse("the model's own");
+    if (fs::equivalent(options.source, options.output, error))
+        throw Refusal("-o: expected another file than what is read, got " + options.output.string());
+    char start[sizeof kMagic] = {};
+    std::ifstream file(options.output, std::ios::binary);
+    file.read(start, sizeof start);
+    if (file.gcount() && std::memcmp(start, kMagic, std::min<std::size_t>(sizeof kMagic, file.gcount())) != 0)
+        throw Refusal("-o: expected a new file, or a Fovea file to replace, got another kind: " +
+                      options.output.string());
 }
 
 ModelSource with_origin(ModelSource source) {

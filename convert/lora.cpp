@@ -207,7 +207,9 @@ void add_lora(LoraFolder folder, float scale, Safetensors& weights) {
     const std::size_t n_files = weights.files.size();
     for (auto& [name, tensor] : folder.replaced) {
         const std::string place = folder.files.files[tensor.file].string() + ": tensor " + name;
-        if (name == "lm_head.weight" && !weights.tensors.count(name)) {  // of a model whose head was its embeddings
+        const auto is_head = [](const auto& known) { return known.first.ends_with("lm_head.weight"); };
+        if (name == "lm_head.weight" && std::none_of(weights.tensors.begin(), weights.tensors.end(), is_head)) {
+            // The model's head was its embeddings.
             tensor.file += n_files;
             weights.tensors.emplace(name, std::move(tensor));
             continue;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "convert/refusal.h"
+
 namespace fovea {
 namespace {
 
@@ -22,6 +24,19 @@ constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
     {"lm_head.", "lm_head."},
 };
 
+/// Sizes that a text_config of the type has where it does not say them, as transformers' classes have them: files within others
+/// are as short as that.
+constexpr std::pair<std::string_view, const char*> kSizes[] = {
+    {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+                  "num_attention_heads": 32})"},
+    {"mistral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+                    "num_attention_heads": 32, "num_key_value_heads": 8})"},
+    {"qwen2", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+                  "num_attention_heads": 32, "num_key_value_heads": 32})"},
+    {"gemma3_text", R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+                        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256})"},
+};
+
 }  // namespace
 
 std::optional<Fields> text_part(const Fields& fields) {
@@ -32,17 +47,29 @@ std::optional<Fields> text_part(const Fields& fields) {
     for (const char* name :
          {"bos_token_id", "eos_token_id", "tie_word_embeddings", "quantization_config", "_name_or_path"})
         if (fields.has(name)) of_whole[name] = fields.json()[name];
-    return fields.object("text_config").or_else(of_whole);
+    const Fields part = fields.object("text_config").or_else(of_whole);
+    const std::string of_part = part.text("model_type");
+    for (const auto& [name, sizes] : kSizes)
+        if (of_part == name) return part.or_else(nlohmann::json::parse(sizes));
+    return part;
 }
 
 void keep_text_part(Safetensors& weights) {
     decltype(weights.tensors) kept;
-    for (auto& [name, tensor] : weights.tensors)
+    for (auto& [name, tensor] : weights.tensors) {
+        bool taken = false;
         for (const auto& [prefix, instead] : kPrefixes)
             if (name.starts_with(prefix)) {
-                kept.emplace(std::string(instead) + name.substr(prefix.size()), std::move(tensor));
+                const std::string alone = std::string(instead) + name.substr(prefix.size());
+                if (!kept.emplace(alone, std::move(tensor)).second)
+                    throw Refusal("tensor " + name + ": expected one tensor of the text model's " + alone +
+                                  ", got two");
+                taken = true;
                 break;
             }
+        if (!taken && !tensor.added.empty())
+            throw Refusal(tensor.added.front().name + ": expected a matrix of the text model, got " + name);
+    }
     weights.tensors = std::move(kept);
 }
 

@@ -19,7 +19,7 @@ void keep_plain_head(const SourceTensor& table, const std::string& head, HfConfi
 
 bool are_equal(const SourceTensor& a, const SourceTensor& b) {
     return !a.packed && !b.packed && a.added.empty() && b.added.empty() && a.dtype == b.dtype && a.shape == b.shape &&
-           std::memcmp(a.data, b.data, a.bytes) == 0;
+           a.bytes == b.bytes && std::memcmp(a.data, b.data, a.bytes) == 0;
 }
 
 std::string note_of_own_head(const std::string& head) {
@@ -29,13 +29,14 @@ std::string note_of_own_head(const std::string& head) {
 void settle_tied_output(const std::string& table, const std::string& head, HfConfig& config, Safetensors& weights) {
     Stack& stack = config.stack();
     if (!stack.has_output_head) return;
+    const bool ties = stack.tied_output || config.output_from_embedding;
     const auto found = weights.tensors.find(table), own = weights.tensors.find(head);
     const bool has_table = found != weights.tensors.end(), has_own = own != weights.tensors.end();
     if (stack.tied_output && has_table && !found->second.added.empty()) {
         keep_plain_head(found->second, head, config, weights);
-    } else if (stack.tied_output && has_own && !has_table) {
+    } else if (ties && has_own && !has_table) {
         weights.tensors.emplace(table, own->second);
-    } else if (stack.tied_output && has_own && !are_equal(found->second, own->second)) {
+    } else if (ties && has_own && !are_equal(found->second, own->second)) {
         stack.tied_output = config.output_from_embedding = false;
         if (own->second.added.empty()) config.source.notes.push_back(note_of_own_head(head));
     }

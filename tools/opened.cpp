@@ -66,7 +66,11 @@ OpenedModel open_path(const std::string& path, const OpenOptions& options) {
     if (file == path) return open_it();
     try {
         return open_it();
-    } catch (const Refusal&) {  // what was converted is damaged: it is made again
+    } catch (const Refusal&) {  // what was converted is made again where it is damaged
+        Mapping mapping;
+        Model model;
+        if (map_file(file.c_str(), mapping).ok() && open_model(mapping.bytes(), model, {.verify_checksums = true}).ok())
+            throw;
         std::error_code ignored;
         std::filesystem::remove(file, ignored);
         (void)fovea_file(path);

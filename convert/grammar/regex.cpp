@@ -195,6 +195,14 @@ private:
         return one(code);
     }
 
+    /// Whether [:name:] stands here.
+    bool names_class() {
+        if (text_.peek() != '[' || text_.peek(1) != ':') return false;
+        std::size_t n = 2;
+        while (text_.peek(n) >= 'a' && text_.peek(n) <= 'z') ++n;
+        return n > 2 && text_.peek(n) == ':' && text_.peek(n + 1) == ']';
+    }
+
     CodeSet bracket() {
         text_.skip(1);
         const bool negated = text_.take("^");
@@ -207,8 +215,7 @@ private:
         for (bool first = true; first || text_.peek() != ']'; first = false) {
             if (first && text_.peek() == ']' && !negated) text_.fail("a character in [ ]");
             if (first && text_.peek() == ']') break;
-            if (text_.peek() == '[' && text_.peek(1) == ':')
-                text_.fail("\\d, \\w, \\s or a-z in [ ], which has no [:names:]");
+            if (names_class()) text_.fail("\\d, \\w, \\s or a-z in [ ], which has no [:names:]");
             CodeSet low = item();
             if (text_.peek() == '-' && text_.peek(1) != ']' && low.size() == 1 && low[0].low == low[0].high) {
                 text_.skip(1);

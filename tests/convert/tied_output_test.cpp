@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "convert/hf_config.h"
 #include "convert_fixtures.h"
 
 using namespace fovea;
@@ -128,10 +129,15 @@ TEST_CASE("heads: a decoder's bias of its own is taken before the one that is ti
 }
 
 TEST_CASE("heads: without a field for its activation a head has the feed-forward part's") {
-    Changed with(golden("encoders/bert_masked")), without(golden("encoders/bert_masked"));
-    with.config([](Json& json) { json["hidden_act"] = "gelu"; });
-    without.config([](Json& json) { json.erase("hidden_act"); });
-    CHECK(read_text(with.converted()) == read_text(without.converted()));
+    const Changed model(golden("encoders/nomic_bert_model"));
+    model.config([](Json& json) {
+        json["architectures"] = {"NomicBertForMaskedLM"};
+        json.erase("hidden_act");
+        json.erase("activation_function");
+    });
+    HfConfig config = read_hf_config(model.model() / "config.json", {});
+    CHECK(config.stack().blocks[0].activation == Activation::silu);
+    CHECK(config.stack().head[0].activation == Activation::silu);
 }
 
 TEST_CASE("windows: which layers have one where config.json lists no kinds of layers") {
@@ -189,4 +195,42 @@ TEST_CASE("text part: of a model that sees or hears, too, the text model is read
         REQUIRE(!model.notes.empty());
         CHECK(model.notes.front() == "config.json: of gemma3 the model of texts is read alone");
     }
+}
+
+TEST_CASE("text part: sizes that text_config leaves to the class, and names that two tensors would have") {
+    const fs::path folder = golden("families/gemma3_text");
+    Changed model(folder);
+    model.config([](Json& json) {
+        json = {{"model_type", "gemma3"},  // as the published files of four billion weights have it
+                {"text_config",
+                 {{"hidden_size", 2560},
+                  {"intermediate_size", 10240},
+                  {"model_type", "gemma3_text"},
+                  {"num_hidden_layers", 34},
+                  {"sliding_window", 1024}}}};
+    });
+    HfConfig config = read_hf_config(model.model() / "config.json", {});
+    CHECK(config.stack().vocab_size == 262208);
+    CHECK(config.stack().blocks[0].n_heads == 8);
+    CHECK(config.stack().blocks[0].n_kv_heads == 4);
+    CHECK(config.stack().blocks[0].head_dim == 256);
+
+    Changed twice(folder);
+    twice.config([](Json& json) { json = {{"model_type", "gemma3"}, {"text_config", json}}; });
+    twice.tensors([](SafetensorsText& file) {
+        copy_tensor(file, "model.norm.weight", "language_model.model.norm.weight");
+        copy_tensor(file, "model.norm.weight", "model.language_model.norm.weight");
+    });
+    CHECK(contains(refusal_of([&] { (void)twice.converted(); }),
+                   "expected one tensor of the text model's model.norm.weight"));
+}
+
+TEST_CASE("heads: tensors whose type has no size are not read beyond their bytes") {
+    Changed model(golden("families/smollm3"));
+    model.tensors([](SafetensorsText& file) {
+        copy_tensor(file, "model.embed_tokens.weight", "lm_head.weight");
+        for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) file.header[name]["dtype"] = "F8_E5M2";
+        file.header["lm_head.weight"]["data_offsets"] = {file.data.size(), file.data.size()};
+    });
+    CHECK(!refusal_of([&] { (void)model.converted(); }).empty());
 }

@@ -19,7 +19,13 @@ TEST_CASE("cli: a conversion never writes over what it reads") {
     const fs::path folder = demo.folder / "model", config = folder / "config.json";
     fs::copy(fs::path(FOVEA_GOLDEN_DIR) / "families/llama", folder);
     const std::string had = read_text(config);
-    check_refused({"convert", folder, "-o", config}, 1, "-o: expected another file than the model's own, got ");
+    const std::string other = "-o: expected a new file, or a Fovea file to replace, got another kind: ";
+    check_refused({"convert", folder, "-o", config}, 1, other);
+    check_refused({"convert", folder / "model.safetensors", "-o", config}, 1, other);
+    const std::string text = (demo.folder / "text.txt").string();
+    write_text(text, "turn on the light\n");
+    check_refused({"convert", demo.path, "--type", "q4_k", "--calibrate", text, "-o", text}, 1, other);
+    CHECK(read_text(text) == "turn on the light\n");
     CHECK(read_text(config) == had);
     for (int i = 0; i < 2; ++i) (void)output_of({"convert", folder, "-o", folder / "model.fovea"});  // that one may be
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "convert/hf_config.h"
 #include "convert/refusal.h"
 #include "convert/tokenizer_file.h"
 #include "opened.h"
@@ -32,8 +33,10 @@ struct TokenizerInUse {
 /// Of a folder the tokenizer's file in it.
 std::string tokenizer_file(const std::string& path) {
     std::error_code error;
-    const std::filesystem::path folder = path;
+    std::filesystem::path folder = path;
     if (!std::filesystem::is_directory(folder, error)) return path;
+    if (std::filesystem::exists(folder / "modules.json", error))
+        folder /= read_sentence_modules(folder / "modules.json").encoder;
     for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "tokenizer.bin"})
         if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
     throw Refusal(path + ": expected a tokenizer.json, tokenizer.model, vocab.txt or tokenizer.bin in it, got none");
