@@ -35,6 +35,9 @@ inline void write_text(const fs::path& path, const std::string& text) {
     REQUIRE(file.good());
 }
 
+/// What a file that is to be replaced has: the first bytes of a Fovea file, for convert replaces no other kind.
+inline const std::string kOlderFile = "Fovea\r\n\x1a, an older one\n";
+
 /// The demo's commands: a fifth to calibrate by, seen.txt, and another to judge by, held.txt.
 inline void write_commands(const fs::path& folder) {
     const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");

@@ -23,7 +23,7 @@ class Spoiled {
 public:
     explicit Spoiled(const char* name = "llama_tied") {
         fs::copy(golden_models() / name, folder_ / "model");
-        write_text(folder_ / "out.fovea", "older");
+        write_text(folder_ / "out.fovea", kOlderFile);
     }
     fs::path operator/(const char* name) const { return folder_ / "model" / name; }
     Spoiled& config(const std::function<void(Json&)>& edit) {
@@ -41,7 +41,7 @@ public:
         options.source = folder_ / source;
         options.output = folder_ / "out.fovea";
         std::string line = refusal_of([&] { convert(options); });
-        CHECK(read_text(folder_ / "out.fovea") == "older");
+        CHECK(read_text(folder_ / "out.fovea") == kOlderFile);
         return line;
     }
     const TemporaryFolder& folder() const { return folder_; }

@@ -106,7 +106,7 @@ TEST_CASE("faults: whichever call of the system or the allocator fails, one line
         (void)output_of(command.arguments);
         const std::string whole = read_text(command.output);
         // A session is read before it is written, so the old one must be good.
-        const std::string old = std::string(command.name) == "run" ? whole : "old\n";
+        const std::string old = std::string(command.name) == "run" ? whole : kOlderFile;
         for (const std::string name :
              {"open", "read", "write", "fsync", "rename", "mmap", "pthread_create", "malloc"}) {
             Counts counts;
@@ -147,13 +147,13 @@ TEST_CASE("faults: signals during convert leave the old file whole, and those th
     const fs::path out = folder / "out";
     const Arguments convert{"convert", (golden_models() / "llama_tied").string(), "-o", out.string()};
     const auto at = [&](const std::string& call, char signal) {
-        write_text(out, "old\n");
+        write_text(out, kOlderFile);
         const Faulted f = run_faulted(convert, call + signal);
         CAPTURE(call);
         CAPTURE(signal);
         REQUIRE(f.reached);
         CHECK(f.ran.status == -1);
-        CHECK(read_text(out) == "old\n");
+        CHECK(read_text(out) == kOlderFile);
         CHECK(folder.n_files() == (signal == 'k' ? 2 : 1));
         for (const auto& entry : fs::directory_iterator(folder.path()))
             if (entry.path() != out) fs::remove(entry.path());
@@ -181,10 +181,10 @@ TEST_CASE("faults: a disk that is full in the middle of a file") {
     const auto refused = [&](const fs::path& place, const RunSettings& settings, const std::string& converting,
                              const std::string& embedding) {
         const fs::path out = place / "out";
-        write_text(out, "old\n");
+        write_text(out, kOlderFile);
         check_refused({"convert", model, "-o", out.string()}, 1, converting, settings);
         check_refused({"embed", (folder / "m.fovea").string(), "-o", out.string()}, 1, embedding, settings);
-        CHECK(read_text(out) == "old\n");
+        CHECK(read_text(out) == kOlderFile);
         CHECK(std::distance(fs::directory_iterator(place), fs::directory_iterator()) == 1);
     };
     (void)output_of({"convert", model, "-o", (folder / "m.fovea").string()});
