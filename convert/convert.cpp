@@ -121,7 +121,7 @@ ModelSource read_adapter(const ConvertOptions& options) {
         throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
-    const bool is_text_part = read_hf_config(config_path, {}).is_text_part;
+    const bool is_text_part = config.is_text_part;
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights_folder(options.base);
         if (quantization) quantization->unpack(files);

@@ -43,7 +43,8 @@ struct ConvertOptions {
     std::function<void()> lacks_tokenizer = {};  ///< called once the file is there, where ids have no tokenizer
 };
 
-/// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal.
+/// Reads `source`, whatever kind it is, tokenizer included. Throws Refusal; also where `output` is the source, or a file that is
+/// neither empty nor a Fovea file.
 [[nodiscard]] ModelSource read_source(const ConvertOptions& options);
 
 /// The same of a folder's config.json and tokenizer with `weights` of the caller's, whose bytes must outlive the result.

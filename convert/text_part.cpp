@@ -11,7 +11,7 @@ namespace fovea {
 namespace {
 
 /// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
-constexpr std::string_view kWholes[] = {
+constexpr std::string_view kModelTypes[] = {
     "gemma3",   "mistral3", "llava",    "llava_next", "llava_next_video", "llava_onevision", "video_llava",
     "vipllava", "internvl", "idefics2", "idefics3",   "smolvlm",          "qwen2_audio"};
 
@@ -42,7 +42,7 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
 std::optional<Fields> text_part(const Fields& fields) {
     if (!fields.has("text_config") || !fields.has("model_type")) return {};
     const std::string type = fields.text("model_type");
-    if (std::find(std::begin(kWholes), std::end(kWholes), type) == std::end(kWholes)) return {};
+    if (std::find(std::begin(kModelTypes), std::end(kModelTypes), type) == std::end(kModelTypes)) return {};
     nlohmann::json of_whole = nlohmann::json::object();
     for (const char* name :
          {"bos_token_id", "eos_token_id", "tie_word_embeddings", "quantization_config", "_name_or_path"})

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
@@ -79,11 +77,12 @@ TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size
 }  // namespace
 
 std::vector<Text> read_text_lines(const std::string& path) {
+    const std::string name = path == "-" ? "standard input" : path;
     std::istringstream file(read_text_file(path == "-" ? "/dev/stdin" : path));
     std::vector<Text> texts;
     for (std::string line; std::getline(file, line);)
-        texts.push_back(text_of(line, path + ": line " + std::to_string(texts.size() + 1) + ": "));
-    if (texts.empty()) throw Refusal(path + ": lines: expected 1 or more, got none");
+        texts.push_back(text_of(line, name + ": line " + std::to_string(texts.size() + 1) + ": "));
+    if (texts.empty()) throw Refusal(name + ": lines: expected 1 or more, got none");
     return texts;
 }
 

@@ -81,7 +81,7 @@ def main():
             text += f"| {name} | {layer} | {norm} |\n"
     # The list has no refusal of its own.
     source = (ROOT / "convert" / "text_part.cpp").read_text()
-    wholes = re.findall(r'"(\w+)"', re.search(r"kWholes\[\] = \{(.*?)\}", source, re.S).group(1))
+    wholes = re.findall(r'"(\w+)"', re.search(r"kModelTypes\[\] = \{(.*?)\}", source, re.S).group(1))
     others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types) - set(wholes))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
     text += f"""

@@ -1,4 +1,5 @@
-// Output heads: whose numbers they have where config.json and the files do not agree; which layers have a window.
+// Hugging Face folders whose config.json and files do not agree, or do not say all: output heads, windows, a text model within
+// another.
 #include <doctest/doctest.h>
 
 #include <cmath>
