@@ -46,7 +46,7 @@ struct NormOf {
 
 /// Whether a block's norms come before its parts.
 [[nodiscard]] bool normed_before(const Block& b) {
-    return b.norm_place == NormPlace::pre || b.norm_place == NormPlace::both;
+    return b.norm_place != NormPlace::post && b.norm_place != NormPlace::output;
 }
 
 /// The norms before attention and before the feed-forward part, [n_layers][2].
@@ -152,10 +152,10 @@ private:
         };
         const auto copy = [&](InputOf of) { std::memcpy(input(layer, of, pos), row.data(), row.size_bytes()); };
         if (operation == "embedding") begin_layer(0);
-        if (operation == "attended") copy(InputOf::attention_output);
+        if (operation == "attended" || operation == "attended norm") copy(InputOf::attention_output);
         if (operation == "attention" && stack_.block(layer).d_ff && !stack_.block(layer).parallel)
             norm(layer, 1, InputOf::up);
-        if (operation == "inner") copy(InputOf::down);
+        if (operation == "inner" || operation == "inner norm") copy(InputOf::down);
         if (operation == "block") begin_layer(layer + 1);
     }
 

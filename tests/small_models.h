@@ -103,6 +103,10 @@ struct NamedConfig {
     o.projection_clip = 0.75f;
     o.residual_scale = 0.5f;
     all.push_back({"norms of outputs, queries and keys together, clipped, scaled", outputs});
+    Config within = llama_config(2, 40, 6, 3, 10, 150, 90);  // heads and inner layer wider than the stream
+    within.decoder.blocks[0].norm_place = NormPlace::within;
+    within.decoder.blocks[0].activation = Activation::relu2;
+    all.push_back({"norms before and within each part", within});
     Config both = llama_config(3, 48, 6, 2, 8, 88, 90);
     both.decoder.n_blocks = 2;
     Block& b = both.decoder.blocks[0];

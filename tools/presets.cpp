@@ -21,7 +21,7 @@ struct Preset {
     std::uint32_t window = 0;
     float epsilon = 1e-5f;
     std::uint32_t n_experts = 0, n_experts_used = 0;
-    bool normalize_experts = false, norms_heads_together = false;
+    bool normalize_experts = false, norms_heads_together = false, norms_within = false;
 };
 
 // GPT-3 is Brown et al. 2020, table 2.1, its banded layers taken as full ones.
@@ -47,6 +47,8 @@ constexpr Preset kPresets[] = {
      true},
     {"mixtral-8x7b", Family::llama, 32, 4096, 32, 8, 128, 14336, 32000, 32768, false, false, false, 0, 1e-5f, 8, 2,
      true},
+    {"bitnet-b1.58-2b", Family::llama, 30, 2560, 20, 5, 128, 6912, 128256, 4096, true, false, false, 0, 1e-5f, 0, 0, false,
+     false, true},
     {"stories260k", Family::llama, 5, 64, 8, 4, 8, 172, 512, 512},
     {"demo", Family::llama, 5, 128, 4, 2, 32, 320, 512, 256},
 };
@@ -72,7 +74,8 @@ void shape_llama(Stack& s, Block& b, const Preset& preset) {
     if (preset.norms_heads_together) b.head_norm = HeadNorm::together;
     b.position = Position::rope;
     b.rotary_dim = preset.head_dim;
-    b.activation = Activation::silu;
+    if (preset.norms_within) b.norm_place = NormPlace::within;
+    b.activation = preset.norms_within ? Activation::relu2 : Activation::silu;
     b.gated = true;
     b.n_experts = preset.n_experts;
     b.n_experts_used = preset.n_experts_used;

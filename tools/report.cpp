@@ -27,6 +27,7 @@ const char* word(NormPlace place) {
         case NormPlace::post: return "after";
         case NormPlace::both: return "before and after";
         case NormPlace::output: return "of the output of";
+        case NormPlace::within: return "before and within";
     }
     return "unknown";
 }

@@ -22,6 +22,7 @@ constexpr Default kDefaults[] = {
     {"seed_oss", R"({"max_position_embeddings": 524288, "num_key_value_heads": 8, "head_dim": 128,
                      "attention_bias": true})"},
     {"nemotron", R"({"max_position_embeddings": 4096})"},
+    {"bitnet", R"({"max_position_embeddings": 2048, "num_key_value_heads": 5, "rope_theta": 500000.0})"},
     {"gpt2", R"({"n_positions": 1024})"},
     {"bert", R"({"max_position_embeddings": 512})"},
     {"gemma", R"({"max_position_embeddings": 8192, "num_key_value_heads": 16, "head_dim": 256})"},

@@ -279,6 +279,9 @@ constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight
                                      {Role::feed_forward_norm, "#attn_norm.weight"},
                                      {Role::feed_forward_norm_bias, "#attn_norm.bias"}};
 
+constexpr GgufName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.weight"},
+                                  {Role::feed_forward_post_norm, "#ffn_sub_norm.weight"}};
+
 constexpr GgufName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
@@ -436,6 +439,7 @@ constexpr GgufFamily kFamilies[] = {
      .keys = kMultipliers,
      .settle = settle_cohere},
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
+    {.architecture = "bitnet", .norm_place = NormPlace::within, .names = kSubNorms},
     {.architecture = "ernie4_5", .halves = false},
     {.architecture = "chatglm", .halves = false, .stacked_up = true},
     {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},

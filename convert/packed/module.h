@@ -26,6 +26,7 @@ class PackedModule {
 public:
     PackedModule(Safetensors& weights, std::string name) : weights_(weights), name_(std::move(name)) {}
 
+    [[nodiscard]] const std::string& name() const { return name_; }
     /// Null where there is none.
     [[nodiscard]] const SourceTensor* peek(const std::string& part) const;
     /// One of those dtypes; its shape has `rank` sizes, of which none is 0. Throws Refusal.

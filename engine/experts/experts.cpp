@@ -414,7 +414,7 @@ void Mixture::finish() noexcept {
     if (is_added_by_rows())
         pass_.phase("block", norms_.after.kind == Norm::none ? stream() : Output{}, in_parts(n_rows_),
                     [&](Pass::Share mine) { pass_.add_rows(b_, norms_, pass_.attended(), mine); });
-    pass_.norm_rows("block", stream(), norms_.after, pass_.hidden());
+    pass_.norm_rows("block", stream(), norms_.after, pass_.hidden(), pass_.stack().d_model);
 }
 
 }  // namespace

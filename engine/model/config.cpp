@@ -59,7 +59,7 @@ void check_latent(const Block& b, Checks& check) {
                  std::uint64_t{b.rotary_dim} + b.value_head_dim, b.head_dim);
     const bool plain = b.query_key_norm == Norm::none && b.projection_clip == 0.0f && !b.query_bias && !b.key_bias &&
                        !b.value_bias && b.has_output_map && !b.parallel && !b.cross_attention && !b.bias_kv &&
-                       !b.zero_attn;
+                       !b.zero_attn && b.norm_place != NormPlace::within;
     check.expect(plain, "latent attention with what it cannot have", 0, 1);
 }
 
@@ -93,6 +93,7 @@ void check_experts(const Block& b, Checks& check) {
     check.needs("normalize_experts", b.normalize_experts, any);
     check.needs("shared_gate", b.shared_gate, b.shared_d_ff != 0);
     check.expect(!any || !b.parallel, "experts in parallel with attention", 0, b.n_experts);
+    check.expect(!any || b.norm_place != NormPlace::within, "experts with norms within", 0, b.n_experts);
     check.needs("router_bias", b.router_bias, any);
     check.expect(!b.shared_d_ff || !(b.up_bias || b.gate_bias || b.down_bias), "biases of a shared expert", 0, 1);
     check.needs("choice_bias", b.choice_bias, any);

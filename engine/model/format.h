@@ -122,7 +122,7 @@ void for_each_block_field(B& b, Field& field) {
     field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
     field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
     field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
-    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::output),
+    field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::within),
     field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
     field("block position", b.position, Position::none, Position::alibi),
     field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
@@ -290,7 +290,8 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
-    const bool post_norm = norm && b.norm_place == NormPlace::both, post_norm_bias = post_norm && b.norm_bias;
+    const bool within = b.norm_place == NormPlace::within;
+    const bool post_norm = norm && (b.norm_place == NormPlace::both || within), post_norm_bias = post_norm && b.norm_bias;
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
     const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;
     const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
@@ -302,6 +303,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const std::uint32_t value_rows = b.n_kv_heads * b.value_head_dim, merged = b.n_heads * merged_head_dim(b);
     const std::uint32_t normed_query = one_head ? b.head_dim : query_rows, normed_key = one_head ? b.head_dim : key_rows;
     const std::uint32_t output_rows = or_else(b.output_width, s.d_model);
+    const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.d_ff : s.d_model;
     const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
     const bool columns = has(Part::columns) && b.column_scales;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;

@@ -361,8 +361,10 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const std::uint32_t merged = b.n_heads * merged_head_dim(b);
     const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
     const VectorOffset columns = pass.columns(cross ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
+    const PartNorms norms = part_norms(b, t);
+    pass.norm_rows("attended norm", pass.all(made, merged), norms.within, made, merged);
     const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
-    pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, part_norms(b, t));
+    pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, norms);
 }
 
 }  // namespace fovea

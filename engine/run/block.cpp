@@ -1,7 +1,8 @@
 // One transformer block (Vaswani et al. 2017, section 3; where the norm stands: Xiong et al. 2020):
 //
 //     pre: x = x + f(norm(x))              post: x = norm(x + f(x))
-//     both: x = x + norm'(f(norm(x)))      output: x = x + norm(f(x))          for each f of
+//     both: x = x + norm'(f(norm(x)))      output: x = x + norm(f(x))
+//     within: x = x + W·norm'(g(norm(x)))  for each f = W·g of                 (Wang et al. 2022)
 //     W_o · attention, W_o · attention to the memory, and W_down · inner
 //                                          inner(y) = act(W_up · y), or act(W_gate · y) · (W_up · y)
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
@@ -24,6 +25,8 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
 
 /// W_down · inner, added.
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
+    const PartNorms norms = part_norms(block, t);
+    pass.norm_rows("inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
     const Linear down{.matrix = t.down,
                       .bias = t.down_bias,
                       .out = pass.hidden(),
@@ -32,7 +35,7 @@ void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noex
                       .adapted = Adapted::down};
     const void* inner = pass.operand(t.down.type, pass.inner(), pass.seq_len, block.d_ff,
                                      NormWeights{}.with(pass.columns(&ColumnTensors::down)));
-    pass.add_to_stream("block", down, inner, block, part_norms(block, t));
+    pass.add_to_stream("block", down, inner, block, norms);
 }
 
 /// Both parts read the stream before either is added to it.

@@ -171,11 +171,11 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
     }
 }
 
-void Pass::norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows) noexcept {
+void Pass::norm_rows(const char* name, const Output& output, const NormWeights& weights, const Rows& rows,
+                     std::uint32_t width) noexcept {
     if (weights.kind == Norm::none) return;
     phase(name, output, in_parts(seq_len), [&](Share mine) {
-        for (std::uint32_t row = mine.begin; row < mine.end; ++row)
-            norm(weights, rows[row], stack().d_model, rows[row]);
+        for (std::uint32_t row = mine.begin; row < mine.end; ++row) norm(weights, rows[row], width, rows[row]);
     });
 }
 
@@ -206,7 +206,7 @@ void Pass::add_to_stream(const char* name, const Linear& product, const void* op
         if (adapts) add_adapted(*this, block, product.adapted, product.out);
         if (adapts) show(name, before_norm);
     }
-    norm_rows(name, stream, norms.after, hidden());
+    norm_rows(name, stream, norms.after, hidden(), d_model);
 }
 
 void run_pass(Pass& pass) noexcept {

@@ -17,8 +17,9 @@ namespace fovea FOVEA_API {
 using Token = std::uint32_t;
 
 enum class Norm : std::uint8_t { none = 0, layer = 1, rms = 2 };
-/// x + f(norm(x)); norm(x + f(x)); x + post_norm(f(norm(x))); x + norm(f(x)).
-enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3 };
+/// x + f(norm(x)); norm(x + f(x)); x + post_norm(f(norm(x))); x + norm(f(x)); and x + W·post_norm(g(norm(x))), W being the
+/// part's last matrix (Sub-LN: Wang et al. 2022).
+enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3, within = 4 };
 /// What a norm of queries and keys goes over: each head with one weight for all heads, each with a weight of its own, or all
 /// heads of a row together.
 enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };

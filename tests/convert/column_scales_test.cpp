@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "command_line.h"
@@ -42,6 +44,18 @@ struct Outliers {
                              (o.reader == Role::query && (spec.role == Role::key || spec.role == Role::value)))
                         x /= factor_of(c);
                 }
+    };
+    return source;
+}
+
+/// Another model, with norms within its parts, whose weights are 1.
+[[nodiscard]] ModelSource with_norms_within(ModelSource source) {
+    source.config.decoder.blocks[0].norm_place = NormPlace::within;
+    source.read_rows = [read = source.read_rows](const TensorSpec& spec, std::uint32_t row_begin, std::uint32_t n_rows,
+                                                 float* out) {
+        if (spec.role != Role::attention_post_norm && spec.role != Role::feed_forward_post_norm)
+            return read(spec, row_begin, n_rows, out);
+        std::fill_n(out, spec.n_cols, 1.0f);
     };
     return source;
 }
@@ -112,6 +126,7 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
         const char* name;
         ConvertOptions options;
         std::vector<Outliers> outliers;
+        bool norms_within = false;
     };
     const Case cases[] = {
         {"decoder",
@@ -121,12 +136,19 @@ TEST_CASE("column scales: a model with outlier columns loses less with them, and
         {"encoder",
          {.source = FOVEA_GOLDEN_DIR "/encoders/bert_sentence"},
          {{Role::value, Role::value_bias, Role::attention_output}}},
+        {"decoder with norms within",
+         {.source = FOVEA_SOURCE_DIR "/tools/demo/demo.fovea"},
+         {{Role::attention_post_norm, Role::attention_post_norm, Role::attention_output},
+          {Role::feed_forward_post_norm, Role::feed_forward_post_norm, Role::down}},
+         true},
     };
     for (const Case& c : cases)
         for (const Type type : {Type::q8, Type::q4}) {
             CAPTURE(c.name);
             CAPTURE(type_name(type));
-            const ModelSource source = with_outliers(read_source(c.options), c.outliers);
+            ModelSource read = read_source(c.options);
+            if (c.norms_within) read = with_norms_within(std::move(read));
+            const ModelSource source = with_outliers(std::move(read), c.outliers);
             const Calibration with =
                 calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {.columns_for = type});
             const Calibration without = calibrate(source, texts_of(source, some_text(), kCalibrationTokens), {});

@@ -44,6 +44,7 @@ SHAPES = {  # the first of each is the smallest
                              50.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
               shapes.SHAPES["olmo3"][2]],
     "granite": shapes.SHAPES["granite"],
+    "bitnet": [llama_like(**TINY, tie_word_embeddings=True, hidden_act="silu"), shapes.SHAPES["bitnet"][2]],
     "cohere": shapes.SHAPES["cohere"][:2],
     "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
                 shapes.SHAPES["cohere2"][1]],
@@ -155,6 +156,7 @@ def converted_tensors(config, folder, alone=False):
             continue
         if kind == "bloom":
             name = name.removeprefix("transformer.")
+        name = name.replace("attn_sub_norm", "inner_attn_ln").replace("ffn_sub_norm", "ffn_layernorm")  # BitNet's first names
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
     if alone:
         for start, parts in experts.items():

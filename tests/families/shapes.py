@@ -240,6 +240,11 @@ SHAPES = {
         llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, norm_eps=1e-3,
                    rope_parameters=rope(100.0, partial_rotary_factor=1.0)),
     ],
+    "bitnet": [
+        llama_like(**TINY),
+        llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, attention_bias=True, rms_norm_eps=1e-3),
+        llama_like(hidden=40, heads=5, kv_heads=1, d_ff=33, tie_word_embeddings=True, hidden_act="silu"),
+    ],
     "cohere": [
         llama_like(**TINY, use_qk_norm=True, logit_scale=0.5),
         llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3, attention_bias=True, pad_token_id=0,

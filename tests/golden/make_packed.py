@@ -185,6 +185,21 @@ class Ternary:
         return {"weight": bytes_.astype(np.uint8), "weight_scale": np.array([self.scale], np.float32)}
 
 
+class Online:
+    """Floats of training, which become −1, 0 or 1 times their mean size where they are read."""
+
+    def __init__(self, random, shape):
+        self.weights = (random.standard_normal(shape) / 8).astype(np.float16)
+
+    def floats(self):
+        weights = self.weights.astype(np.float32)
+        scale = np.float32(1) / np.float32(np.abs(weights.astype(np.float64)).mean())
+        return np.clip(np.round(weights * scale), -1, 1) / scale
+
+    def tensors(self):
+        return {"weight": self.weights}
+
+
 # ---- folders -------------------------------------------------------------------------------------------------------
 
 
@@ -298,3 +313,6 @@ make("ternary", 13, lambda r, s: Ternary(r, s, True), {
 make("ternary_times", 14, lambda r, s: Ternary(r, s, False), {
     "bitnet_auto": ("tq2_0", {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"},
                     Ternary.tensors)})
+make("ternary_online", 15, Online, {
+    "bitnet_online": ("tq2_0", {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"},
+                      Online.tensors)})

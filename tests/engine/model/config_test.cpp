@@ -71,7 +71,7 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     check_invalid("norm", [](S&, B& b) { b.norm = static_cast<Norm>(3); });
-    check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(4); });
+    check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(5); });
     check_invalid("query_key_norm", [](S&, B& b) { b.query_key_norm = static_cast<Norm>(255); });
     check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(6); });
     check_invalid("block position", [](S&, B& b) { b.position = Position::learned; });
@@ -110,6 +110,14 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     check_invalid("parallel", [](S&, B& b) {
         b.parallel = true;
         b.norm_place = NormPlace::both;
+    });
+    check_invalid("experts with norms within", [](S&, B& b) {
+        b.n_experts = b.n_experts_used = 1;
+        b.norm_place = NormPlace::within;
+    });
+    check_invalid("parallel", [](S&, B& b) {
+        b.parallel = true;
+        b.norm_place = NormPlace::within;
     });
     check_invalid("has_output_head", [](S& s, B&) { s.vocab_size = 0; });
     check_invalid("tied_output", [](S& s, B&) { s.has_output_head = false; });
@@ -236,6 +244,7 @@ TEST_CASE("config: parameters of published models are the published ones") {
         {"stories260k", 260032},       {"demo", 927104},
         {"gpt3", 174604259328},        {"olmoe-1b-7b", 6919161856},
         {"mixtral-8x7b", 46702792704}, {"qwen3-30b-a3b", 30532122624},
+        {"bitnet-b1.58-2b", 2412820480},
     };
     CHECK(std::size(totals) == preset_names().size());
     for (const auto& published : totals) {

@@ -1,0 +1,32 @@
+// BitNet b1.58 (Ma et al. 2024; Microsoft's 2B4T 2025): Llama with norms within its parts, of what the output map and down read
+// (Wang et al. 2022), and a squared ReLU. What its matrices are made of is convert/packed/bitnet.cpp's affair.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kModelTypes[] = {"bitnet"};
+
+constexpr auto kNames = with_llama_names({
+    {Role::attention_post_norm, "#self_attn.attn_sub_norm.weight"},
+    {Role::feed_forward_post_norm, "#mlp.ffn_sub_norm.weight"},
+});
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    block.norm_place = NormPlace::within;
+    block.activation = read_activation(fields, "hidden_act", "relu2");
+    block.gated = true;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+}
+
+}  // namespace
+
+const Family families::bitnet = {
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea
