@@ -14,18 +14,15 @@ namespace {
 
 /// The panels of `from` that hold its first n_positions positions, of every layer and head.
 void copy_page(const PoolState& pool, std::uint32_t from, std::uint32_t to, std::uint32_t n_positions) noexcept {
-    const Stack& stack = pool.model->config().decoder;
     const KvPages pages[] = {
         {pool.pages, &from, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type},
         {pool.pages, &to, pool.places, pool.page_bytes, pool.limits.page_len, false, pool.limits.kv_type}};
     const std::uint64_t n_panels = (n_positions + kLanes - 1) / kLanes;
-    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
-        const Block& b = stack.block(layer);
-        for (std::uint32_t head = 0; is_cached(b, pool.limits.memory) && head < b.n_kv_heads; ++head)
-            for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
-                std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
-                            static_cast<std::size_t>(n_panels * panels.panel_bytes));
-    }
+    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+        for (const HeadPanels& panels : {pages[0].keys(b, layer, head), pages[0].values(b, layer, head)})
+            std::memcpy(pages[1].panel(panels, 0), pages[0].panel(panels, 0),
+                        static_cast<std::size_t>(n_panels * panels.panel_bytes));
+    });
 }
 
 [[nodiscard]] std::uint32_t take_page(PoolState& pool) noexcept {

@@ -97,6 +97,17 @@ struct PoolState {
         return {pages, table(slot), places, page_bytes, limits.page_len, false, limits.kv_type};
     }
 };
+/// Calls visit(layer, Block, kv_head) for each head whose keys and values a page holds, in the order in which they lie there.
+template<class Visit>
+void for_each_head(const PoolState& pool, Visit&& visit) noexcept {
+    const Stack& stack = pool.model->config().decoder;
+    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
+        const Block& b = stack.block(layer);
+        if (!is_cached(b, pool.limits.memory)) continue;
+        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head) visit(layer, b, head);
+    }
+}
+
 inline constexpr std::uint64_t kPoolStateBytes = 128;
 static_assert(sizeof(PoolState) <= kPoolStateBytes);
 

@@ -36,21 +36,18 @@ struct Run {
 /// Calls visit(Run) for each in order. `kv_len` is within the cache's capacity, so that no size overflows.
 template<class Visit>
 void for_each_run(const PoolState& pool, std::uint32_t kv_len, Visit&& visit) noexcept {
-    const Stack& stack = pool.model->config().decoder;
     const KvPages pages = pool.view(0);  // any cache's: heads lie alike in all pages
     const std::uint32_t page_len = pool.limits.page_len;
-    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
-        const Block& b = stack.block(layer);
-        for (std::uint32_t i = 0; is_cached(b, pool.limits.memory) && i < 2 * b.n_kv_heads; ++i) {
-            const bool is_value = i % 2;
-            const HeadPanels panels = is_value ? pages.values(b, layer, i / 2) : pages.keys(b, layer, i / 2);
+    for_each_head(pool, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+        for (const bool is_value : {false, true}) {
+            const HeadPanels panels = is_value ? pages.values(b, layer, head) : pages.keys(b, layer, head);
             for (std::uint32_t pos = 0; pos < kv_len; pos += page_len) {
                 const std::uint32_t n = kv_len - pos < page_len ? kv_len - pos : page_len;
                 visit(Run{panels, pos, static_cast<std::size_t>((n + kLanes - 1) / kLanes * panels.panel_bytes),
                           is_value, pos + n == kv_len});
             }
         }
-    }
+    });
 }
 
 /// The run's place in a cache.
@@ -176,19 +173,16 @@ Status copy_cache(const Cache& from, Cache& to) noexcept {
     }
     if (Status status = renew_pages(t, slot, kv_len); !status.ok()) return status;
     // Pages of different lengths: panel by panel.
-    const Stack& stack = f.model->config().decoder;
     const KvPages source = f.view(from_slot), target = t.view(slot);
-    for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
-        const Block& b = stack.block(layer);
-        for (std::uint32_t head = 0; head < b.n_kv_heads; ++head)
-            for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes) {
-                const auto copy = [&](const HeadPanels& a, const HeadPanels& c) {
-                    std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
-                };
-                copy(source.keys(b, layer, head), target.keys(b, layer, head));
-                copy(source.values(b, layer, head), target.values(b, layer, head));
-            }
-    }
+    for_each_head(f, [&](std::uint32_t layer, const Block& b, std::uint32_t head) {
+        for (std::uint32_t pos = 0; pos < kv_len; pos += kLanes) {
+            const auto copy = [&](const HeadPanels& a, const HeadPanels& c) {
+                std::memcpy(target.panel(c, pos), source.panel(a, pos), static_cast<std::size_t>(a.panel_bytes));
+            };
+            copy(source.keys(b, layer, head), target.keys(b, layer, head));
+            copy(source.values(b, layer, head), target.values(b, layer, head));
+        }
+    });
     t.slots[slot].kv_len = kv_len;
     return {};
 }

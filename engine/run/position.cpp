@@ -113,9 +113,10 @@ void embed(Pass& pass) noexcept {
     };
     if (has(Part::vectors) && stack.sound.hears()) convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
+        const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         std::uint32_t longest = 0;
         for (const Sequence& s : pass.self) longest = longest < s.n_rows ? s.n_rows : longest;
-        for (std::uint32_t i = 0; has(Part::vectors) && i < stack.n_blocks && rows.begin == 0; ++i)
+        for (std::uint32_t i = 0; has(Part::vectors) && i < stack.n_blocks && is_first; ++i)
             if (stack.blocks[i].position == Position::relative) fill_distances(pass, i, longest);
         const Sequence* sequence = pass.self.data();
         for (std::uint32_t row = rows.begin; row < rows.end; ++row) {

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::size_t kFrames = 2 * kLanes;  // of a group
+constexpr std::size_t kFrames = 2 * kSideBySide;  // of a group
 constexpr double kFloor = 1e-10;
 constexpr std::uint64_t kMostProducts = 1u << 21;  // of a transform of 2^16, with eight steps of four
 
@@ -47,7 +47,7 @@ struct Scratch {
     std::uint32_t n_fft, n_bins, n_mels;
 
     explicit Scratch(const Sound& s) noexcept : n_fft(s.n_fft), n_bins(s.n_bins()), n_mels(s.n_mels) {}
-    [[nodiscard]] std::size_t n_lanes() const noexcept { return std::size_t{n_fft} * kLanes; }
+    [[nodiscard]] std::size_t n_lanes() const noexcept { return std::size_t{n_fft} * kSideBySide; }
     [[nodiscard]] std::size_t n_powers() const noexcept { return std::size_t{n_bins} * kFrames; }
     [[nodiscard]] std::size_t n_bytes() const noexcept {
         return n_fft * sizeof(Complex) + (n_fft + 4 * n_lanes() + n_powers()) * sizeof(double) + n_mels * sizeof(Band);
@@ -62,7 +62,7 @@ struct Maker {
     std::uint32_t n_bins;
     Complex* roots;    // [n_fft]
     double* window;    // [n_fft] Hann's, periodic
-    double* lanes[4];  // [n_fft, kLanes] real and imaginary parts, twice
+    double* lanes[4];  // [n_fft, kSideBySide] real and imaginary parts, twice
     double* powers;    // [n_bins, kFrames]
     Band* bands;       // [n_mels]
 
@@ -114,9 +114,9 @@ struct Maker {
     void transform(std::uint32_t first, std::uint32_t n) noexcept {
         double *re = lanes[0], *im = lanes[1], *out_re = lanes[2], *out_im = lanes[3];
         for (std::uint32_t i = 0; i < sound.n_fft; ++i)
-            for (std::uint32_t l = 0; l < kLanes; ++l) {
-                re[i * kLanes + l] = 2 * l < n ? sample(first + 2 * l, i) * window[i] : 0.0;
-                im[i * kLanes + l] = 2 * l + 1 < n ? sample(first + 2 * l + 1, i) * window[i] : 0.0;
+            for (std::uint32_t l = 0; l < kSideBySide; ++l) {
+                re[i * kSideBySide + l] = 2 * l < n ? sample(first + 2 * l, i) * window[i] : 0.0;
+                im[i * kSideBySide + l] = 2 * l + 1 < n ? sample(first + 2 * l + 1, i) * window[i] : 0.0;
             }
         for (std::uint32_t len = sound.n_fft; len > 1;) {
             const std::uint32_t radix = next_radix(len);
@@ -127,9 +127,9 @@ struct Maker {
         }
         // Z = A + iB of two real sequences: A[k] = (Z[k] + Z*[n − k])/2, B[k] = (Z[k] − Z*[n − k])/2i.
         for (std::uint32_t k = 0; k < n_bins; ++k) {
-            const std::size_t here = std::size_t{k} * kLanes,
-                              there = std::size_t{(sound.n_fft - k) % sound.n_fft} * kLanes;
-            for (std::size_t l = 0; l < kLanes; ++l) {
+            const std::size_t here = std::size_t{k} * kSideBySide,
+                              there = std::size_t{(sound.n_fft - k) % sound.n_fft} * kSideBySide;
+            for (std::size_t l = 0; l < kSideBySide; ++l) {
                 const double a = re[here + l] + re[there + l], b = im[here + l] - im[there + l];
                 const double c = im[here + l] + im[there + l], d = re[there + l] - re[here + l];
                 powers[k * kFrames + 2 * l] = 0.25 * (a * a + b * b);

@@ -8,7 +8,7 @@
 namespace fovea {
 
 /// Sequences that go through the transform side by side, each two real ones: the compiler makes vectors of them.
-inline constexpr std::size_t kLanes = 4;
+inline constexpr std::size_t kSideBySide = 4;
 
 /// c[0] + c[1]·x + …, by Horner's rule.
 template<std::size_t n>
@@ -68,7 +68,7 @@ struct Complex {
 }
 
 /// One step of Stockham's transform: parts of length `len` become `radix` times as many, shorter ones, `stride` apart.
-/// Element i of lane l stands at [i·kLanes + l]. roots [n]: exp(−2πi·k/n).
+/// Element i of lane l stands at [i·kSideBySide + l]. roots [n]: exp(−2πi·k/n).
 struct TransformStep {
     std::uint32_t n, len, radix;
 };
@@ -78,19 +78,19 @@ inline void transform_step(const TransformStep& step, const Complex* roots, cons
     for (std::uint32_t p = 0; p < m; ++p)
         for (std::uint32_t k = 0; k < step.radix; ++k)
             for (std::uint32_t q = 0; q < stride; ++q) {
-                double sum_re[kLanes] = {}, sum_im[kLanes] = {};
+                double sum_re[kSideBySide] = {}, sum_im[kSideBySide] = {};
                 std::uint32_t root = p * k * stride;  // below n, for p < m and k < radix
                 for (std::uint32_t j = 0; j < step.radix; ++j) {
                     const Complex w = roots[root];
-                    const std::size_t from = (q + std::size_t{stride} * (p + std::size_t{m} * j)) * kLanes;
-                    for (std::size_t l = 0; l < kLanes; ++l) {
+                    const std::size_t from = (q + std::size_t{stride} * (p + std::size_t{m} * j)) * kSideBySide;
+                    for (std::size_t l = 0; l < kSideBySide; ++l) {
                         sum_re[l] += re[from + l] * w.re - im[from + l] * w.im;
                         sum_im[l] += re[from + l] * w.im + im[from + l] * w.re;
                     }
                     root = (root + k * (step.n / step.radix)) % step.n;
                 }
-                const std::size_t to = (q + std::size_t{stride} * (step.radix * std::size_t{p} + k)) * kLanes;
-                for (std::size_t l = 0; l < kLanes; ++l) out_re[to + l] = sum_re[l], out_im[to + l] = sum_im[l];
+                const std::size_t to = (q + std::size_t{stride} * (step.radix * std::size_t{p} + k)) * kSideBySide;
+                for (std::size_t l = 0; l < kSideBySide; ++l) out_re[to + l] = sum_re[l], out_im[to + l] = sum_im[l];
             }
 }
 

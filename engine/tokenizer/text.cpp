@@ -116,7 +116,7 @@ private:
             codes_[n_++] = kLead + s / kTrails / kVowels;
             return;
         }
-        while (n_ < kMaxDepth) {
+        for (std::uint32_t depth = 0; depth < kMaxDepth; ++depth) {  // a hostile table may go round in circles
             const Change change = change_of(tables_->decompositions, code);
             if (change.entry == 0) break;
             if (change.second()) codes_[n_++] = change.second();

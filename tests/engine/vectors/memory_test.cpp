@@ -193,6 +193,37 @@ TEST_CASE("memory: texts share one, its saved bytes are one, and forks of it") {
     for (const Step& step : steps) CHECK(want.has(0, 0, step.logits));
 }
 
+TEST_CASE("memory: a copy in another pool serves as well, where the last layers read none") {
+    Config config = text_config(true);
+    static constexpr std::uint8_t kLayers[] = {0, 0, 1};
+    config.decoder.layer_blocks = kLayers;
+    for (const Type kv_type : {Type::f32, Type::q8}) {
+        const SmallModel small(config, Type::f32);
+        const Reference want(small.model, {80}, {30}, kv_type);
+        const Limits limits{.max_kv_len = 90, .max_batch = 90, .kv_type = kv_type};
+        const PoolLimits texts{.max_sequences = 1, .kv_type = kv_type};
+        Memories from(small.model, limits, texts,
+                      {.max_kv_len = 128, .max_sequences = 1, .page_len = 64, .kv_type = kv_type});
+        Memories to(small.model, limits, texts,
+                    {.max_kv_len = 100, .max_sequences = 1, .page_len = 128, .kv_type = kv_type});
+        const Cache memory = from.memory();
+        REQUIRE(cache_memory(from.workspace, want.input(0, 1), {&memory, 1}).ok());
+        Cache copy = to.memory();
+        REQUIRE(copy_cache(memory, copy).ok());
+        std::vector<std::byte> saved[2];
+        for (const Cache* cache : {&memory, static_cast<const Cache*>(&copy)}) {
+            std::vector<std::byte>& bytes = saved[cache == &copy];
+            bytes.resize(cache_bytes(*cache));
+            std::size_t written = 0;
+            REQUIRE(save_cache(*cache, bytes, written).ok());
+        }
+        CHECK(saved[0] == saved[1]);
+        std::vector<float> rows(30 * kVocab);
+        to.step({to.text(), want.text(0), rows, copy});
+        CHECK(want.has(0, 0, rows));
+    }
+}
+
 TEST_CASE("memory: a generator's text is the likeliest token after token") {
     const SmallModel small(text_config(true), Type::f32);
     const Reference want(small.model, {40}, {2}, Type::f32);
