@@ -73,8 +73,6 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
     const Stack& last = stack_of(config, last_stack(config));
     const Block& first = last.block(0);
     const Stack source = config.encoder.n_layers && config.decoder.n_layers ? config.encoder : Stack{};
-    bool reads_memory = false;
-    for (std::uint32_t i = 0; i < last.n_blocks; ++i) reads_memory |= last.blocks[i].cross_attention;
     return {.struct_size = sizeof(fovea_info),
             .kind = static_cast<std::uint32_t>(kind_of(config)),
             .fingerprint = model.fingerprint(),
@@ -88,7 +86,7 @@ void keep(const Model& model, const Tokenizer& tokenizer, void* memory, fovea_mo
             .value_head_dim = first.value_head_dim,
             .n_token_types = last.n_token_types,
             .pools = last.pooling != Pooling::none,
-            .reads_memory = reads_memory,
+            .reads_memory = reads_memory(config),
             .source_n_layers = source.n_layers,
             .source_d_model = source.d_model,
             .source_vocab = source.vocab_size,

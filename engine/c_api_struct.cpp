@@ -87,6 +87,12 @@ Status write_plan(const fovea_model& model, const RequestedLimits& requested, co
     return {};
 }
 
+namespace {
+
+/// A code that there is, or one that has no name.
+[[nodiscard]] Code code_of(std::uint32_t code) noexcept { return static_cast<Code>(code < 256 ? code : 255); }
+
+}  // namespace
 }  // namespace fovea
 
 using namespace fovea;
@@ -98,10 +104,10 @@ const char* fovea_version() { return FOVEA_VERSION; }
 uint32_t fovea_numerics_version() { return kNumericsVersion; }
 
 size_t fovea_describe(fovea_status status, char* line, size_t capacity) {
-    const Status s{static_cast<Code>(status.code), status.what, status.wanted, status.had};
+    const Status s{code_of(status.code), status.what, status.wanted, status.had};
     const std::size_t n = describe(s, {line, capacity - 1}).size();
     line[n] = 0;
     return n;
 }
 
-const char* fovea_code_name(uint32_t code) { return name(static_cast<Code>(code < 256 ? code : 255)); }
+const char* fovea_code_name(uint32_t code) { return name(code_of(code)); }

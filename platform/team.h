@@ -11,7 +11,7 @@ struct Team;
 inline constexpr std::uint64_t kTeamBytes = 256;
 
 /// What runs a team: calls work(argument, member) for the members 0 to n_members − 1, all at the same time since they
-/// meet, and returns when all are done. See Executor in fovea/session.h.
+/// meet, and returns when all are done. See Executor in fovea/workspace.h.
 using TeamRunner = void (*)(void* context, std::uint32_t n_members, void (*work)(void* argument, std::uint32_t member),
                             void* argument);
 

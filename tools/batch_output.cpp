@@ -48,7 +48,7 @@ BatchOutput::BatchOutput(const std::string& path, std::span<const std::uint32_t>
     if (!is_file) return;
     try {
         if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-            throw Refusal(path + ": expected a file that nobody writes, got one that another batch does");
+            throw Refusal(path + ": expected a file of its own, got one that another batch is writing");
         keep(hashes);
     } catch (...) {
         close(fd_);

@@ -129,7 +129,7 @@ std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens
         if (spelled.starts_with(' ')) spelled.remove_prefix(1);
         if (spelled == "[MASK]" || spelled == "<mask>") rows.push_back(static_cast<std::uint32_t>(i));
     }
-    if (rows.empty()) throw Refusal("text: expected [MASK] or <mask>, as the model spells it, in it, got none");
+    if (rows.empty()) throw Refusal("text: expected the model's mask ([MASK] or <mask>) in it, got none");
     return rows;
 }
 

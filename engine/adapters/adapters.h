@@ -20,7 +20,7 @@ struct AdapterUse {
     const std::byte* file = nullptr;
     float scale = 1.0f;
 
-    static constexpr std::uint64_t kBytes = 64;  // of one, whatever a pointer's size
+    static constexpr std::uint64_t kBytes = kAdapterUseBytes;
 
     /// Of n uses, and behind them n tables of every layer's tensors.
     [[nodiscard]] static constexpr std::uint64_t table_bytes(std::uint64_t n, std::uint64_t n_layers) noexcept {

@@ -1,5 +1,5 @@
-// The validator: bytes in, checked views out. The only code that distrusts its input; everything after it relies on
-// what is established here. Numbers from the file are copied, bounded, and only then used.
+// The validator of model files: bytes in, checked views out. What computes relies on what is established here; tokenizer
+// sections, forms and saved caches have validators of their own. Numbers from the file are copied, bounded, and only then used.
 #include "model.h"
 
 #include <algorithm>
@@ -246,7 +246,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
         const TensorRecord& t = model.tensors_[i];
         const TensorRecord& last = model.tensors_[i > 0 ? i - 1 : 0];
         if (i > 0 && (order_of(last) > order_of(t) || (order_of(last) == order_of(t) && last.expert >= t.expert)))
-            return {Code::tensor_invalid, "number of the tensor in order", i, i};
+            return {Code::tensor_invalid, "the first out of order is tensor", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
     // Every tensor the configuration calls for must be there, and be what it calls for. Of a role that this reader knows

@@ -282,22 +282,18 @@ void attend_chunks(const Attention& a, const char* name, const Output& output) n
 }  // namespace
 
 Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
-    : pass(p),
-      layer(l),
-      tensors(has(Part::vectors) && r == Reads::memory ? p.workspace.cross(p.layer) : l.self),
-      block(b),
-      reads(r) {
-    const bool cross = has(Part::vectors) && reads == Reads::memory;
-    sequences = cross ? pass.cross : pass.self;
-    masks = cross ? pass.cross_masks : pass.self_masks;
-    causal = (b.causal && !cross) || (masks && masks->causal);
+    : pass(p), layer(l), tensors(is_memory(r) ? p.workspace.cross(p.layer) : l.self), block(b), reads(r) {
+    const bool memory = is_memory(reads);
+    sequences = memory ? pass.cross : pass.self;
+    masks = memory ? pass.cross_masks : pass.self_masks;
+    causal = (b.causal && !memory) || (masks && masks->causal);
     n_appended = has(Part::vectors) ? b.bias_kv + b.zero_attn : 0;
     const WorkspaceState& w = pass.workspace;
-    if (has(Part::block_variants) && !cross && b.position == Position::alibi)
+    if (has(Part::block_variants) && !memory && b.position == Position::alibi)
         slopes = w.vector(pass.tensors().alibi_slopes[layer.block]);
     const AttentionWeights& capture = w.attention_capture;
-    if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer && capture.cross == cross &&
-        weights_stack(w) == pass.index)
+    if (has(Part::attention_weights) && !capture.out.empty() && capture.layer == pass.layer &&
+        capture.cross == memory && weights_stack(w) == pass.index)
         weights = &capture;
     key_at = round_up(std::uint64_t{b.n_heads} * b.head_dim, kLanes);
     value_at = key_at + round_up(std::uint64_t{b.n_kv_heads} * b.head_dim, kLanes);
@@ -321,7 +317,7 @@ Attention::Attention(Pass& p, const Layer& l, const Block& b, Reads r) noexcept
 }
 
 void attend_sequences(const Attention& a) noexcept {
-    const char* name = has(Part::vectors) && a.reads == Reads::memory ? "attended memory" : "attended";
+    const char* name = is_memory(a.reads) ? "attended memory" : "attended";
     const Pass& pass = a.pass;
     const Output output = pass.heads ? Output{} : pass.all(pass.attended(), a.block.n_heads * a.block.value_head_dim);
     has(Part::teams) && splits(a) ? attend_chunks(a, name, output) : attend_whole(a, name, output);
@@ -329,13 +325,13 @@ void attend_sequences(const Attention& a) noexcept {
 
 void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
     const Attention a(pass, layer, b, reads);
-    const bool cross = has(Part::vectors) && reads == Reads::memory;
+    const bool memory = is_memory(reads);
     const Input rows{pass.hidden(), pass.seq_len, pass.stack().d_model, part_norms(b, a.tensors).before};
-    if (cross && a.keeps_memory()) {
+    if (memory && a.keeps_memory()) {
         project(a, {rows, {}, {}});
     } else {
-        const Input memory = memory_of(pass);
-        project(a, {rows, cross ? memory : rows, cross ? memory : rows});
+        const Input source = memory ? memory_of(pass) : rows;
+        project(a, {rows, source, source});
         rotate_and_cache(a);
     }
     attend_sequences(a);
@@ -349,22 +345,22 @@ void cache_memory(Pass& pass, const Layer& layer, const Block& b) noexcept {
 }
 
 void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) noexcept {
-    const bool cross = has(Part::vectors) && reads == Reads::memory;
-    const AttentionTensors& t = cross ? pass.workspace.cross(pass.layer) : layer.self;
+    const bool memory = is_memory(reads);
+    const AttentionTensors& t = memory ? pass.workspace.cross(pass.layer) : layer.self;
     const Linear output{.matrix = t.output,
                         .bias = t.output_bias,
                         .out = pass.hidden(),
                         .n_stored = t.output.n_rows,
                         .epilogue = Epilogue::add,
-                        .adapted = cross ? Adapted::none : Adapted::attention_output};
-    const bool latent = has(Part::latent) && !cross && b.latent_query_dim;
+                        .adapted = memory ? Adapted::none : Adapted::attention_output};
+    const bool latent = has(Part::latent) && !memory && b.latent_query_dim;
     const std::uint32_t merged = b.n_heads * merged_head_dim(b);
     const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
-    const VectorOffset columns = pass.columns(cross ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
+    const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
     pass.norm_rows("attended norm", pass.all(made, merged), norms.within, made, merged);
     const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
-    pass.add_to_stream(cross ? "attention to memory" : "attention", output, attended, b, norms);
+    pass.add_to_stream(memory ? "attention to memory" : "attention", output, attended, b, norms);
 }
 
 }  // namespace fovea

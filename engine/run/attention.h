@@ -6,6 +6,7 @@ namespace fovea {
 
 /// Whose keys and values an attention reads: those of its own rows, or the memory's.
 enum class Reads : std::uint8_t { self, memory };
+[[nodiscard]] constexpr bool is_memory(Reads reads) noexcept { return has(Part::vectors) && reads == Reads::memory; }
 
 /// Attention's first half, to the merged heads of every row.
 void compute_attention(Pass& pass, const Layer& layer, const Block& block, Reads reads) noexcept;
@@ -56,7 +57,7 @@ struct Attention {
     /// Whether its values are what its keys are behind the dims that turn.
     [[nodiscard]] bool is_latent() const noexcept { return reads == Reads::self && block.latent_query_dim != 0; }
     /// Whether its keys and values are a memory's that outlives the pass.
-    [[nodiscard]] bool keeps_memory() const noexcept { return reads == Reads::memory && !pass.memory_kv.empty(); }
+    [[nodiscard]] bool keeps_memory() const noexcept { return is_memory(reads) && !pass.memory_kv.empty(); }
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {
         return static_cast<std::size_t>(&s - sequences.data());
     }

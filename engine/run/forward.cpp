@@ -190,7 +190,10 @@ Status check_cache(const WorkspaceState& w, const Cache& cache, bool memory) noe
     if (pool.model->bytes().data() != w.model.bytes().data())
         return {Code::session_mismatch, "a cache of the workspace's model", 0, 0};
     if (has(Part::vectors) && pool.limits.memory != memory)
-        return {Code::bad_argument, "cache: 1 of a pool for memories, 0 of one for texts", memory, pool.limits.memory};
+        return {Code::bad_argument,
+                memory ? "memory: expected a cache of a pool for memories, got one for texts"
+                       : "cache: expected one of a pool for texts, got one for memories",
+                0, 0};
     return {};
 }
 

@@ -45,6 +45,9 @@ struct ExpertTensors {
 #include "../model/roles.inc"
 };
 
+/// Bytes of an AdapterUse (adapters/adapters.h) in the arena, whatever a pointer's size.
+inline constexpr std::uint64_t kAdapterUseBytes = 64;
+
 /// Those of one layer of an adapter, by their offsets in its own file.
 struct AdapterTensors {
 #define FOVEA_ADAPTER_TENSOR(field, role, number, layout, ...) kept::layout field{};

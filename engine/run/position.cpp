@@ -50,7 +50,7 @@ void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row,
 }
 
 /// Fills the block's rows of `distances` as far as sequences of up to `longest` rows read them: element
-/// max_batch − 1 + d of a head's row is for a key d positions behind the query.
+/// max_batch − 1 + d of a head's row is for a key d positions after the query.
 void fill_distances(const Pass& pass, std::uint32_t block, std::uint32_t longest) noexcept {
     const WorkspaceState& w = pass.workspace;
     const Block& b = pass.stack().blocks[block];

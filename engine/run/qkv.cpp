@@ -119,10 +119,6 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
     }
 }
 
-}  // namespace
-
-namespace {
-
 void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
     const Rows out = a.pass.projected();
     const AttentionTensors& t = a.tensors;

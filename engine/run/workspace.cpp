@@ -126,7 +126,8 @@ Status capture_attention(Workspace& workspace, const AttentionWeights& weights) 
     const Block& b = stack.block(has_layer ? weights.layer : 0);
     if (has_layer && b.n_heads && (!weights.cross || b.cross_attention)) return {};
     w.attention_capture = before;
-    return {Code::bad_argument, "layer that has this attention at most", stack.n_layers - 1, weights.layer};
+    if (has_layer) return {Code::bad_argument, "layer: expected one that has this attention", 0, 0};
+    return {Code::bad_argument, "layer at most", stack.n_layers - 1, weights.layer};
 }
 
 Status check_weights(const WorkspaceState& w, std::uint64_t n_sequences, std::uint64_t n_queries,

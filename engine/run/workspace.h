@@ -73,7 +73,7 @@ struct WorkspaceState {
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {
         const std::uint64_t n_layers = std::uint64_t{model.config().encoder.n_layers} + model.config().decoder.n_layers;
-        return reinterpret_cast<AdapterTensors*>(arena + map.adapters + limits.max_adapters * std::uint64_t{64}) +
+        return reinterpret_cast<AdapterTensors*>(arena + map.adapters + limits.max_adapters * kAdapterUseBytes) +
                i * n_layers;
     }
     [[nodiscard]] Sequence* sequences() const noexcept { return reinterpret_cast<Sequence*>(arena + map.sequences); }

@@ -57,10 +57,10 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
     const std::uint32_t room = s.cache.max_kv_len() < s.limits.max_tokens ? s.cache.max_kv_len() : s.limits.max_tokens;
     if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
     if (prompt.empty()) return {Code::bad_shape, "tokens of a prompt at least", 1, 0};
-    if (prompt.size() > room) return {Code::context_full, "positions", prompt.size(), room};
+    if (prompt.size() > room) return {Code::context_full, "room for positions at least", prompt.size(), room};
     for (const Token token : prompt)
         if (token >= s.vocab_size)
-            return {Code::token_out_of_range, "as the largest token", s.vocab_size - std::uint64_t{1}, token};
+            return {Code::token_out_of_range, "token at most", s.vocab_size - std::uint64_t{1}, token};
     if (!options.stop.empty() && !s.tokenizer.valid()) return {Code::section_missing, "tokenizer", 1, 0};
     if (Status status = StopText::check(options.stop, s.limits.max_stop_bytes); !status.ok()) return status;
     const Speculation& speculation = options.speculation;
@@ -68,7 +68,7 @@ constexpr std::uint32_t kMostProposed = 256, kMostStopBytes = 65535;
         return {Code::bad_argument, "proposed tokens at most", s.limits.max_proposed, speculation.n_proposed};
     if (!has(Part::speculation)) return {};
     if (!(speculation.row_cost >= 0 && speculation.row_cost <= 100))  // NaN fails too
-        return {Code::bad_argument, "row_cost: 0 to 100", 0, 0};
+        return {Code::bad_argument, "row_cost: expected 0 to 100", 0, 0};
     return check_draft(s, speculation.draft);
 }
 
@@ -125,7 +125,7 @@ Status resume(Generator& generator, std::span<const Token> tokens) noexcept {
     if (!s.cache.valid()) return {Code::bad_argument, "cache: not made, or ended", 0, 0};
     if (tokens.size() != s.cache.kv_len()) return {Code::bad_shape, "tokens", s.cache.kv_len(), tokens.size()};
     if (tokens.size() > s.limits.max_tokens)
-        return {Code::context_full, "positions", tokens.size(), s.limits.max_tokens};
+        return {Code::context_full, "room for positions at least", tokens.size(), s.limits.max_tokens};
     if (!tokens.empty()) std::memmove(s.text, tokens.data(), tokens.size_bytes());
     s.n_text = s.n_cached = static_cast<std::uint32_t>(tokens.size());
     s.n_drafted = 0;

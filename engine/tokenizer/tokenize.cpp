@@ -105,10 +105,10 @@ struct Piece {
 
 /// Takes pieces through the steps one after the other, depth first: nothing is kept but the rewritten texts on the way
 /// to the current word.
-class Encoder {
+class Splitter {
 public:
-    Encoder(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
-            std::span<Token> tokens) noexcept
+    Splitter(const Tables& tables, const TokenizeOptions& options, std::span<std::byte> symbols, std::span<char> texts,
+             std::span<Token> tokens) noexcept
         : tables_(tables),
           classes_(tables.classes),
           characters_(tables.characters),
@@ -301,8 +301,8 @@ Status check_room(const Tables& tables, const Tokenizer& tokenizer, std::uint64_
     return {};
 }
 
-Encoder make_encoder(const Tables& tables, const TokenizeOptions& options, std::uint64_t text_bytes,
-                     std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
+Splitter make_splitter(const Tables& tables, const TokenizeOptions& options, std::uint64_t text_bytes,
+                       std::span<std::byte> scratch, std::span<Token> tokens) noexcept {
     const auto symbols = scratch.first(static_cast<std::size_t>(symbol_bytes(*tables.header, text_bytes)));
     const auto rest = scratch.subspan(symbols.size());
     return {tables, options, symbols, {reinterpret_cast<char*>(rest.data()), rest.size()}, tokens};
@@ -336,11 +336,11 @@ Status tokenize(const Tokenizer& tokenizer, std::string_view text, const Tokeniz
     n_tokens = 0;
     const Tables tables = TokenizerReader::tables(tokenizer);
     if (Status s = check_room(tables, tokenizer, text.size(), scratch); !s.ok()) return s;
-    Encoder encoder = make_encoder(tables, options, text.size(), scratch, tokens);
-    TokenSink& sink = encoder.sink();
+    Splitter splitter = make_splitter(tables, options, text.size(), scratch, tokens);
+    TokenSink& sink = splitter.sink();
     if (options.add_special)
         for (const Token id : tables.prefix_ids) sink.put(id);
-    if (!encoder.run({text, true}, 0)) return kGrown;
+    if (!splitter.run({text, true}, 0)) return kGrown;
     if (options.add_special)
         for (const Token id : tables.suffix_ids) sink.put(id);
     return finish(sink, tokens, n_tokens);
@@ -354,14 +354,14 @@ Status tokenize_pair(const Tokenizer& tokenizer, std::string_view first, std::st
     const std::size_t longest = std::max(first.size(), second.size());
     if (Status s = check_room(tables, tokenizer, longest, scratch); !s.ok()) return s;
     if (tables.pair.empty()) return {Code::section_missing, "template of a pair", 0, 0};
-    Encoder encoder = make_encoder(tables, options, longest, scratch, tokens);
-    TokenSink& sink = encoder.sink();
+    Splitter splitter = make_splitter(tables, options, longest, scratch, tokens);
+    TokenSink& sink = splitter.sink();
     std::uint32_t n_seen = 0;  // a template has each text once: more would be more ids than max_tokens says
     for (const TokenizerPart& part : tables.pair) {
         const std::uint64_t before = sink.n();
         if (part.id == kFirstText || part.id == kSecondText) {
             if (++n_seen > 2) return {Code::section_invalid, "texts of a pair's template", 2, n_seen};
-            if (!encoder.run({part.id == kFirstText ? first : second, true}, 0)) return kGrown;
+            if (!splitter.run({part.id == kFirstText ? first : second, true}, 0)) return kGrown;
         } else if (options.add_special) {
             sink.put(part.id);
         }

@@ -61,7 +61,7 @@ Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) 
     for (Token id = 0; id < tables.header->n_tokens; ++id) {
         const std::uint32_t begin = tables.offset(id), end = tables.offset(std::size_t{id} + 1);
         if (begin > end || end > tables.token_text.size() || end - begin > tables.header->max_token_bytes)
-            return {Code::section_invalid, "token's bytes", id, end};
+            return {Code::section_invalid, "the first whose bytes are not there, or are too many, is token", id, id};
     }
     TokenizerReader::set(tokenizer, section);
     return {};

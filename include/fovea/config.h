@@ -1,4 +1,4 @@
-// The shape of a model as data: what DESIGN calls an architecture is one row of these values.
+// The shape of a model as data. Every architecture (Llama, BERT, Whisper) is one set of these values.
 //
 // A model has one or two stacks (encoder, decoder). A stack is n_layers layers; each layer is one of a few Blocks,
 // chosen by a byte table. Every field's zero is its plain meaning ("none", "not used"), so a later version can add a
@@ -52,8 +52,8 @@ struct Block {
     std::uint32_t window = 0;      ///< a query sees this many positions, itself included, and where it is not
                                    ///< causal as many on its other side; 0: no limit
     std::uint32_t rotary_dim = 0;  ///< leading dims of each head that are rotated (Position::rope)
-    /// Position::relative (Raffel et al. 2020): a score gets what its head's table says of how far the key lies behind
-    /// the query; further than this many positions counts as this many.
+    /// Position::relative (Raffel et al. 2020): each head has a table of numbers to add to its scores, one for each difference
+    /// of the key's position and the query's. Differences beyond this many positions have the last one.
     std::uint32_t relative_max_distance = 0;
     float norm_epsilon = 1e-5f;
     float softmax_scale = 0.0f;  ///< multiplies scores; 0: 1/sqrt(head_dim)
@@ -175,7 +175,7 @@ struct Stack {
     bool embedding_bias = false;  ///< of the map from embedding_width
     Pooling pooling = Pooling::none;
     bool normalize_pooled =
-        false;  ///< the vector of a sequence, its head behind it, is divided by its Euclidean length
+        false;  ///< the vector of a sequence, after its head if it has one, is divided by its Euclidean length
     float embedding_scale = 1.0f;
     float final_norm_epsilon = 1e-5f;
     float logit_softcap = 0.0f;   ///< 0: unused

@@ -66,7 +66,8 @@ struct EncodeInput {
 ///                               stack's result_width(), or with before_head its d_model
 ///
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
-/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range, cancelled.
+/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range; `out` of no use:
+/// cancelled.
 /// Source: Vaswani et al. 2017, section 3; Devlin et al. 2019 (encoders alone).
 [[nodiscard]] Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
@@ -85,7 +86,7 @@ struct EncodeInput {
 /// What forward computes from there is what encode computes of all rows at once, with a causal mask, in every bit.
 /// Errors, nothing changed: unsupported (a decoder that gives no logits token by token, or reads no memory),
 /// bad_argument (a cache that is not valid, not of a pool for memories, not empty, or comes twice), session_mismatch,
-/// bad_shape, token_out_of_range, context_full, pool_full, cancelled.
+/// bad_shape, token_out_of_range, context_full, pool_full, cancelled (the caches are as they were).
 [[nodiscard]] Status cache_memory(Workspace& workspace, const EncodeInput& input,
                                   std::span<const Cache> memories) noexcept;
 

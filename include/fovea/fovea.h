@@ -1,4 +1,5 @@
-// The C interface: everything that the C++ headers do, with the same bits, for C, Python, WebAssembly and others.
+// The C interface: what most programs need of the C++ headers, with the same bits, for C, Python, WebAssembly and others.
+// Frames of sound (sound.h), texts in pairs and set_trace are for C++ alone.
 //
 //     struct fovea_model* model;                                    // 1. a view of a file's bytes
 //     fovea_open_model(file, file_bytes, 0, memory, sizeof memory, &model);
@@ -189,13 +190,13 @@ enum {
     FOVEA_NO_SPECIAL = 2
 };
 
-/// What a text of text_bytes bytes needs at most: bytes of scratch, 16 to 320 for each of its own, and tokens. 2^64 − 1
+/// What a text of text_bytes bytes needs at most: bytes of scratch (tokenizer.h says how many) and tokens. 2^64 − 1
 /// where no number holds it; 0 where there is no tokenizer.
 uint64_t fovea_scratch_bytes(const struct fovea_model* model, uint64_t text_bytes);
 uint64_t fovea_max_tokens(const struct fovea_model* model, uint64_t text_bytes);
 
 /// Writes the ids of `text`, any bytes, and their number. scratch: fovea_scratch_bytes, 4-byte aligned.
-/// Errors, *n_tokens 0: those of tokenizer.h's encode; FOVEA_BAD_ARGUMENT for any other `how`. Where capacity is too
+/// Errors, *n_tokens 0: those of tokenizer.h's tokenize; FOVEA_BAD_ARGUMENT for any other `how`. Where capacity is too
 /// small, `wanted` is how many tokens the text gives.
 fovea_status fovea_model_tokenize(const struct fovea_model* model, const char* text, size_t text_bytes, int how,
                                   void* scratch, size_t scratch_bytes, uint32_t* tokens, size_t capacity,

@@ -218,7 +218,7 @@ typedef struct {
 } fovea_attend_input;
 
 /// softmax(Q·K^T·scale + mask)·V per head, with the module's projections around it where it has them.
-/// Errors, `out` unchanged: those of encode.h's attend.
+/// Errors, `out` unchanged unless cancelled: those of encode.h's attend.
 fovea_status fovea_attend(fovea_workspace* workspace, const fovea_attend_input* input, float* out, size_t n_out);
 
 #ifdef __cplusplus

@@ -5,7 +5,8 @@
 //     Generator generator;                               // 2. the caller's bytes, at least plan.arena_bytes of them
 //     make_generator(model, tokenizer, cache, plan.limits, arena, generator);
 //     start(generator, prompt, {.n_new = 100});          // 3. a text; allocates nothing from here on
-//     for (Piece piece; piece.finish == FinishReason::none; show(piece.text)) generate(generator, workspace, piece);
+//     for (Piece piece; piece.finish == FinishReason::none && generate(generator, workspace, piece).ok();)
+//         show(piece.text);
 //
 // generate is next_step, forward and take. Many generators share one pass when a caller does the three itself: next_step of
 // each, one forward with all the steps, take of each.

@@ -54,7 +54,7 @@ struct Candidate {
 /// exceeds a random part of the total is chosen. So one seed gives one text on every machine.
 ///   pos      tokens of the text before this one; its random number is found in O(log pos)
 ///   logits   [vocab_size]  read only
-///   recent   the tokens repeat_penalty applies to, each once; any length, ids that are none are skipped
+///   recent   the tokens repeat_penalty applies to, once however often they come; ids beyond the vocabulary are skipped
 ///   counted  the tokens frequency_penalty and presence_penalty apply to, as often as they come; likewise
 ///   scratch  [vocab_size]  overwritten
 ///   allowed  [(vocab_size + 31) / 32]  bit id % 32 of word id / 32: whether a token may be chosen; empty: all may.

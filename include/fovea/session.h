@@ -51,8 +51,8 @@ private:
 /// The arena and the model's bytes must outlive the session.
 /// Threads: with n_threads above 1 and no executor, the calling thread gets n_threads − 1 threads, which all its
 /// sessions share, which sleep between calls, and which end with it. No later call makes any. A session may be used by
-/// another thread than its maker's, by one at a time: it then runs on that thread and those made for it, so perhaps on it
-/// alone. A forked child has its parent's sessions and none of their threads; sessions made there get new ones.
+/// another thread than its maker's, by one at a time: it then runs on that thread and its workers, which a thread that has
+/// made no session lacks. A forked child has its parent's sessions and none of their threads; sessions made there get new ones.
 /// With an executor no thread is made here.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
 /// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).

@@ -27,7 +27,7 @@ namespace fovea FOVEA_API {
 /// The logarithm of how loud each band is at each time, as Whisper's feature extractor computes it.
 ///
 ///   filters  [n_mels, n_fft / 2 + 1]  how much of each frequency a band has; mel_filters(model), or the caller's own
-///   samples  [at most window_samples(sound)]  mono, sound.sample_rate a second, full scale 1; silence is added behind
+///   samples  [at most window_samples(sound)]  mono, sound.sample_rate a second, full scale 1; silence follows them
 ///   scratch  frames_scratch(sound) bytes, 8-aligned, overwritten
 ///   frames   [n_frames, n_mels]  written
 ///

@@ -11,7 +11,7 @@
 
 namespace fovea FOVEA_API {
 
-struct TokenizerHeader;  // engine/model/format.h
+struct TokenizerHeader;  // engine/model/tokenizer_format.h
 
 /// A validated view of a tokenizer section; trivially copyable. The bytes must outlive it.
 class Tokenizer {
@@ -41,9 +41,9 @@ struct TokenizeOptions {
     bool parse_special = false;  ///< read "<|name|>" in the text as that special token; else it is plain text
 };
 
-/// Bytes of scratch that encode needs for a text of `text_bytes` bytes: 2 to 640 for each byte, by the tokenizer, for some
-/// and a few thousand. Most of it is for texts that grow when normalized, and stays untouched by others. Saturates at
-/// 2^64 - 1.
+/// Bytes of scratch that tokenize needs for a text of `text_bytes` bytes: up to 640 for each byte of the text, depending on
+/// the tokenizer; unigram models need 8 more for each byte of their longest token. Most of it is for texts that grow when
+/// normalized, and stays untouched by others. Saturates at 2^64 - 1.
 [[nodiscard]] std::uint64_t tokenize_scratch_bytes(const Tokenizer& tokenizer, std::uint64_t text_bytes) noexcept;
 
 /// Writes the ids of `text` to `tokens` and their number to `n_tokens`. Time O(n log n), no allocation.

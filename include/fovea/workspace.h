@@ -96,7 +96,8 @@ struct Step {
 /// pages from the caches' pools.
 /// Errors, nothing changed: bad_argument (a cache that is not valid, or comes twice), session_mismatch (a cache of another
 /// model), bad_shape (no steps, more than max_sequences, no tokens, logits of another size, an empty memory), token_out_of_range,
-/// context_full, pool_full (pages needed), unsupported (not a model for logits), cancelled.
+/// context_full, pool_full (pages needed), unsupported (not a model for logits). On `cancelled` the caches are as before the
+/// call and the logits of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
 

@@ -150,7 +150,7 @@ TEST_CASE("batch: another batch's answers, and other files, are refused and left
     write_text(batch.out, whole);
     const int held = open(batch.out.c_str(), O_RDWR);
     REQUIRE(flock(held, LOCK_EX) == 0);
-    refuses(batch.command({"-n", "4"}), "got one that another batch does");
+    refuses(batch.command({"-n", "4"}), "got one that another batch is writing");
     close(held);
     check_refused({"run", "--batch", batch.in, "-o", "/nonexistent/out", "--quiet"}, 1,
                   "/nonexistent/out: cannot be written: no such file");
@@ -199,7 +199,7 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
 
 TEST_CASE("batch: options that it does not go with") {
     const BatchFiles batch;
-    check_refused(batch.command({"-p", "x"}), 2, "--batch: expected none of its requests' own options, got a prompt");
+    check_refused(batch.command({"-p", "x"}), 2, "--batch: expected no options of a single prompt, got a prompt");
     check_refused(batch.command({"--session", "s"}), 2, "got --session");
     check_refused(batch.command({"--echo"}), 2, "got --echo");
     check_refused({"run", "--batch", batch.in, "--json"}, 2, "--json: expected -o FILE with --batch");

@@ -126,14 +126,14 @@ void convert_as_asked(Arguments& arguments) {
     if (arguments.has_budget()) options.budget = {arguments.bits, arguments.bytes};
     if (!arguments.calibrate.empty()) {
         if (!arguments.has_budget() && (!arguments.has_type || !is_quantized(arguments.type)))
-            throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it", 2);
+            throw Refusal("--calibrate: expected a quantized --type, --bits or --bytes beside it, got none", 2);
         options.calibrates_itself = arguments.calibrate == kOwnText;
         if (!options.calibrates_itself) options.calibration_text = read_text_file(arguments.calibrate);
         options.writing_text = progress_line("writing a text to read");
         options.calibrating =
             progress_line(options.calibrates_itself ? "reading it" : "reading " + arguments.calibrate);
     } else if (arguments.keeps_columns) {
-        throw Refusal("--no-column-scales: expected --calibrate beside it", 2);
+        throw Refusal("--no-column-scales: expected --calibrate beside it, got none", 2);
     }
     options.column_scales = !arguments.keeps_columns;
     Columns columns;

@@ -381,7 +381,7 @@ void add_batch(CLI::App& verb, RunOptions& options) {
              "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input")
         ->type_name("FILE");
     add_text(verb, "-o,--output", options.output,
-             "with --batch: a file for the answers (default: standard output); one that was begun is gone on with")
+             "with --batch: a file for the answers (default: standard output); an unfinished one is continued")
         ->type_name("FILE");
     add_count(verb, "--sequences", options.n_sequences, 1, 1024,
               "with --batch: requests computed at once (default 16)");
@@ -402,7 +402,7 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
                                                    {options.echo, "--echo"}};
     for (const auto& other : others)
         if (other.first)
-            throw Refusal(std::string("--batch: expected none of its requests' own options, got ") + other.second, 2);
+            throw Refusal(std::string("--batch: expected no options of a single prompt, got ") + other.second, 2);
     if (options.common.json && (options.output.empty() || options.output == "-"))
         throw Refusal("--json: expected -o FILE with --batch, got standard output for the answers", 2);
 }

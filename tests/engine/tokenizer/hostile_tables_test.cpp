@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kKinds[] = {"gpt2",    "llama2",   "bert_accents", "deepseek_llm", "behaviors",
                                   "gpt_oss", "t5_small", "albert_small", "unigram_bytes"};
-constexpr const char* kTexts[] = {"", "Ein Wort, 12345 words\n\n  don't", "\u00c5\u1e9b\u0323 \u1ea0\u0301\uac01 e\u0301\u0327",
+constexpr const char* kTexts[] = {"", "Ein Wort, 12345 words\n\n  don't",
+                                  "\u00c5\u1e9b\u0323 \u1ea0\u0301\uac01 e\u0301\u0327",
                                   "\u4e2d\u6587 \U0001f469\u200d\U0001f52c <s> [MASK] \xff\xfe"};
 
 std::vector<TokenizerTable> tables_of(const std::vector<std::byte>& section) {
@@ -31,7 +32,8 @@ bool serves(const std::vector<std::byte>& section) {
     std::vector<std::uint64_t> words((section.size() + 7) / 8);
     std::memcpy(words.data(), section.data(), section.size());
     Tokenizer tokenizer;
-    if (!open_tokenizer({reinterpret_cast<const std::byte*>(words.data()), section.size()}, tokenizer).ok()) return false;
+    if (!open_tokenizer({reinterpret_cast<const std::byte*>(words.data()), section.size()}, tokenizer).ok())
+        return false;
     for (const char* text : kTexts) {
         std::vector<Token> ids;
         REQUIRE(tokenize_exactly(tokenizer, text, {.parse_special = true}, ids).ok());
