@@ -193,8 +193,7 @@ private:
         const auto type = take_number<std::uint32_t>(place);
         tensor.blocks = find_gguf_blocks(type);
         if (tensor.blocks == nullptr)
-            refuse(place + ": expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K, got type " +
-                   std::to_string(type));
+            refuse(place + ": expected " + known_gguf_blocks() + ", got type " + std::to_string(type));
         const auto offset = take_number<std::uint64_t>(place);
         if (offset % alignment_ != 0)
             refuse(place + ": expected an offset that is a multiple of " + std::to_string(alignment_) + ", got " +

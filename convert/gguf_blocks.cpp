@@ -295,4 +295,13 @@ const GgufBlocks* find_gguf_blocks(std::uint32_t number) noexcept {
     return found == std::end(kBlocks) ? nullptr : found;
 }
 
+std::string known_gguf_blocks() {
+    std::string names;
+    for (const GgufBlocks& blocks : kBlocks) {
+        if (&blocks != kBlocks) names += &blocks + 1 == std::end(kBlocks) ? " or " : ", ";
+        names += blocks.name;
+    }
+    return names;
+}
+
 }  // namespace fovea

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "convert/quantize.h"
 #include "fovea/config.h"
@@ -24,5 +25,7 @@ struct GgufBlocks {
 
 /// Null for a number that this converter does not know.
 [[nodiscard]] const GgufBlocks* find_gguf_blocks(std::uint32_t number) noexcept;
+/// "F32, F16 or BF16": every type that is read.
+[[nodiscard]] std::string known_gguf_blocks();
 
 }  // namespace fovea

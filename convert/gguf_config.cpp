@@ -45,8 +45,9 @@ private:
     void refuse_others() const {
         if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
         if (!family_->experts && file_.count_or(key("expert_count"), 0) != 0) file_.refuse(key("expert_count"), "none");
-        for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv",
-                                 "attention.max_alibi_bias", "attn_logit_softcapping", "final_logit_softcapping"}) {
+        for (const char* name :
+             {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv", "attention.max_alibi_bias",
+              "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
             const auto is_it = [&](const char* known) { return std::string_view(known) == name; };
             if (std::any_of(family_->keys.begin(), family_->keys.end(), is_it)) continue;
             const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
@@ -167,8 +168,9 @@ private:
     /// Layers of one kind, or windows and full layers.
     void read_windows() {
         Stack& stack = result_.stack;
-        const std::uint32_t window =
-            family_->windows == GgufWindows::none ? 0 : file_.count_or(key("attention.sliding_window"), 0);
+        const std::uint32_t window = family_->windows == GgufWindows::none
+                                         ? 0
+                                         : file_.count_or(key("attention.sliding_window"), family_->usual_window);
         if (window == 0) return;
         Block windows = stack.blocks[0], full = stack.blocks[0];
         windows.window = window;

@@ -95,7 +95,8 @@ const std::vector<Cut>& cuts() {
         {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"},
          {kLlama3},
          kWholeBos},
-        {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {kLlama3}, kPlain},
+        {{"dbrx", "smaug-bpe", "chatglm-bpe"}, {kLlama3}, kPlain},
+        {{"glm4"}, {kLlama3}, kWhole},
         {{"jais-2"},
          {kContractions + "|" + kWord + R"(|\p{N}{1,3}|)" + kSigns + R"([\r\n]*|\s*[\r\n]+)" + kSpaces},
          kPlain},
@@ -137,7 +138,8 @@ const std::vector<Cut>& cuts() {
          {kContractions + R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)" + kSigns +
           R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"},
          kPlain},
-        {{"gemma4", "granite-embed-multi-311m", "sarvam-moe"}, {R"([^\n]+|[\n]+)"}, kCharacters},
+        {{"gemma4", "granite-embed-multi-311m"}, {R"([^\n]+|[\n]+)"}, kCharacters},
+        {{"sarvam-moe"}, {R"([^\n]+|[\n]+)"}, {.known = true, .bytes = false}},
     };
     return kCuts;
 }

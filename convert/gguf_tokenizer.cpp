@@ -31,8 +31,26 @@ constexpr PieceKind kPieceKinds[] = {PieceKind::unused,       PieceKind::normal,
                                      PieceKind::user_defined, PieceKind::unused, PieceKind::byte};
 
 /// Tokens that end a model's turn, whatever the file says of them.
-constexpr std::array<std::string_view, 8> kEnds = {"<|eot_id|>",      "<|im_end|>", "<|end|>",       "<|endoftext|>",
-                                                   "<|end_of_text|>", "<|eom_id|>", "<end_of_turn>", "<EOT>"};
+constexpr std::string_view kMessageEnd = "<|end|>";
+constexpr std::string_view kEnds[] = {"<|eot_id|>",
+                                      "<|im_end|>",
+                                      kMessageEnd,
+                                      "<|endoftext|>",
+                                      "<|end_of_text|>",
+                                      "<|eom_id|>",
+                                      "<end_of_turn>",
+                                      "<EOT>",
+                                      "<|return|>",
+                                      "<|call|>",
+                                      "<|calls|>",
+                                      "<|flush|>",
+                                      "<turn|>",
+                                      "<end_of_utterance>",
+                                      "<\xef\xbd\x9c"
+                                      "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                                      "<|fim_pad|>",
+                                      "<|repo_name|>",
+                                      "<|file_sep|>"};
 
 class Conversion {
 public:
@@ -124,13 +142,15 @@ private:
             if (space == std::string_view::npos)
                 refuse(kMerges, place + "expected two tokens with a space between, got " + std::string(pair));
             merged.assign(pair.substr(0, space)).append(pair.substr(space + 1));
-            const auto id_of = [&](std::string_view spelling) {
+            const auto id_of = [&](std::string_view spelling, bool may_be_added = false) {
                 const auto found = ids_.find(spelling);
-                if (found == ids_.end()) refuse(kMerges, place + "expected tokens, got " + std::string(spelling));
-                return found->second;
+                if (found != ids_.end()) return found->second;
+                for (const AddedTokenSource& added : source_.added)
+                    if (may_be_added && texts_[added.id] == spelling) return added.id;
+                refuse(kMerges, place + "expected tokens, got " + std::string(spelling));
             };
             source_.merges.push_back(
-                {id_of(pair.substr(0, space)), id_of(pair.substr(space + 1)), rank, id_of(merged)});
+                {id_of(pair.substr(0, space)), id_of(pair.substr(space + 1)), rank, id_of(merged, true)});
             ++rank;
         });
     }
@@ -159,12 +179,20 @@ private:
         const std::vector<std::string_view> views(pieces.begin(), pieces.end());
         source_.merges = piece_merges(views, scores, text_ids);
         source_.flags = kByteFallback;
+        if (file_.text("general.architecture") == "phi3") take_spaces();
         if (!source_.added.empty()) source_.steps.push_back(make_step(StepKind::added_tokens, 0));
         source_.steps.push_back(make_step(StepKind::replace, 0, kMetaspace, " "));
         if (file_.flag_or("tokenizer.ggml.add_space_prefix", true)) {
             source_.flags |= kDropFirstSpace;
             source_.steps.push_back(make_step(StepKind::prepend, 0, {}, " "));
         }
+    }
+
+    /// Phi 3's own tokenizer takes the spaces after most of its special tokens with them, which no key says.
+    void take_spaces() {
+        for (AddedTokenSource& added : source_.added)
+            if (added.text != "<unk>" && added.text != "<s>" && added.text != "<|endoftext|>")
+                added.flags |= kAddedTakesRight;
     }
 
     /// SentencePiece's Unigram: scores, and how text is normalized.
@@ -195,7 +223,7 @@ private:
     }
 
     /// BERT's WordPiece. What begins a word is spelled with "▁" first and what continues one as it is, "▁" alone too,
-    /// so it is this kind that gets its "##" back here. No key says anything of case: all text is lower-cased and
+    /// so it is this kind that gets its "##" back here. Where no key says anything of case, all text is lower-cased and
     /// stripped of accents, as ggml's own tokenizer does.
     std::vector<std::byte> word_piece() {
         WordPiece result;
@@ -219,9 +247,13 @@ private:
             has_capitals |=
                 !added && std::any_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
         }
-        if (has_capitals)
-            notes_.push_back(file_.path().string() + ": " + kTokens + " has capitals, but text is lower-cased, as" +
-                             " GGUF has no word on case; --tokenizer takes the model's own file");
+        constexpr const char* kLowers = "tokenizer.ggml.normalizer.lowercase";
+        constexpr const char* kStrips = "tokenizer.ggml.normalizer.strip_accents";
+        result.lower_case = file_.flag_or(kLowers, true);
+        if (file_.has(kStrips)) result.strip_accents = file_.flag_or(kStrips, true);
+        if (has_capitals && !file_.has(kLowers))
+            notes_.push_back(file_.path().string() + ": " + kTokens + " has capitals, but text is lower-cased, for" +
+                             " the file has no word on case; --tokenizer takes the model's own file");
         return tokenizer_section_from_word_piece(result, file_.path().string(), {vocab_size_, {}, {}});
     }
 
@@ -243,10 +275,21 @@ private:
                                 " bytes in a token of its kind, got " + std::to_string(text.size()));
         source_.tokens.set(id, text);
         if (special) source_.special.push_back(id);
-        if (std::find(kEnds.begin(), kEnds.end(), text) != kEnds.end()) add_end(id);
         if (!text.empty())
             source_.added.push_back({id, static_cast<std::uint16_t>(special ? kAddedSpecial : 0), std::move(text)});
         return true;
+    }
+
+    /// Where an answer is several messages (OpenAI's Harmony), the end of one is not the end of all.
+    void add_ends() {
+        const auto is_named = [&](std::string_view name) {
+            return std::find(texts_.begin(), texts_.end(), name) != texts_.end();
+        };
+        const bool has_messages = is_named("<|return|>") && is_named("<|call|>");
+        for (const AddedTokenSource& added : source_.added) {
+            const bool ends = std::find(std::begin(kEnds), std::end(kEnds), added.text) != std::end(kEnds);
+            if (ends && !(has_messages && added.text == kMessageEnd)) add_end(added.id);
+        }
     }
 
     void add_end(std::uint32_t id) {
@@ -267,6 +310,7 @@ private:
         const std::string model = file_.text(kModel);
         const bool pieces = model == "llama";  // SentencePiece's own: 0 unknown, 1 start, 2 end
         source_.bos = role("bos", pieces ? 1 : kNoId);
+        add_ends();
         if (pieces) source_.unknown = role("unknown", 0);
         const std::uint32_t eos = role("eos", pieces ? 2 : model == "t5" ? 1 : kNoId);
         for (const std::uint32_t id : {eos, role("eot"), role("eom")}) add_end(id);

@@ -193,7 +193,7 @@ private:
                 add_user_defined(id, text);
         }
         if (piece.kind == PieceKind::control || piece.kind == PieceKind::unknown) source_.special.push_back(id);
-        if (piece.kind == PieceKind::control) add_control(id, text);
+        if (piece.kind == PieceKind::control || piece.kind == PieceKind::unknown) add_control(id, text);
         if (model_.unigram) source_.scores.push_back(score);
         if (!found_in_text || text.empty()) return;
         if (model_.unigram) {
@@ -313,8 +313,10 @@ std::vector<std::byte> tokenizer_section_from_sentence_piece(std::span<const std
         throw Refusal(file_name + ": expected at most " + std::to_string(facts.vocab_size) +
                       " pieces, as the model's vocab_size, got " + std::to_string(model.pieces.size()));
     TokenizerSource source = source_of_pieces(model, file_name);
-    if (facts.bos) source.prefix_ids = {source.bos = *facts.bos};
+    if (facts.bos) source.bos = *facts.bos;
+    if (facts.bos && facts.adds_bos) source.prefix_ids = {source.bos};
     if (!facts.eos.empty()) source.end_ids = facts.eos;
+    if (!facts.eos.empty() && facts.adds_eos) source.suffix_ids = {facts.eos.front()};
     return write_tokenizer_section(source);
 }
 

@@ -61,8 +61,13 @@ ModelChat::ModelChat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (tokenizer.ends_text(id)) ends_.push_back(id);
     if (!ends_.empty()) eos_ = token_bytes(tokenizer, ends_.front());
-    for (const std::string_view text : kTurnEnds)
-        if (const Token id = special_token(tokenizer, text); id != Tokenizer::kNoToken) ends_.push_back(id);
+    // Where an answer is several messages (OpenAI's Harmony), the end of one is not the end of all.
+    const auto has = [&](std::string_view text) { return special_token(tokenizer, text) != Tokenizer::kNoToken; };
+    const bool has_messages = has("<|return|>") && has("<|call|>");
+    for (const std::string_view text : kTurnEnds) {
+        const Token id = has_messages && text == "<|end|>" ? Tokenizer::kNoToken : special_token(tokenizer, text);
+        if (id != Tokenizer::kNoToken) ends_.push_back(id);
+    }
     std::sort(ends_.begin(), ends_.end());
 }
 

@@ -92,7 +92,12 @@ void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& con
     if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
     if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
     config.stack.logit_scale = 1.0f / logits;
-    for_blocks(config, [&](Block& b) { b.residual_scale = residual == 1.0f ? 0.0f : residual; });
+    const bool turns =
+        file.flag_or(prefix + "rope.scaling.finetuned", true);  // here this says whether there are positions
+    for_blocks(config, [&](Block& b) {
+        b.residual_scale = residual == 1.0f ? 0.0f : residual;
+        if (!turns) b.position = Position::none, b.rotary_dim = 0, b.rope_scale = 1.0f;
+    });
 }
 
 void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -337,6 +342,7 @@ constexpr GgufFamily kFamilies[] = {
      .activation = Activation::gelu_tanh,
      .windows = one_in,
      .period = 2,
+     .usual_window = 4096,
      .keys = kCaps,
      .settle = settle_gemma2},
     {.architecture = "gemma3",
@@ -439,6 +445,9 @@ constexpr GgufFamily kFamilies[] = {
      .keys = kMultipliers,
      .settle = settle_cohere},
     {.architecture = "smollm3", .halves = false, .settle = settle_smollm3},
+    {.architecture = "arcee", .halves = false, .activation = Activation::relu2, .gated = false},
+    {.architecture = "seed_oss", .names = kPostNorms},
+    {.architecture = "nemotron", .norm = Norm::layer, .activation = Activation::relu2, .gated = false},
     {.architecture = "bitnet", .norm_place = NormPlace::within, .names = kSubNorms},
     {.architecture = "ernie4_5", .halves = false},
     {.architecture = "chatglm", .halves = false, .stacked_up = true},

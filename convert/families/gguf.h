@@ -34,7 +34,8 @@ struct GgufFamily {
     Norm head_norm = Norm::none;  ///< of queries and keys, where the layers have any
     HeadNorm heads = HeadNorm::shared;
     GgufWindows windows = GgufWindows::none;
-    std::uint32_t period = 1;  ///< of GgufWindows::one_in
+    std::uint32_t period = 1;        ///< of GgufWindows::one_in
+    std::uint32_t usual_window = 0;  ///< where the file has no attention.sliding_window
     bool only_windows_turn = false;
     bool norm_weights = true;  ///< else they are 1
     bool encoder = false;

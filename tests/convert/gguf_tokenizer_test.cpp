@@ -63,6 +63,64 @@ void check_has(const std::string& line, std::initializer_list<const char*> parts
     for (const std::string part : parts) CHECK(line.find(part) != std::string::npos);
 }
 
+/// A file of metadata alone.
+class Metadata {
+public:
+    Metadata(const std::string& architecture, const std::string& model) {
+        text("general.architecture", architecture);
+        text("tokenizer.ggml.model", model);
+    }
+    void text(const std::string& key, const std::string& value) { add(key, GgufKind::text, string(value)); }
+    void flag(const std::string& key, bool value) { add(key, GgufKind::boolean, {value ? '\1' : '\0'}); }
+    void number(const std::string& key, std::uint32_t value) { add(key, GgufKind::u32, raw(value)); }
+    /// Of each token its text and its kind; its score is less than that of the one before it.
+    void tokens(const std::vector<std::pair<std::string, std::int32_t>>& all) {
+        std::string texts, kinds, scores;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            texts += string(all[i].first);
+            kinds += raw(all[i].second);
+            scores += raw(-static_cast<float>(i));
+        }
+        list("tokenizer.ggml.tokens", GgufKind::text, all.size(), texts);
+        list("tokenizer.ggml.token_type", GgufKind::i32, all.size(), kinds);
+        list("tokenizer.ggml.scores", GgufKind::f32, all.size(), scores);
+    }
+    void merges(const std::vector<std::string>& all) {
+        std::string texts;
+        for (const std::string& merge : all) texts += string(merge);
+        list("tokenizer.ggml.merges", GgufKind::text, all.size(), texts);
+    }
+    [[nodiscard]] OpenedTokenizer opened() const {
+        const auto path =
+            std::filesystem::temp_directory_path() / ("fovea-test-" + std::to_string(::getpid()) + ".gguf");
+        std::ofstream(path, std::ios::binary)
+            << "GGUF" << raw(std::uint32_t{3}) << raw(std::uint64_t{0}) << raw(n_) << bytes_ << std::string(64, '\0');
+        const std::vector<std::byte> section = section_of_gguf(path);
+        std::filesystem::remove(path);
+        return OpenedTokenizer(section);
+    }
+
+private:
+    template<class T>
+    static std::string raw(T value) {
+        return {reinterpret_cast<const char*>(&value), sizeof value};
+    }
+    static std::string string(const std::string& text) { return raw(std::uint64_t{text.size()}) + text; }
+    void add(const std::string& key, GgufKind kind, const std::string& value) {
+        bytes_ += string(key) + raw(static_cast<std::uint32_t>(kind)) + value;
+        ++n_;
+    }
+    void list(const std::string& key, GgufKind kind, std::size_t n, const std::string& values) {
+        constexpr std::uint32_t kList = 9;
+        add(key, static_cast<GgufKind>(kList), raw(static_cast<std::uint32_t>(kind)) + raw(std::uint64_t{n}) + values);
+    }
+
+    std::string bytes_;
+    std::uint64_t n_ = 0;
+};
+
+constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3;
+
 }  // namespace
 
 TEST_CASE("gguf: byte-level vocabularies give the ids and the text that the tokenizers package gives") {
@@ -169,6 +227,78 @@ TEST_CASE("gguf: a WordPiece vocabulary needs no ids but its spellings, and says
     REQUIRE(notes.size() == 1);
     CHECK(notes[0].find("tokenizer.ggml.tokens has capitals") != std::string::npos);
     std::filesystem::remove(path);
+}
+
+TEST_CASE("gguf: the end of a message ends an answer, but where an answer is several messages") {
+    for (const bool harmony : {false, true}) {
+        Metadata file("gpt-oss", "gpt2");
+        file.text("tokenizer.ggml.pre", "gpt-4o");
+        file.tokens({{"a", kNormal},
+                     {"<|end|>", kControl},
+                     {"<|return|>", kControl},
+                     {harmony ? "<|call|>" : "<|other|>", kControl}});
+        file.number("tokenizer.ggml.eos_token_id", 2);
+        file.merges({});
+        const OpenedTokenizer opened = file.opened();
+        CHECK(opened.tokenizer().ends_text(1) != harmony);
+        CHECK(opened.tokenizer().ends_text(2));
+        CHECK(opened.tokenizer().ends_text(3) == harmony);
+    }
+}
+
+TEST_CASE("gguf: two tokens may make one that is found by itself, too") {
+    Metadata file("llama", "gpt2");
+    file.text("tokenizer.ggml.pre", "gpt-2");
+    file.tokens({{"a", kNormal}, {"b", kNormal}, {"ab", kControl}});
+    file.merges({"a b"});
+    CHECK(file.opened().tokenize("ab a", {.add_special = false}).front() == 2);
+}
+
+TEST_CASE("gguf: Phi 3's special tokens take the spaces after them") {
+    for (const bool phi : {false, true}) {
+        Metadata file(phi ? "phi3" : "llama", "llama");
+        file.tokens({{"<unk>", kUnknown},
+                     {"<s>", kControl},
+                     {"</s>", kControl},
+                     {"<|user|>", kControl},
+                     {"\xe2\x96\x81", kNormal},
+                     {"a", kNormal},
+                     {"\xe2\x96\x81"
+                      "a",
+                      kNormal},
+                     {"\n", kNormal}});
+        const TokenizeOptions options{.add_special = false, .parse_special = true};
+        const std::vector<Token> taken = {3, 6}, left = {3, 4, 7, 5};
+        CHECK(file.opened().tokenize("<|user|>\na", options) == (phi ? taken : left));
+    }
+}
+
+TEST_CASE("gguf: a WordPiece vocabulary is for the case that the file says") {
+    const std::vector<std::pair<std::string, std::int32_t>> tokens = {{"[PAD]", kControl},
+                                                                      {"[UNK]", kControl},
+                                                                      {"[CLS]", kControl},
+                                                                      {"[SEP]", kControl},
+                                                                      {"\xe2\x96\x81"
+                                                                       "A",
+                                                                       kNormal},
+                                                                      {"\xe2\x96\x81"
+                                                                       "a",
+                                                                       kNormal},
+                                                                      {"\xe2\x96\x81\xc3\xa4", kNormal}};
+    const auto ids = [&](int lowers, int strips, const char* text) {
+        Metadata file("bert", "bert");
+        file.tokens(tokens);
+        if (lowers >= 0) file.flag("tokenizer.ggml.normalizer.lowercase", lowers != 0);
+        if (strips >= 0) file.flag("tokenizer.ggml.normalizer.strip_accents", strips != 0);
+        return file.opened().tokenize(text, {.add_special = false}).at(0);
+    };
+    CHECK(ids(-1, -1, "A") == 5);
+    CHECK(ids(1, -1, "A") == 5);
+    CHECK(ids(0, -1, "A") == 4);
+    CHECK(ids(-1, -1, "\xc3\x84") == 5);
+    CHECK(ids(1, 0, "\xc3\x84") == 6);
+    CHECK(ids(0, -1, "\xc3\xa4") == 6);
+    CHECK(ids(0, 1, "\xc3\xa4") == 5);
 }
 
 TEST_CASE("gguf: vocabularies changed at random give a refusal or a tokenizer") {

@@ -15,7 +15,7 @@ TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
                  "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
-PERMUTED = ("llama", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
+PERMUTED = ("llama", "arcee", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -44,6 +44,9 @@ SHAPES = {  # the first of each is the smallest
                              50.0, "yarn", factor=4.0, original_max_position_embeddings=16)}),
               shapes.SHAPES["olmo3"][2]],
     "granite": shapes.SHAPES["granite"],
+    "arcee": shapes.SHAPES["arcee"][:2],
+    "seed_oss": shapes.SHAPES["seed_oss"][:2],
+    "nemotron": shapes.SHAPES["nemotron"][:2],
     "bitnet": [llama_like(**TINY, tie_word_embeddings=True, hidden_act="silu"), shapes.SHAPES["bitnet"][2]],
     "cohere": shapes.SHAPES["cohere"][:2],
     "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
@@ -146,7 +149,7 @@ def converted_tensors(config, folder, alone=False):
         name = name.replace("e_score_correction_bias", "e_score_correction.bias")
         if "shared_expert_gate" in name:
             weight = weight[0]
-        if kind.startswith("gemma") and "norm" in name:
+        if kind.startswith(("gemma", "nemotron")) and "norm" in name and name.endswith(".weight"):
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
             weight = stacked(weight, n_heads, n_kv_heads)
