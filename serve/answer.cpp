@@ -88,6 +88,7 @@ std::string Answer::add(const std::vector<Event>& events) {
             choice.n_new = event.n_new;
             choice.hash = event.logits_hash;
             choice.vector = shortened(event.vector, options_.n_dimensions);
+            if (options_.unit_length) choice.vector = with_length_1(std::move(choice.vector));
             ++n_ended_;
         }
         const Part part = visible(choice, event);

@@ -19,6 +19,7 @@ struct AnswerOptions {
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
     bool stream = false, with_usage = false, with_hash = false, with_chances = false, in_base64 = false;
     std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
+    bool unit_length = false;        ///< each vector is divided by its length
     bool may_call = false;           ///< there are tools: the text may hold calls
     bool must_call = false;          ///< the text is a call; may_call is set too
     bool parts_thought = false;      ///< the model's reasoning is a field of its own
@@ -92,6 +93,8 @@ private:
                                 std::size_t from, bool with_index);
 /// The first n of a vector's values, divided by their length; all of them as they are where n is 0.
 [[nodiscard]] std::vector<float> shortened(std::vector<float> vector, std::size_t n);
+/// Divided by its Euclidean length; of zeros itself.
+[[nodiscard]] std::vector<float> with_length_1(std::vector<float> vector);
 [[nodiscard]] std::string base64(const std::vector<float>& values);
 [[nodiscard]] std::string utc_time(std::int64_t seconds);
 [[nodiscard]] std::size_t n_characters(const std::string& text);

@@ -85,6 +85,10 @@ Json openai_calls(const std::string& id, std::size_t choice, const std::vector<T
 std::vector<float> shortened(std::vector<float> vector, std::size_t n) {
     if (!n || n >= vector.size()) return vector;
     vector.resize(n);
+    return with_length_1(std::move(vector));
+}
+
+std::vector<float> with_length_1(std::vector<float> vector) {
     double squares = 0;
     for (const float value : vector) squares += static_cast<double>(value) * static_cast<double>(value);
     const double length = std::sqrt(squares);

@@ -73,7 +73,10 @@ void read_form(const Fields& fields, Request& request) {
     read_response_format(fields, request);
     const auto take = [&](Form form, const char* name) {
         if (request.form != Form::any)
-            throw RequestError(400, std::string(name) + ": expected one form of the answer, got another beside it",
+            throw RequestError(400,
+                               std::string(name) +
+                                   ": expected one form of the answer (response_format, json_schema, grammar or "
+                                   "regex), got another beside it",
                                name);
         request.form = form;
     };

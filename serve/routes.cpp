@@ -1,5 +1,6 @@
 // What may be asked, and by whom.
 #include <algorithm>
+#include <cctype>
 
 #include "fovea/version.h"
 #include "serve/call.h"
@@ -14,6 +15,13 @@ bool same_secret(std::string_view a, std::string_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
     return difference == 0;
+}
+
+/// "bearer x" starts with "Bearer ": the names of schemes have no case.
+bool starts_with_scheme(std::string_view value, std::string_view scheme) {
+    return value.size() >= scheme.size() &&
+           std::equal(scheme.begin(), scheme.end(), value.begin(),
+                      [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 /// A host's name without its port: "[::1]:8080" gives "[::1]".
@@ -65,7 +73,8 @@ bool Server::allowed(Call& call) {
     const std::string& path = call.request.path;
     if (options_.api_keys.empty() || call.request.method == "OPTIONS" || path == "/health" || path == "/") return true;
     std::string_view given = call.request.header("authorization");
-    given = given.size() > 7 ? given.substr(7) : std::string_view{};  // "Bearer "
+    constexpr std::string_view kScheme = "Bearer ";
+    given = starts_with_scheme(given, kScheme) ? given.substr(kScheme.size()) : std::string_view{};
     bool right = false;
     for (std::size_t i = 0; i < options_.api_keys.size(); ++i) {
         if (!same_secret(given, options_.api_keys[i])) continue;
@@ -90,8 +99,8 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
                 refused == 413 ? "body: expected at most " + std::to_string(limits.body_bytes) + " bytes, got more"
                 : refused == 431
                     ? "headers: expected at most " + std::to_string(limits.header_bytes) + " bytes, got more"
-                : refused == 429 ? "bodies: expected fewer bytes of other requests, got " +
-                                       std::to_string(limits.all_body_bytes) + "; try again later"
+                : refused == 429 ? "server: busy with the bodies of other requests, " +
+                                       std::to_string(limits.all_body_bytes) + " bytes at most; try again later"
                                  : "request: expected HTTP/1.1 with one good length of the body, got something else";
             return refuse(call, refused, why);
         }
@@ -155,7 +164,10 @@ void Server::route_get(Call& call) {
     const bool known = path == "/" || path == "/health" || path == "/metrics" || path == "/v1/models" ||
                        path == "/api/tags" || path == "/api/ps" || path == "/api/version" ||
                        path.starts_with("/v1/models/");
-    if (!known) return refuse(call, 404, "path: expected one that docs/server.md lists, got " + path.substr(0, 100));
+    if (!known)
+        return refuse(
+            call, 404,
+            "path: expected an endpoint such as /v1/chat/completions or /api/chat, got " + path.substr(0, 100));
     if (call.request.method != "GET" && call.request.method != "HEAD") {
         call.headers.emplace_back("Allow", "GET, HEAD");
         return refuse(call, 405, "method: expected GET, got " + call.request.method);

@@ -149,24 +149,26 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
 }
 
 AnswerOptions Server::answer_options(const Call& call, const Request& request, std::size_t model, const Job& job) {
-    AnswerOptions options{.api = request.api,
-                          .id = call.id,
-                          .model = models_[model].name,
-                          .created = seconds_now(),
-                          .n_choices = job.n_choices(),
-                          .n_each = job.n_each,
-                          .stream = request.stream,
-                          .with_usage = request.with_usage,
-                          .with_hash = job.hash_logits,
-                          .with_chances = request.n_likeliest >= 0,
-                          .in_base64 = request.in_base64,
-                          .n_dimensions = request.n_dimensions,
-                          .may_call = !request.tools.is_null(),
-                          .must_call = request.form == Form::tool,
-                          .parts_thought = request.parts_thought && PromptReader::is_chat(request),
-                          .in_thought = job.in_thought && request.form == Form::any,
-                          .echo = {},
-                          .arrived = call.arrived};
+    AnswerOptions options{
+        .api = request.api,
+        .id = call.id,
+        .model = models_[model].name,
+        .created = seconds_now(),
+        .n_choices = job.n_choices(),
+        .n_each = job.n_each,
+        .stream = request.stream,
+        .with_usage = request.with_usage,
+        .with_hash = job.hash_logits,
+        .with_chances = request.n_likeliest >= 0,
+        .in_base64 = request.in_base64,
+        .n_dimensions = request.n_dimensions,
+        .unit_length = request.api == Api::ollama_embed && !models_[model].model.config().encoder.normalize_pooled,
+        .may_call = !request.tools.is_null(),
+        .must_call = request.form == Form::tool,
+        .parts_thought = request.parts_thought && PromptReader::is_chat(request),
+        .in_thought = job.in_thought && request.form == Form::any,
+        .echo = {},
+        .arrived = call.arrived};
     for (std::uint32_t i = 0; request.echo && i < options.n_choices; ++i) {
         const Prompt& prompt = request.prompts[i / job.n_each];
         if (!prompt.is_tokens) {

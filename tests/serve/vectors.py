@@ -126,6 +126,19 @@ class Vectors(unittest.TestCase):
             self.assertNear(server.post(OLLAMA, {"input": "the lamp", "dimensions": 5})["embeddings"][0], cut)
             self.assertEqual(server.post(EMBED, {"input": "the lamp", "dimensions": len(whole)})["data"][0]["embedding"], whole)
 
+    def test_ollamas_vectors_have_length_1(self):
+        def without_normalize(folder):
+            with open(os.path.join(folder, "modules.json"), encoding="utf-8") as file:
+                modules = json.load(file)
+            write_json(folder, "modules.json", modules[:2])
+
+        with tempfile.TemporaryDirectory() as scratch, Server(FOVEA, converted(scratch, "m", without_normalize)) as server:
+            whole = server.post(EMBED, {"input": "the lamp"})["data"][0]["embedding"]
+            length = math.sqrt(sum(value * value for value in whole))
+            self.assertGreater(abs(length - 1), 0.01)
+            self.assertNear(server.post(OLLAMA, {"input": "the lamp"})["embeddings"][0], [value / length for value in whole])
+            self.assertEqual(server.post(LEGACY, {"prompt": "the lamp"})["embedding"], whole)
+
     def test_texts_are_as_long_as_the_folder_says(self):
         def short(folder):
             write_json(folder, "sentence_bert_config.json", {"max_seq_length": 8})
