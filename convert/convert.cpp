@@ -7,11 +7,13 @@
 #include <string>
 
 #include "convert/calibration.h"
+#include "convert/families/heads.h"
 #include "convert/fovea_file.h"
 #include "convert/gguf_model.h"
 #include "convert/hf_config.h"
 #include "convert/hf_model.h"
 #include "convert/hf_prompts.h"
+#include "convert/hf_texts.h"
 #include "convert/llama2c.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
@@ -70,40 +72,29 @@ void add_chat_template(const fs::path& folder, ModelSource& source) {
     if (!text.empty()) source.info.emplace_back("chat_template", text);
 }
 
-/// The most tokens that sentence-transformers gives the model: of its own file, or the tokenizer's.
-void add_text_limit(const fs::path& folder, HfConfig& config) {
-    const fs::path own = folder / "sentence_bert_config.json", tokenizer = folder / "tokenizer_config.json";
-    std::uint32_t limit = 0;
-    if (is_there(own)) {
-        const Fields fields = Fields::read(own);
-        limit = fields.count_or("max_seq_length", 0);
-        if (fields.flag_or("do_lower_case", false))
-            config.source.notes.push_back(own.string() +
-                                          ": do_lower_case: texts are lower-cased by the tokenizer alone");
-    }
-    if (!limit && is_there(tokenizer)) {
-        const double most = Fields::read(tokenizer).number_or("model_max_length", 1, 1e300, 0);
-        if (most <= config.stack().max_positions) limit = static_cast<std::uint32_t>(most);
-    }
-    if (limit) config.source.info.emplace_back("max_seq_length", std::to_string(limit));
+/// How long texts may be. Positions that are distances have no end of their own.
+void set_text_limit(const TextSettings& settings, HfConfig& config) {
+    Stack& stack = config.stack();
+    const std::uint32_t limit = settings.most_tokens;
+    const bool any_length = stack.position == Position::none && stack.blocks[0].position == Position::relative;
+    if (limit > stack.max_positions && any_length) stack.max_positions = std::min(limit, kMaxPositions);
+    if (limit && limit <= stack.max_positions) config.source.info.emplace_back("max_seq_length", std::to_string(limit));
 }
 
 /// A CrossEncoder says beside config.json how its logits become scores.
 void read_score_function(const fs::path& folder, HfConfig& config) {
     if (!is_there(folder / "config_sentence_transformers.json")) return;
-    const std::string function =
-        Fields::read(folder / "config_sentence_transformers.json").text_or("activation_fn", "");
+    const Fields fields = Fields::read(folder / "config_sentence_transformers.json");
+    if (!fields.text_or("default_prompt_name", "").empty())
+        config.source.notes.push_back(fields.place() + ": default_prompt_name: no prompt is put before pairs");
+    if (fields.text_or("activation_fn", "").empty()) return;
     for (auto& [key, value] : config.source.info)
-        if (key == "scores" && function.ends_with("Identity"))
-            value = "none";
-        else if (key == "scores" && function.ends_with("Sigmoid"))
-            value = "sigmoid";
+        if (key == "scores") value = scores_of_activation(fields, "activation_fn");
 }
 
 /// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
 /// model's own.
 void add_modules(SentenceModules modules, const fs::path& given, const fs::path& folder, HfConfig& config) {
-    add_text_limit(folder, config);
     if (modules.pooling == Pooling::none) return read_score_function(folder, config);
     add_prompts(given, config.source);
     Stack& stack = config.stack();
@@ -171,15 +162,24 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (has_modules && config.stack_index() != StackIndex::encoder)
         throw Refusal((given / "modules.json").string() + ": expected a Pooling behind a decoder, got none");
     if (has_modules) add_modules(std::move(modules), given, folder, config);
-    const TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    TokenizerFacts facts = {config.stack().vocab_size, config.bos, config.eos};
+    if (config.stack_index() == StackIndex::encoder) {
+        const TextSettings settings = read_text_settings(folder);
+        set_text_limit(settings, config);
+        config.source.notes.insert(config.source.notes.end(), settings.notes.begin(), settings.notes.end());
+        facts.lower_case = settings.lower_case, facts.has_token_types = settings.has_token_types;
+        facts.adds_bos = settings.adds_bos, facts.adds_eos = settings.adds_eos;
+        facts.left_out_last = config.unpooled;
+    }
     Safetensors files = weights(config.quantization);
     if (config.is_text_part) keep_text_part(files);
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_template(folder, source);
-    add_tokenizer(
-        options.tokenizer,
-        {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin"}, facts,
-        source);
+    add_tokenizer(options.tokenizer,
+                  {folder / "tokenizer.json", folder / "vocab.txt",
+                   is_there(folder / "merges.txt") ? folder / "vocab.json" : fs::path(), folder / "tokenizer.model",
+                   folder / "tokenizer.bin"},
+                  facts, source);
     return source;
 }
 

@@ -76,8 +76,14 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     result.encodes = decodes && (pooled || has_classes(fields, *heads));
     result.family->read(fields, type, result);
     if (result.encodes) leave_out_logits(fields, result);
+    if (decodes && !fields.flag_or("is_causal", true)) {
+        if (!result.encodes) fields.refuse("is_causal", "true of a model that gives logits");
+        for (Block& block : result.stack().blocks) block.causal = false;
+    }
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
     if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
+    if (result.encodes && !pooled && fields.has("pad_token_id"))
+        result.unpooled = fields.count("pad_token_id", 0, result.stack().vocab_size - 1);
     require(check(result.source.config), config.string());
     const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;

@@ -20,7 +20,8 @@ struct HfConfig {
     ModelSource source;  ///< config, layer_blocks and info; the rest is still to come
     const Family* family = nullptr;
     bool encodes = false;  ///< a decoder whose rows become vectors or classes, not logits: its stack is the encoder's
-    bool is_text_part = false;  ///< the rest of the source's tensors are left out: see keep_text_part
+    std::optional<Token> unpooled = {};  ///< pads, behind whose last other token classes are read
+    bool is_text_part = false;           ///< the rest of the source's tensors are left out: see keep_text_part
     std::optional<Quantization> quantization = {};      ///< how the weights are packed
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi

@@ -28,7 +28,9 @@ Pooling read_pooling(const fs::path& path) {
         {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::mean_sqrt_len}};
     Pooling found = Pooling::none;
     if (fields.has("pooling_mode")) {
-        const std::string name = fields.text("pooling_mode");
+        const nlohmann::json& mode = fields.json()["pooling_mode"];
+        const bool is_list_of_one = mode.is_array() && mode.size() == 1;
+        const std::string name = is_list_of_one ? fields.texts("pooling_mode").front() : fields.text("pooling_mode");
         for (const Kind& kind : kKinds)
             if (name == kind.name) found = kind.pooling;
         if (found == Pooling::none)
@@ -43,8 +45,7 @@ Pooling read_pooling(const fs::path& path) {
             fields.refuse(key, "one way of pooling that is true, none beside it");
         found = kind->pooling;
     }
-    if (found == Pooling::none) fields.refuse("pooling_mode_mean_tokens", "a pooling mode that is true");
-    return found;
+    return found == Pooling::none ? Pooling::mean : found;
 }
 
 /// A Dense module: a matrix, maybe a bias, and an activation by the name of PyTorch's class.
@@ -53,6 +54,10 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
     if (const std::uint32_t in = fields.count("in_features"); width && in != width)
         fields.refuse("in_features", std::to_string(width) + ", as the module before it gives");
     HeadMap map;
+    if (fields.flag_or("use_residual", false)) fields.refuse("use_residual", "false");
+    for (const char* name : {"module_input_name", "module_output_name"})
+        if (fields.text_or(name, "sentence_embedding") != "sentence_embedding")
+            fields.refuse(name, "sentence_embedding");
     map.width = fields.count("out_features", 1, kMaxWidth);
     map.bias = fields.flag_or("bias", true);
     const std::string spelled = fields.text_or("activation_function", "torch.nn.modules.activation.Tanh");
@@ -68,7 +73,9 @@ HeadMap read_dense(const fs::path& path, std::uint32_t width) {
                                        {"SiLU", Activation::silu}};
     const auto known =
         std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return name == k.name; });
-    if (known == std::end(kKnown)) fields.refuse("activation_function", "Identity, Tanh, ReLU, GELU or SiLU");
+    const bool is_of_torch = spelled == name || spelled.starts_with("torch.");
+    if (known == std::end(kKnown) || !is_of_torch)
+        fields.refuse("activation_function", "Identity, Tanh, ReLU, GELU or SiLU of torch");
     map.activation = known->activation;
     return map;
 }
@@ -87,7 +94,7 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
     if (!list.is_array() || list.empty()) refuse("no list of modules");
     SentenceModules result;
     static constexpr const char* kOrder[] = {"Transformer", "Pooling", "Dense", "Normalize"};
-    std::size_t next = 0;  // the first of kOrder that may come
+    std::size_t next = 0, n_read = 0;  // the first of kOrder that may come
     for (std::size_t i = 0; i < list.size(); ++i) {
         const auto text_of = [&](const char* key) {
             const bool has = list[i].is_object() && list[i].contains(key) && list[i][key].is_string();
@@ -99,9 +106,11 @@ SentenceModules read_sentence_modules(const fs::path& modules) {
         if (inner.is_absolute() || std::find(inner.begin(), inner.end(), "..") != inner.end())
             refuse("a path out of the folder, " + path);
         const std::string name = type.substr(type.find_last_of('.') + 1);
+        if (name == "Dropout") continue;  // of training
         const auto found =
             static_cast<std::size_t>(std::find(std::begin(kOrder), std::end(kOrder), name) - std::begin(kOrder));
-        const bool in_order = i < 2 ? found == i : found >= next;
+        const bool in_order = n_read < 2 ? found == n_read : found >= next;
+        ++n_read;
         if (found == std::size(kOrder) || !in_order || result.normalize ||
             result.maps.size() + (found == 2) > kMaxHeadMaps)
             refuse(type);

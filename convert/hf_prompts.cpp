@@ -27,6 +27,7 @@ void add_prompts(const fs::path& folder, ModelSource& source) {
     std::error_code error;
     if (!fs::exists(path, error)) return;
     const Fields fields = Fields::read(path);
+    if (fields.has("truncate_dim")) source.notes.push_back(path.string() + ": truncate_dim: vectors are given whole");
     const std::string chosen = fields.text_or("default_prompt_name", "");
     const auto refuse = [&](const std::string& name, const std::string& wanted) {
         throw Refusal(path.string() + ": " + name + ": expected " + wanted + ", got another");
@@ -37,11 +38,14 @@ void add_prompts(const fs::path& folder, ModelSource& source) {
     }
     constexpr std::size_t kMostBytes = 1u << 16;
     const Fields prompts = fields.object("prompts");
-    for (const auto& [name, prompt] : prompts.json().items())
+    nlohmann::json texts = prompts.json();
+    for (auto& [name, prompt] : texts.items()) {
+        if (prompt.is_null()) prompt = "";
         if (!prompt.is_string()) refuse("prompts: " + name, "a text");
-    const std::string text = prompts.json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+    const std::string text = texts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     if (text.size() > kMostBytes) refuse("prompts", "at most " + std::to_string(kMostBytes) + " bytes");
-    if (!chosen.empty() && !prompts.has(chosen.c_str())) refuse("default_prompt_name", "one of the prompts' names");
+    if (!chosen.empty() && !texts.contains(chosen)) refuse("default_prompt_name", "one of the prompts' names");
     if (prompts.json().empty()) return;
     if (!pools_prompts(folder)) {
         source.notes.push_back(path.string() +

@@ -7,6 +7,7 @@
 #include "convert/sentence_piece.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_bin.h"
+#include "convert/vocab_json.h"
 #include "convert/vocab_txt.h"
 
 namespace fovea {
@@ -34,6 +35,7 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
         throw Refusal(path.string() + ": expected at most " + with_separators(kMostTextBytes) + " bytes, got " +
                       with_separators(bytes.size()));
     const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (path.filename() == "vocab.json") return tokenizer_section_from_vocab_json(path, facts);
     if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts);
     if (path.extension() == ".txt")
         return tokenizer_section_from_vocab_txt(text, path.string(), path.parent_path() / "tokenizer_config.json",
@@ -41,9 +43,9 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     if (path.extension() == ".model" || looks_like_sentence_piece(bytes))
         return tokenizer_section_from_sentence_piece(bytes, path.string(), facts);
     if (path.extension() == ".bin") return tokenizer_section_from_llama2c(bytes, path.string(), facts);
-    throw Refusal(
-        path.string() +
-        ": expected a tokenizer.json, a vocab.txt, a SentencePiece model, a GGUF file or a llama2.c tokenizer.bin");
+    throw Refusal(path.string() +
+                  ": expected a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt, a SentencePiece model, a "
+                  "GGUF file or a llama2.c tokenizer.bin");
 }
 
 }  // namespace fovea

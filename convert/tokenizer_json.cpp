@@ -68,6 +68,8 @@ public:
     Conversion(const JsonField& file, std::span<const char> text, const std::string& file_name,
                const TokenizerFacts& facts)
         : file_(file), facts_(facts), steps_(read_steps(file["normalizer"], file["pre_tokenizer"])) {
+        if (facts.lower_case)
+            steps_.normalizer.insert(steps_.normalizer.begin(), make_step(StepKind::characters, kLowerCase));
         check_model(file["model"]);
         decoding_ = read_decoding(file["decoder"], steps_);
         vocabulary_ = read_vocabulary(text, file_name, facts.vocab_size);
@@ -247,6 +249,10 @@ private:
         for (const std::uint32_t id : source_.suffix_ids) check_id(file_["post_processor"], id);
         for (const TokenizerPart& part : source_.pair)
             if (part.id != kFirstText && part.id != kSecondText) check_id(file_["post_processor"], part.id);
+        for (TokenizerPart& part : source_.pair) part.type = facts_.has_token_types ? part.type : 0;
+        while (!source_.suffix_ids.empty() && facts_.left_out_last == source_.suffix_ids.back())
+            source_.suffix_ids.pop_back();
+        while (!source_.pair.empty() && facts_.left_out_last == source_.pair.back().id) source_.pair.pop_back();
         if (!source_.prefix_ids.empty()) source_.bos = source_.prefix_ids[0];
         if (facts_.bos) source_.bos = *facts_.bos;
         source_.end_ids = facts_.eos;

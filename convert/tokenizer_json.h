@@ -16,6 +16,10 @@ struct TokenizerFacts {
     std::uint32_t vocab_size = 0;   ///< rows of the model's embedding; a tokenizer with an id beyond is refused
     std::optional<Token> bos = {};  ///< config.json's bos_token_id
     std::vector<Token> eos = {};    ///< config.json's and generation_config.json's eos_token_id, one or several
+    bool lower_case = false;        ///< texts are lower-cased first, whatever else becomes of them
+    bool has_token_types = true;    ///< else the second text of a pair is of the first's type
+    bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
+    std::optional<Token> left_out_last = {};  ///< a template puts this id nowhere behind all else
 };
 
 /// The section's bytes for the tokenizer.json in `json_text` (the whole file; it may be a mapping).

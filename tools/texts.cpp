@@ -51,6 +51,17 @@ void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Tok
                   ids.end() - static_cast<std::ptrdiff_t>(n_last));
 }
 
+/// Room for so many ids of both. The longer one is cut; where both are longer than half, the longer has the odd one, of equal
+/// ones the second, as in the tokenizers package.
+void cut_pair(std::size_t room, CutOf cut_of, std::vector<Token>& first, std::vector<Token>& second) {
+    if (first.size() + second.size() <= room) return;
+    if (cut_of == CutOf::second) return second.resize(room - first.size());
+    std::vector<Token>&shorter = first.size() > second.size() ? second : first,
+    &longer = first.size() > second.size() ? first : second;
+    if (shorter.size() > room / 2) shorter.resize(room / 2);
+    longer.resize(room - shorter.size());
+}
+
 TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
@@ -60,8 +71,7 @@ TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size
     if (n_around >= most || (cut_of == CutOf::second && n_around + first.size() >= most))
         throw Refusal("text: expected one that leaves room for its pair in " + std::to_string(most) + " tokens, got " +
                       std::to_string(first.size() + n_around));
-    while (first.size() + second.size() + n_around > most)
-        (cut_of == CutOf::second || second.size() >= first.size() ? second : first).pop_back();
+    cut_pair(most - n_around, cut_of, first, second);
     result.ids.resize(pair_tokens(tokenizer, first.size(), second.size()));
     result.types.resize(result.ids.size());
     std::uint64_t second_start = 0;
@@ -80,8 +90,10 @@ std::vector<Text> read_text_lines(const std::string& path) {
     const std::string name = path == "-" ? "standard input" : path;
     std::istringstream file(read_text_file(path == "-" ? "/dev/stdin" : path));
     std::vector<Text> texts;
-    for (std::string line; std::getline(file, line);)
+    for (std::string line; std::getline(file, line);) {
+        if (line.ends_with('\r')) line.pop_back();
         texts.push_back(text_of(line, name + ": line " + std::to_string(texts.size() + 1) + ": "));
+    }
     if (texts.empty()) throw Refusal(name + ": lines: expected 1 or more, got none");
     return texts;
 }

@@ -86,6 +86,7 @@ const Family families::albert = {.types = kModelTypes,
                                  .layers = "encoder.albert_layer_groups.",
                                  .read = read,
                                  .stack = StackIndex::encoder,
+                                 .older = kBertOlder,
                                  .ignores = is_of_head,
                                  .heads = &kHeads};
 

@@ -40,13 +40,13 @@ std::vector<std::string> read_labels(const Fields& fields) {
 
 /// How a sequence's logits become scores: as transformers' pipeline and sentence-transformers' CrossEncoder do.
 const char* score_function(const Fields& fields, std::size_t n_labels) {
+    if (fields.has("sentence_transformers") &&
+        !fields.object("sentence_transformers").text_or("activation_fn", "").empty())
+        return scores_of_activation(fields.object("sentence_transformers"), "activation_fn");
+    if (const char* older = "sbert_ce_default_activation_function"; !fields.text_or(older, "").empty())
+        return scores_of_activation(fields, older);
     const std::string problem = fields.text_or("problem_type", "");
     if (problem == "regression") return "none";
-    std::string function = fields.text_or("sbert_ce_default_activation_function", "");
-    if (fields.has("sentence_transformers"))
-        function = fields.object("sentence_transformers").text_or("activation_fn", function);
-    if (function.ends_with("Identity")) return "none";
-    if (function.ends_with("Sigmoid")) return "sigmoid";
     return n_labels == 1 || problem == "multi_label_classification" ? "sigmoid" : "softmax";
 }
 
@@ -115,6 +115,13 @@ constexpr HeadLayer kScores[] = {{.name = "/score", .bias = false}}, kWordScores
 
 const HeadForms kDecoderHeads = {.classes = kScores, .words = kWordScores, .pooling = Pooling::last};
 const HeadForms kOlderDecoderHeads = {.classes = kScores, .words = kOlderWordScores, .pooling = Pooling::last};
+
+const char* scores_of_activation(const Fields& fields, const char* name) {
+    const std::string function = fields.text(name);
+    if (function.ends_with("Identity")) return "none";
+    if (function.ends_with("Sigmoid")) return "sigmoid";
+    fields.refuse(name, "Identity or Sigmoid");
+}
 
 bool has_classes(const Fields& fields, const HeadForms& forms) {
     const std::string kind = head_class(fields);

@@ -58,6 +58,7 @@ const Family families::mpnet = {.types = kModelTypes,
                                 .layers = "encoder.layer.",
                                 .read = read,
                                 .stack = StackIndex::encoder,
+                                .older = kBertOlder,
                                 .ignores = is_of_head,
                                 .heads = &kHeads};
 

@@ -282,10 +282,17 @@ TEST_CASE("convert: what a BERT or sentence-transformers folder may not say is r
         "1_Pooling/config.json", [](auto& p) { p["pooling_mode_max_tokens"] = true; },
         "one way of pooling that is true");
     check(
-        "1_Pooling/config.json", [](auto& p) { p["pooling_mode_mean_tokens"] = false; }, "a pooling mode that is true");
-    check(
         "1_Pooling/config.json", [](auto& p) { p["pooling_mode"] = "odd"; }, "mean, cls, max, lasttoken");
     const fs::path newer = fresh();
     edit(newer / "1_Pooling/config.json", [](auto& p) { p = {{"pooling_mode", "cls"}}; });
     CHECK(read_source({.source = newer}).config.encoder.pooling == Pooling::first);
+    edit(newer / "1_Pooling/config.json", [](auto& p) { p = {{"pooling_mode", {"max"}}}; });
+    CHECK(read_source({.source = newer}).config.encoder.pooling == Pooling::max);
+    edit(newer / "1_Pooling/config.json", [](auto& p) { p = {{"pooling_mode_mean_tokens", false}}; });
+    CHECK(read_source({.source = newer}).config.encoder.pooling == Pooling::mean);
+    edit(newer / "modules.json", [](auto& m) {
+        m.insert(m.begin() + 1,
+                 nlohmann::json::object({{"type", "sentence_transformers.models.Dropout"}, {"path", "1_Dropout"}}));
+    });
+    CHECK(read_source({.source = newer}).config.encoder.normalize_pooled);
 }

@@ -145,7 +145,7 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
     REQUIRE(filled["masks"].size() == 2);
     CHECK(filled["masks"][0].size() == 3);
     CHECK(filled["masks"][0][0]["score"].get<double>() >= filled["masks"][0][1]["score"].get<double>());
-    check_refused({"classify", masked.path, "-p", "a b"}, 1, "expected [MASK] or <mask>");
+    check_refused({"classify", masked.path, "-p", "a b"}, 1, "expected the model's mask ([MASK] or <mask>)");
 }
 
 TEST_CASE("cli: encode gives a head's model's vectors, with --head its logits; a model without a head has no classes") {
@@ -157,6 +157,31 @@ TEST_CASE("cli: encode gives a head's model's vectors, with --head its logits; a
     check_refused({"classify", plain.path, "-p", "a"}, 1, "expected an encoder with a head");
     const DemoFile demo;
     check_refused({"classify", demo.path, "-p", "a"}, 1, "expected an encoder with a head");
+}
+
+TEST_CASE("cli: of a pair that is too long the longer text is cut, and of two the second has the odd token") {
+    const Model model("bert_sequenceclassification", [](const fs::path& folder) {
+        write_text(folder / "sentence_bert_config.json",
+                   R"({"max_seq_length": 14})");  // 11 beside the template's three
+    });
+    const auto words = [](const char* word, int n) {
+        std::string text = word;
+        for (int i = 1; i < n; ++i) text += std::string(" ") + word;
+        return text;
+    };
+    const auto scores = [&](int n_first, int n_second) {
+        const Ran ran =
+            run_fovea({"classify", model.path, "-p", words("a", n_first), "--pair", words("b", n_second), "--json"});
+        CHECK(ran.status == 0);
+        json answer = json::parse(ran.out);
+        return answer["labels"].dump() + answer["scores"].dump();
+    };
+    CHECK(scores(10, 10) == scores(5, 6));
+    CHECK(scores(8, 10) == scores(5, 6));
+    CHECK(scores(10, 8) == scores(6, 5));
+    CHECK(scores(4, 10) == scores(4, 7));
+    CHECK(scores(10, 3) == scores(8, 3));
+    CHECK(scores(5, 6) != scores(6, 5));
 }
 
 TEST_CASE("cli: encode takes any number of texts with the memory of a batch, and each vector is the text's alone") {
@@ -179,6 +204,12 @@ TEST_CASE("cli: encode takes any number of texts with the memory of a batch, and
     };
     const std::uint64_t wanted = arena(few);
     CHECK(arena(many) == wanted);
+    const Ran with_returns = run_fovea({"encode", model.path, "--texts", model.file("crlf", "the lamp\r\nis on\r\n"),
+                                        "-o", model.out("crlf.npy")}),
+              without = run_fovea(
+                  {"encode", model.path, "--texts", model.file("lf", "the lamp\nis on\n"), "-o", model.out("lf.npy")});
+    CHECK(with_returns.status + without.status == 0);
+    CHECK(read_text(model.out("crlf.npy")) == read_text(model.out("lf.npy")));
     const NpyArray all = read_npy(model.out("y.npy"));
     CHECK(all.shape == std::vector<std::uint64_t>{4000, 36});
     const Ran one = run_fovea({"encode", model.path, "-p", "the lamp is on is on is on", "-o", model.out("one.npy")});

@@ -88,7 +88,8 @@ class VectorModel(OpenedModel):
     def _with_prompt(self, options: dict[str, Any], *names: str) -> dict[str, Any]:
         if options.get("prompt") is not None or options.get("prompt_name") is not None:
             return options
-        return {**options, "prompt_name": next((name for name in names if name in self.prompts), None)}
+        name = next((name for name in names if name in self.prompts), None)
+        return {**options, "prompt_name": name} if name is not None else {**options, "prompt": ""}
 
     @staticmethod
     def similarity(first: Any, second: Any) -> Any:

@@ -52,6 +52,12 @@ def test_queries_and_documents_have_their_prompts(model, bert):
     assert np.array_equal(bert.encode_query("a"), bert.encode("a"))
 
 
+def test_a_query_without_a_prompt_of_its_own_has_none(model, monkeypatch):
+    monkeypatch.setattr(type(model), "prompts", {"query": "q: "})
+    monkeypatch.setattr(type(model), "default_prompt_name", "query")
+    assert np.array_equal(model.encode_document("a text"), model.encode("a text", prompt=""))
+
+
 def test_similarity_is_the_cosine(model):
     first, second = model.encode_query(["a text", "another", "one more"]), model.encode_document(["a text", "else"])
     want = [[a @ b / np.sqrt((a @ a) * (b @ b)) for b in second.astype(float)] for a in first.astype(float)]

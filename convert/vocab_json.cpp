@@ -1,0 +1,207 @@
+#include "convert/vocab_json.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "convert/refusal.h"
+#include "convert/source_file.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
+
+/// How a class of transformers cuts words, and what it calls the tokens with a role where no file does.
+struct Kind {
+    const char* name;
+    bool is_roberta, is_qwen;
+    const char *bos, *eos, *unknown, *mask;
+};
+constexpr Kind kKinds[] = {{"GPT2Tokenizer", false, false, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"CodeGenTokenizer", false, false, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"RobertaTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"LongformerTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"BartTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"Qwen2Tokenizer", false, true, "", "<|endoftext|>", "<|endoftext|>", ""}};
+
+constexpr const char* kQwenWords =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+[[nodiscard]] json read_object(const fs::path& path) {
+    const Mapping mapping = map_source(path, kMostBytes);
+    const std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    check_json_depth(text, path.string());
+    json object = json::parse(text, nullptr, false);
+    if (!object.is_object()) throw Refusal(path.string() + ": expected a JSON object, got something else");
+    return object;
+}
+
+[[nodiscard]] json read_object_or_none(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error) ? read_object(path) : json::object();
+}
+
+[[nodiscard]] json read_merges(const fs::path& path) {
+    const Mapping mapping = map_source(path, kMostBytes);
+    std::string_view text(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+    json merges = json::array();
+    for (std::uint32_t number = 1; !text.empty(); ++number) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
+        const std::size_t space = line.find(' ');
+        if (space == line.npos || space == 0 || space + 1 == line.size() || line.find(' ', space + 1) != line.npos)
+            throw Refusal(path.string() + ": line " + std::to_string(number) +
+                          ": expected two tokens with a space between, got " + std::string(line.substr(0, 100)));
+        merges.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
+    }
+    return merges;
+}
+
+/// The files of one folder, put together as a tokenizer.json.
+class Folder {
+public:
+    explicit Folder(const fs::path& path)
+        : path_(path),
+          config_path_(path.parent_path() / "tokenizer_config.json"),
+          vocabulary_(read_object(path)),
+          config_(read_object_or_none(config_path_)),
+          roles_(read_object_or_none(path.parent_path() / "special_tokens_map.json")),
+          more_(read_object_or_none(path.parent_path() / "added_tokens.json")),
+          kind_(find_kind()) {}
+
+    [[nodiscard]] json joined() {
+        json result = {{"version", "1.0"},
+                       {"normalizer", nullptr},
+                       {"pre_tokenizer", cut()},
+                       {"post_processor", nullptr},
+                       {"decoder", {{"type", "ByteLevel"}}}};
+        if (kind_.is_qwen) result["normalizer"] = {{"type", "NFC"}};
+        add_tokens();
+        result["added_tokens"] = added_;
+        if (kind_.is_roberta)
+            result["post_processor"] = {{"type", "RobertaProcessing"},
+                                        {"sep", {name_of("sep_token", kind_.eos), id_of("sep_token", kind_.eos)}},
+                                        {"cls", {name_of("cls_token", kind_.bos), id_of("cls_token", kind_.bos)}}};
+        else if (flag("add_bos_token"))
+            result["post_processor"] = start_template(name_of("bos_token", kind_.bos), id_of("bos_token", kind_.bos));
+        result["model"] = {{"type", "BPE"},
+                           {"vocab", vocabulary_},
+                           {"merges", read_merges(path_.parent_path() / "merges.txt")}};
+        return result;
+    }
+
+private:
+    [[nodiscard]] const Kind& find_kind() const {
+        const json field = config_.value("tokenizer_class", json());
+        std::string name = field.is_string() ? field.get<std::string>() : kKinds[0].name;
+        if (name.ends_with("Fast")) name.resize(name.size() - 4);
+        std::string known;
+        for (const Kind& kind : kKinds) {
+            if (name == kind.name) return kind;
+            known += (known.empty() ? "" : ", ") + std::string(kind.name);
+        }
+        throw Refusal(config_path_.string() + ": tokenizer_class: expected one of " + known + " beside vocab.json, got " +
+                      name);
+    }
+
+    [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
+
+    [[nodiscard]] json cut() const {
+        const bool first_space = flag("add_prefix_space");
+        json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", !kind_.is_qwen}};
+        if (!kind_.is_qwen) return bytes;
+        const json words = {{"type", "Split"},
+                            {"pattern", {{"Regex", kQwenWords}}},
+                            {"behavior", "Isolated"},
+                            {"invert", false}};
+        return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
+    }
+
+    [[nodiscard]] static json start_template(const std::string& token, std::uint32_t id) {
+        const json start = {{"SpecialToken", {{"id", token}, {"type_id", 0}}}};
+        const auto text = [](const char* name) { return json{{"Sequence", {{"id", name}, {"type_id", 0}}}}; };
+        return {{"type", "TemplateProcessing"},
+                {"single", {start, text("A")}},
+                {"pair", {start, text("A"), start, text("B")}},
+                {"special_tokens", {{token, {{"id", token}, {"ids", {id}}, {"tokens", {token}}}}}}};
+    }
+
+    /// A role's token: a text, or an object with its content.
+    [[nodiscard]] json field_of(const char* role) const {
+        const json field = config_.value(role, json());
+        return field.is_null() ? roles_.value(role, json()) : field;
+    }
+    [[nodiscard]] std::string name_of(const char* role, const char* otherwise) const {
+        const json field = field_of(role), name = field.is_object() ? field.value("content", json()) : field;
+        return name.is_string() ? name.get<std::string>() : otherwise;
+    }
+    [[nodiscard]] std::uint32_t id_of(const char* role, const char* otherwise) const {
+        const std::string name = name_of(role, otherwise);
+        if (!vocabulary_.contains(name) || !vocabulary_[name].is_number_unsigned())
+            throw Refusal(path_.string() + ": expected the " + std::string(role) + " " + name + ", got none");
+        return vocabulary_[name].get<std::uint32_t>();
+    }
+
+    void add(const std::string& name, const json& id, const json& like, bool special) {
+        if (name.empty() || !id.is_number_unsigned()) return;
+        for (const json& token : added_)
+            if (token["content"] == name) return;
+        const auto said = [&](const char* key, bool otherwise) {
+            return like.is_object() && like.contains(key) ? like[key] == true : otherwise;
+        };
+        added_.push_back({{"id", id},
+                          {"content", name},
+                          {"single_word", said("single_word", false)},
+                          {"lstrip", said("lstrip", false)},
+                          {"rstrip", said("rstrip", false)},
+                          {"normalized", said("normalized", !special)},
+                          {"special", said("special", special)}});
+        vocabulary_[name] = id;
+    }
+
+    /// First those that tokenizer_config.json lists whole, then those of added_tokens.json, then the roles'.
+    void add_tokens() {
+        const json listed = config_.value("added_tokens_decoder", json::object());
+        for (const auto& [id, token] : listed.items())
+            if (token.is_object() && token.value("content", json()).is_string() && id.size() < 9 &&
+                id.find_first_not_of("0123456789") == id.npos)
+                add(token["content"], std::stoul(id), token, false);
+        const std::pair<const char*, const char*> roles[] = {
+            {"bos_token", kind_.bos}, {"eos_token", kind_.eos}, {"unk_token", kind_.unknown},
+            {"pad_token", ""},        {"mask_token", kind_.mask}, {"cls_token", kind_.is_roberta ? kind_.bos : ""},
+            {"sep_token", kind_.is_roberta ? kind_.eos : ""}};
+        for (const auto& [role, otherwise] : roles) {
+            const std::string name = name_of(role, otherwise);
+            const json id = more_.contains(name) ? more_[name] : vocabulary_.value(name, json());
+            json like = field_of(role);
+            if (!like.is_object() && std::string_view(role) == "mask_token" && kind_.is_roberta) like = {{"lstrip", true}};
+            if (like.is_object()) like["special"] = true, like["normalized"] = false;
+            add(name, id, like, true);
+        }
+        for (const auto& [name, id] : more_.items()) add(name, id, json(), false);
+    }
+
+    const fs::path path_, config_path_;
+    json vocabulary_;
+    const json config_, roles_, more_;
+    const Kind& kind_;
+    json added_ = json::array();
+};
+
+}  // namespace
+
+std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {
+    const std::string text = Folder(path).joined().dump(-1, ' ', false, json::error_handler_t::replace);
+    return tokenizer_section_from_json(text, path.string(), facts);
+}
+
+}  // namespace fovea
