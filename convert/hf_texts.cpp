@@ -34,10 +34,9 @@ void read_module(const fs::path& path, TextSettings& settings) {
     settings.lower_case = fields.flag_or("do_lower_case", false);
     if (fields.has("modality_config")) {
         const Fields modalities = fields.object("modality_config");
-        if (modalities.has("message"))
-            modalities.refuse("message", "texts as they are, without the chat template");
-        if (modalities.has("text") && modalities.object("text").text_or("method_output_name", "last_hidden_state") !=
-                                          "last_hidden_state")
+        if (modalities.has("message")) modalities.refuse("message", "texts as they are, without the chat template");
+        if (modalities.has("text") &&
+            modalities.object("text").text_or("method_output_name", "last_hidden_state") != "last_hidden_state")
             modalities.object("text").refuse("method_output_name", "last_hidden_state");
     }
     if (!settings.most_tokens && fields.has("processing_kwargs") && fields.object("processing_kwargs").has("text"))

@@ -93,9 +93,8 @@ public:
                                         {"cls", {name_of("cls_token", kind_.bos), id_of("cls_token", kind_.bos)}}};
         else if (flag("add_bos_token"))
             result["post_processor"] = start_template(name_of("bos_token", kind_.bos), id_of("bos_token", kind_.bos));
-        result["model"] = {{"type", "BPE"},
-                           {"vocab", vocabulary_},
-                           {"merges", read_merges(path_.parent_path() / "merges.txt")}};
+        result["model"] = {
+            {"type", "BPE"}, {"vocab", vocabulary_}, {"merges", read_merges(path_.parent_path() / "merges.txt")}};
         return result;
     }
 
@@ -109,8 +108,8 @@ private:
             if (name == kind.name) return kind;
             known += (known.empty() ? "" : ", ") + std::string(kind.name);
         }
-        throw Refusal(config_path_.string() + ": tokenizer_class: expected one of " + known + " beside vocab.json, got " +
-                      name);
+        throw Refusal(config_path_.string() + ": tokenizer_class: expected one of " + known +
+                      " beside vocab.json, got " + name);
     }
 
     [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
@@ -119,10 +118,8 @@ private:
         const bool first_space = flag("add_prefix_space");
         json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", !kind_.is_qwen}};
         if (!kind_.is_qwen) return bytes;
-        const json words = {{"type", "Split"},
-                            {"pattern", {{"Regex", kQwenWords}}},
-                            {"behavior", "Isolated"},
-                            {"invert", false}};
+        const json words = {
+            {"type", "Split"}, {"pattern", {{"Regex", kQwenWords}}}, {"behavior", "Isolated"}, {"invert", false}};
         return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
     }
 
@@ -175,15 +172,19 @@ private:
             if (token.is_object() && token.value("content", json()).is_string() && id.size() < 9 &&
                 id.find_first_not_of("0123456789") == id.npos)
                 add(token["content"], std::stoul(id), token, false);
-        const std::pair<const char*, const char*> roles[] = {
-            {"bos_token", kind_.bos}, {"eos_token", kind_.eos}, {"unk_token", kind_.unknown},
-            {"pad_token", ""},        {"mask_token", kind_.mask}, {"cls_token", kind_.is_roberta ? kind_.bos : ""},
-            {"sep_token", kind_.is_roberta ? kind_.eos : ""}};
+        const std::pair<const char*, const char*> roles[] = {{"bos_token", kind_.bos},
+                                                             {"eos_token", kind_.eos},
+                                                             {"unk_token", kind_.unknown},
+                                                             {"pad_token", ""},
+                                                             {"mask_token", kind_.mask},
+                                                             {"cls_token", kind_.is_roberta ? kind_.bos : ""},
+                                                             {"sep_token", kind_.is_roberta ? kind_.eos : ""}};
         for (const auto& [role, otherwise] : roles) {
             const std::string name = name_of(role, otherwise);
             const json id = more_.contains(name) ? more_[name] : vocabulary_.value(name, json());
             json like = field_of(role);
-            if (!like.is_object() && std::string_view(role) == "mask_token" && kind_.is_roberta) like = {{"lstrip", true}};
+            if (!like.is_object() && std::string_view(role) == "mask_token" && kind_.is_roberta)
+                like = {{"lstrip", true}};
             if (like.is_object()) like["special"] = true, like["normalized"] = false;
             add(name, id, like, true);
         }

@@ -1,6 +1,9 @@
 #include "serve/answer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <numeric>
 
 namespace fovea::serve {
 namespace {
@@ -182,7 +185,30 @@ Json Answer::chat_choice(const Choice& choice, std::size_t index) const {
             {"finish_reason", calls.empty() ? finish_word(choice.finish) : "tool_calls"}};
 }
 
+Json Answer::ranked() const {
+    const auto score_of = [&](const Choice& choice) {
+        const double logit = choice.vector.at(0);
+        return options_.through_sigmoid ? 1.0 / (1.0 + std::exp(-logit)) : logit;
+    };
+    std::vector<std::size_t> order(choices_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return choices_[a].vector.at(0) > choices_[b].vector.at(0); });
+    if (options_.n_best && options_.n_best < order.size()) order.resize(options_.n_best);
+    Json results = Json::array();
+    for (const std::size_t i : order) {
+        results.push_back({{"index", i}, {"relevance_score", score_of(choices_[i])}});
+        if (!options_.documents.empty()) results.back()["document"] = {{"text", options_.documents[i]}};
+    }
+    return {{"id", options_.id},
+            {"object", "list"},
+            {"model", options_.model},
+            {"results", std::move(results)},
+            {"usage", usage()}};
+}
+
 Json Answer::vectors() const {
+    if (options_.api == Api::rerank) return ranked();
     if (options_.api == Api::ollama_embedding) return {{"embedding", choices_.front().vector}};
     Json list = Json::array();
     if (options_.api == Api::ollama_embed) {

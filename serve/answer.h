@@ -18,13 +18,16 @@ struct AnswerOptions {
     std::int64_t created = 0;                 ///< seconds since 1970
     std::uint32_t n_choices = 1, n_each = 1;  ///< in all, and for each prompt
     bool stream = false, with_usage = false, with_hash = false, with_chances = false, in_base64 = false;
-    std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
-    bool unit_length = false;        ///< each vector is divided by its length
-    bool may_call = false;           ///< there are tools: the text may hold calls
-    bool must_call = false;          ///< the text is a call; may_call is set too
-    bool parts_thought = false;      ///< the model's reasoning is a field of its own
-    bool in_thought = false;         ///< the answer begins inside it
-    std::vector<std::string> echo;   ///< a text for each choice that comes before its own; empty: none
+    std::uint32_t n_dimensions = 0;           ///< of each vector; 0: all
+    bool unit_length = false;                 ///< each vector is divided by its length
+    std::uint32_t n_best = 0;                 ///< of reranked texts; 0: all
+    bool through_sigmoid = false;             ///< their scores
+    std::vector<std::string> documents = {};  ///< those texts, where the answer shows them
+    bool may_call = false;                    ///< there are tools: the text may hold calls
+    bool must_call = false;                   ///< the text is a call; may_call is set too
+    bool parts_thought = false;               ///< the model's reasoning is a field of its own
+    bool in_thought = false;                  ///< the answer begins inside it
+    std::vector<std::string> echo;            ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
 };
 
@@ -76,6 +79,7 @@ private:
     [[nodiscard]] Json chat_choice(const Choice& choice, std::size_t index) const;
     [[nodiscard]] Json usage() const;
     [[nodiscard]] Json vectors() const;
+    [[nodiscard]] Json ranked() const;
     void add_ollama_part(Json& json, const Choice& choice, const Part& part, std::size_t from_call) const;
     void add_ollama_figures(Json& json, const Choice& choice) const;
 

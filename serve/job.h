@@ -63,6 +63,8 @@ struct Job {
     // What is asked for. Nobody changes it once the job is queued.
     std::string user;                         ///< whose turn it is: an API key, or an address
     std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
+    std::vector<std::vector<Token>> types;    ///< of prompt i's tokens, where they have any but 0; empty: of none
+    bool scores = false;                      ///< an encoder's head gives the results, not what it would read
     bool in_thought = false;                  ///< the prompt ends inside the model's reasoning
     std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
     std::uint32_t n_new = 0;                  ///< tokens at most

@@ -4,6 +4,7 @@
 
 #include "convert/chat/thinking.h"
 #include "convert/refusal.h"
+#include "convert/text_pairs.h"
 
 namespace fovea::serve {
 namespace {
@@ -118,6 +119,24 @@ std::string PromptReader::prompt_of(const Request& request) const {
     }
 }
 
+PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
+    const TokenizeOptions bare{.add_special = false};
+    const std::vector<Token> query = tokens_of(request.query, bare, "query", true);
+    Prompted read;
+    for (const Prompt& document : request.prompts) {
+        const std::vector<Token> text = tokens_of(document.text, bare, "documents", true);
+        try {
+            PairTokens pair = join_texts(served_.tokenizer, query, text, most_, CutOf::longer,
+                                         served_.model.config().encoder.n_token_types);
+            read.prompts.push_back(std::move(pair.ids));
+            read.types.push_back(std::move(pair.types));
+        } catch (const Refusal& error) {
+            throw RequestError(400, std::string("query: ") + error.what(), "query");
+        }
+    }
+    return read;
+}
+
 PromptReader::Prompted PromptReader::read(const Request& request) {
     if (is_chat(request)) {
         // A template has the start token itself, and other special ones.
@@ -125,6 +144,7 @@ PromptReader::Prompted PromptReader::read(const Request& request) {
         const std::string text = render(request);
         return {{checked(tokens_of(text, options, "messages", false), "messages")}, begins_in_thought(text)};
     }
+    if (request.api == Api::rerank) return read_pairs(request);
     const char* param = makes_vectors(request.api) ? "input" : "prompt";
     if (request.prompts.empty()) throw RequestError(400, std::string(param) + ": expected a text, got none", param);
     const std::string before = prompt_of(request);

@@ -23,6 +23,7 @@ public:
     struct Prompted {
         std::vector<std::vector<Token>> prompts;
         bool in_thought = false;
+        std::vector<std::vector<Token>> types = {};  ///< of a pair's tokens; empty: all are 0
     };
     [[nodiscard]] Prompted read(const Request& request);
     /// The tokens of an answer's text, behind a prompt. Throws RequestError.
@@ -42,6 +43,7 @@ private:
     [[nodiscard]] std::vector<Token> tokens_of(const std::string& text, const TokenizeOptions& options,
                                                const char* param, bool cuts);
     [[nodiscard]] std::vector<Token> checked(const std::vector<Token>& tokens, const char* param) const;
+    [[nodiscard]] Prompted read_pairs(const Request& request);
     /// What stands before each text of a request for vectors.
     [[nodiscard]] std::string prompt_of(const Request& request) const;
     [[noreturn]] void refuse_length(const char* param, const std::string& got) const;

@@ -215,11 +215,30 @@ void read_completion(const Fields& fields, Request& request) {
     if (fields.find("best_of")) fields.only("best_of", request.n_each);
 }
 
+/// As Jina's, Cohere's and llama.cpp's servers have it: documents are texts, or objects with a text.
+void read_rerank(const Fields& fields, Request& request) {
+    request.query = fields.text("query");
+    if (request.query.empty()) throw RequestError(400, "query: expected a text, got none", "query");
+    const Json& documents = fields.need("documents", "an array of texts");
+    if (!documents.is_array() || documents.size() > kMostTexts)
+        fields.refuse("documents", ("an array of at most " + std::to_string(kMostTexts) + " texts").c_str(), documents);
+    for (const Json& document : documents) {
+        const auto text = document.is_object() ? document.find("text") : document.end();
+        const Json& said = document.is_object() && text != document.end() ? *text : document;
+        if (!said.is_string()) fields.refuse("documents", "texts, or objects with a text", document);
+        request.prompts.push_back({said.get<std::string>(), {}, false});
+    }
+    if (request.prompts.empty()) throw RequestError(400, "documents: expected 1 text or more, got none", "documents");
+    request.n_best = static_cast<std::uint32_t>(fields.whole("top_n", 0, 1, 1 << 24));
+    request.shows_documents = fields.flag("return_documents", false);
+}
+
 }  // namespace
 
 void read_openai(const Fields& fields, Request& request) {
     if (request.api == Api::chat) return read_chat(fields, request);
     if (request.api == Api::completion) return read_completion(fields, request);
+    if (request.api == Api::rerank) return read_rerank(fields, request);
     request.prompts = read_prompts(fields.need("input", "a text"), "input", kMostTexts);
     const std::string format = fields.text("encoding_format", "float");
     if (format != "float" && format != "base64")

@@ -16,9 +16,11 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
 
-enum class Api { chat, completion, embedding, ollama_chat, ollama_generate, ollama_embed, ollama_embedding };
+enum class Api { chat, completion, embedding, rerank, ollama_chat, ollama_generate, ollama_embed, ollama_embedding };
 [[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
-[[nodiscard]] inline bool makes_vectors(Api api) { return api == Api::embedding || api >= Api::ollama_embed; }
+[[nodiscard]] inline bool makes_vectors(Api api) {
+    return api == Api::embedding || api == Api::rerank || api >= Api::ollama_embed;
+}
 
 /// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
 /// parameter and a code (both may be empty).
@@ -52,6 +54,9 @@ struct Request {
     std::optional<std::string>
         prompt_name{};               ///< of what stands before each text of embeddings; none: the model's choice
     std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all
+    std::string query;               ///< reranking: what each of the prompts, its documents, is scored for
+    std::uint32_t n_best = 0;        ///< of those; 0: all
+    bool shows_documents = false;    ///< in the answer, too
 
     std::optional<std::uint32_t> n_new;
     SamplerOptions sampler;

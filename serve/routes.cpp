@@ -120,9 +120,14 @@ void Server::route(Call& call) {
         const char* path;
         Api api;
     };
-    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},       {"/v1/completions", Api::completion},
-                                      {"/v1/embeddings", Api::embedding},        {"/api/chat", Api::ollama_chat},
-                                      {"/api/generate", Api::ollama_generate},   {"/api/embed", Api::ollama_embed},
+    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},
+                                      {"/v1/completions", Api::completion},
+                                      {"/v1/embeddings", Api::embedding},
+                                      {"/v1/rerank", Api::rerank},
+                                      {"/rerank", Api::rerank},
+                                      {"/api/chat", Api::ollama_chat},
+                                      {"/api/generate", Api::ollama_generate},
+                                      {"/api/embed", Api::ollama_embed},
                                       {"/api/embeddings", Api::ollama_embedding}};
     const HttpRequest& request = call.request;
     if (request.method == "OPTIONS") {

@@ -108,6 +108,9 @@ void Server::generate(Call& call, Api api) {
 JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {
     auto job = std::make_shared<Job>();
     job->user = call.user;
+    if (request.api == Api::rerank && !scores_pairs(models_[model]))
+        throw RequestError(400, "model: expected a reranker, a CrossEncoder with one label, got " + models_[model].name,
+                           "model");
     PromptReader::Prompted read = readers_[model]->read(request);
     job->prompts = std::move(read.prompts);
     job->in_thought = read.in_thought;
@@ -115,6 +118,8 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
     job->deadline = call.arrived + options_.time;
     if (engine_.worker(model).makes_vectors()) {
         const std::uint32_t width = vector_width(models_[model]);
+        job->types = std::move(read.types);
+        job->scores = request.api == Api::rerank;
         if (request.n_dimensions > width)
             throw RequestError(400,
                                "dimensions: expected at most " + std::to_string(width) + ", got " +
@@ -163,12 +168,16 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
         .in_base64 = request.in_base64,
         .n_dimensions = request.n_dimensions,
         .unit_length = request.api == Api::ollama_embed && !models_[model].model.config().encoder.normalize_pooled,
+        .n_best = request.n_best,
+        .through_sigmoid = find_info(models_[model].model, "scores") == "sigmoid",
         .may_call = !request.tools.is_null(),
         .must_call = request.form == Form::tool,
         .parts_thought = request.parts_thought && PromptReader::is_chat(request),
         .in_thought = job.in_thought && request.form == Form::any,
         .echo = {},
         .arrived = call.arrived};
+    for (const Prompt& document : request.prompts)
+        if (request.shows_documents) options.documents.push_back(document.text);
     for (std::uint32_t i = 0; request.echo && i < options.n_choices; ++i) {
         const Prompt& prompt = request.prompts[i / job.n_each];
         if (!prompt.is_tokens) {

@@ -36,6 +36,7 @@ public:
             throw Refusal(served.name + ": memory: expected " + with_separators(plan_.arena_bytes) +
                           " bytes, got less");
         ids_.reserve(plan_.limits.max_batch);
+        types_.reserve(plan_.limits.max_batch);
         out_.resize(std::size_t{kTexts} * width_);
     }
 
@@ -49,7 +50,7 @@ public:
     }
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override {
-        return arena_.size() + out_.size() * sizeof(float) + plan_.limits.max_batch * sizeof(Token);
+        return arena_.size() + out_.size() * sizeof(float) + 2 * plan_.limits.max_batch * sizeof(Token);
     }
     [[nodiscard]] bool makes_vectors() const override { return true; }
 
@@ -72,7 +73,8 @@ private:
     Arena arena_;
     Workspace workspace_;
     std::vector<Place> places_;  // of this pass
-    std::vector<Token> ids_;
+    std::vector<Token> ids_, types_;
+    bool scores_ = false;  // all texts of the pass are scored
     std::vector<std::uint32_t> lengths_;
     std::vector<float> out_;
 };
@@ -80,11 +82,18 @@ private:
 void VectorWorker::gather() {
     places_.clear();
     ids_.clear();
+    types_.clear();
     lengths_.clear();
     for (JobPtr job; places_.size() < kTexts && (job = queue.front());) {
         const std::vector<Token>& text = job->prompts[job->n_started];
         if (ids_.size() + text.size() > plan_.limits.max_batch) return;
+        if (!places_.empty() && job->scores != scores_) return;
+        scores_ = job->scores;
         ids_.insert(ids_.end(), text.begin(), text.end());
+        types_.resize(ids_.size());
+        if (!job->types.empty() && !job->types[job->n_started].empty())
+            std::copy(job->types[job->n_started].begin(), job->types[job->n_started].end(),
+                      types_.end() - static_cast<std::ptrdiff_t>(text.size()));
         lengths_.push_back(static_cast<std::uint32_t>(text.size()));
         places_.push_back({job, job->n_started++});
         queue.hold(job->user);
@@ -97,8 +106,9 @@ void VectorWorker::hand_out(std::size_t i) {
     const auto& [job, choice] = places_[i];
     queue.release(job->user);
     if (!job->deliver) return;
-    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * width_);
-    Event event{.choice = choice, .vector = {from, from + width_}, .finish = FinishReason::length, .ended = true};
+    const std::uint32_t width = scores_ ? 1 : width_;
+    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(i * width);
+    Event event{.choice = choice, .vector = {from, from + width}, .finish = FinishReason::length, .ended = true};
     event.n_prompt = lengths_[i];
     metrics_.n_prompt_tokens += lengths_[i];
     job->events.push_back(std::move(event));
@@ -115,9 +125,11 @@ bool VectorWorker::turn() {
     metrics_.n_waiting = queue.size();
     metrics_.n_running = places_.size();
     if (places_.empty()) return false;
-    const Status status =
-        encode(workspace_, {.source = {.ids = ids_, .lengths = lengths_}, .before_head = before_head(served_)},
-               std::span(out_).first(places_.size() * width_));
+    const bool has_types = std::any_of(types_.begin(), types_.end(), [](Token type) { return type != 0; });
+    Sequences texts{.ids = ids_, .lengths = lengths_};
+    if (has_types) texts.types = types_;
+    const Status status = encode(workspace_, {.source = texts, .before_head = !scores_ && before_head(served_)},
+                                 std::span(out_).first(places_.size() * (scores_ ? 1 : width_)));
     ++metrics_.n_passes;
     metrics_.n_rows += ids_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {

@@ -23,6 +23,11 @@ struct ServedModel {
 
 /// Whether what its head predicts is left out, so that it gives the vectors before it: fovea classify has the head.
 [[nodiscard]] inline bool before_head(const ServedModel& served) { return !find_info(served.model, "task").empty(); }
+/// Whether it scores pairs of texts: a head for classes with one label, as CrossEncoders have for rerankers.
+[[nodiscard]] inline bool scores_pairs(const ServedModel& served) {
+    return find_info(served.model, "task") == "text-classification" &&
+           served.model.config().encoder.result_width() == 1;
+}
 /// Values of each vector of a model that pools.
 [[nodiscard]] inline std::uint32_t vector_width(const ServedModel& served) {
     const Stack& encoder = served.model.config().encoder;

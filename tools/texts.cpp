@@ -51,36 +51,12 @@ void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Tok
                   ids.end() - static_cast<std::ptrdiff_t>(n_last));
 }
 
-/// Room for so many ids of both. The longer one is cut; where both are longer than half, the longer has the odd one, of equal
-/// ones the second, as in the tokenizers package.
-void cut_pair(std::size_t room, CutOf cut_of, std::vector<Token>& first, std::vector<Token>& second) {
-    if (first.size() + second.size() <= room) return;
-    if (cut_of == CutOf::second) return second.resize(room - first.size());
-    std::vector<Token>&shorter = first.size() > second.size() ? second : first,
-    &longer = first.size() > second.size() ? first : second;
-    if (shorter.size() > room / 2) shorter.resize(room / 2);
-    longer.resize(room - shorter.size());
-}
-
 TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
-    TextTokens result;
-    const std::size_t n_around = pair_tokens(tokenizer, 0, 0);
-    result.n_whole = pair_tokens(tokenizer, first.size(), second.size());
-    if (n_around >= most || (cut_of == CutOf::second && n_around + first.size() >= most))
-        throw Refusal("text: expected one that leaves room for its pair in " + std::to_string(most) + " tokens, got " +
-                      std::to_string(first.size() + n_around));
-    cut_pair(most - n_around, cut_of, first, second);
-    result.ids.resize(pair_tokens(tokenizer, first.size(), second.size()));
-    result.types.resize(result.ids.size());
-    std::uint64_t second_start = 0;
-    require(join_pair(tokenizer, first, second, result.ids, result.types, second_start), opened.name);
-    result.second_begin = second_start;
-    result.second_end = second_start + second.size();
-    // A model may know fewer types than the template, RoBERTa's one: then all texts are of the first.
-    const Token most_type = *std::max_element(result.types.begin(), result.types.end());
-    if (most_type == 0 || most_type >= encoder_of(opened).n_token_types) result.types.clear();
+    PairTokens pair =
+        join_texts(tokenizer, std::move(first), std::move(second), most, cut_of, encoder_of(opened).n_token_types);
+    TextTokens result{std::move(pair.ids), std::move(pair.types), pair.second_begin, pair.second_end, pair.n_whole, {}};
     return result;
 }
 

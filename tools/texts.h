@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/text_pairs.h"
 #include "convert/text_prompts.h"
 #include "opened.h"
 
@@ -30,9 +31,6 @@ struct TextTokens {
     std::vector<std::uint32_t> rows;               ///< whose results are wanted; empty: all
     [[nodiscard]] bool is_cut() const { return n_whole > ids.size(); }
 };
-
-/// Of a pair that is too long: whether the longer text is cut, token by token, or the second alone.
-enum class CutOf { longer, second };
 
 /// Tokens with the model's template around them, cut where they are more than most_tokens: the template's own stay.
 /// Throws Refusal where nothing is left, or where the model has no types for a pair's.

@@ -19,7 +19,8 @@ namespace {
 /// A golden tokenizer.json's parts, as the folders of older models hold them.
 class Parts {
 public:
-    Parts(const std::string& kind, const json& config) : whole_(json::parse(golden_text("tokenizer_" + kind + ".json"))) {
+    Parts(const std::string& kind, const json& config)
+        : whole_(json::parse(golden_text("tokenizer_" + kind + ".json"))) {
         fs::create_directories(folder_);
         write("vocab.json", whole_["model"]["vocab"].dump());
         std::string merges = "#version: 0.2\n";
@@ -79,9 +80,11 @@ TEST_CASE("vocab.json: the ids of the tokenizer.json that says the same") {
 }
 
 TEST_CASE("vocab.json: a start token where the configuration adds one, as OPT's does") {
-    const Parts parts("gpt2", {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", "<|end|>"}, {"add_bos_token", true}});
+    const Parts parts("gpt2",
+                      {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", "<|end|>"}, {"add_bos_token", true}});
     const OpenedTokenizer tokenizer(parts.section());
-    const std::vector<Token> with = tokenizer.tokenize("the lamp", {}), without = tokenizer.tokenize("the lamp", {false});
+    const std::vector<Token> with = tokenizer.tokenize("the lamp", {}),
+                             without = tokenizer.tokenize("the lamp", {false});
     REQUIRE(with.size() == without.size() + 1);
     CHECK(with[0] == 0);
     CHECK(tokenizer.tokenizer().adds_bos());
@@ -96,14 +99,21 @@ TEST_CASE("vocab.json: what cannot be read is refused by name") {
         CHECK(line.find(words) != std::string::npos);
     };
     const json roberta = {{"tokenizer_class", "RobertaTokenizer"}};
-    refuses({{"tokenizer_class", "BlenderbotTokenizer"}}, [](const Parts&) {},
-            "tokenizer_config.json: tokenizer_class: expected one of GPT2Tokenizer");
-    refuses(roberta, [](const Parts& p) { p.write("merges.txt", "a b\nabc\n"); },
-            "merges.txt: line 2: expected two tokens with a space between, got abc");
-    refuses(roberta, [](const Parts& p) { p.write("merges.txt", "a b c\n"); }, "merges.txt: line 1");
-    refuses(roberta, [](const Parts& p) { p.write("vocab.json", "[1]"); }, "vocab.json: expected a JSON object");
-    refuses(roberta, [](const Parts& p) { p.write("vocab.json", R"({"a": 0, "b": 1})"); }, "vocab.json");
-    refuses(roberta, [](const Parts& p) { p.write("vocab.json", R"({"a": "x"})"); }, "vocab.json");
-    refuses({{"tokenizer_class", "RobertaTokenizer"}, {"cls_token", "<none>"}}, [](const Parts&) {},
-            "vocab.json: expected the cls_token <none>, got none");
+    refuses(
+        {{"tokenizer_class", "BlenderbotTokenizer"}}, [](const Parts&) {},
+        "tokenizer_config.json: tokenizer_class: expected one of GPT2Tokenizer");
+    refuses(
+        roberta, [](const Parts& p) { p.write("merges.txt", "a b\nabc\n"); },
+        "merges.txt: line 2: expected two tokens with a space between, got abc");
+    refuses(
+        roberta, [](const Parts& p) { p.write("merges.txt", "a b c\n"); }, "merges.txt: line 1");
+    refuses(
+        roberta, [](const Parts& p) { p.write("vocab.json", "[1]"); }, "vocab.json: expected a JSON object");
+    refuses(
+        roberta, [](const Parts& p) { p.write("vocab.json", R"({"a": 0, "b": 1})"); }, "vocab.json");
+    refuses(
+        roberta, [](const Parts& p) { p.write("vocab.json", R"({"a": "x"})"); }, "vocab.json");
+    refuses(
+        {{"tokenizer_class", "RobertaTokenizer"}, {"cls_token", "<none>"}}, [](const Parts&) {},
+        "vocab.json: expected the cls_token <none>, got none");
 }

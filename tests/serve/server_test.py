@@ -377,7 +377,9 @@ class Document(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             model = os.path.join(scratch, "minilm.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", model)
-            with Server(FOVEA, "demo=", model) as server:
+            reranker = os.path.join(scratch, "reranker.fovea")
+            run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sequenceclassification"), "-o", reranker)
+            with Server(FOVEA, "demo=", model, reranker) as server:
                 for command, expected in examples:
                     words = [word for word in shlex.split(command.replace("\\\n", " ")) if word != "-N"]
                     url = next(word for word in words if word.startswith("localhost:8080"))
@@ -389,7 +391,7 @@ class Document(unittest.TestCase):
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
                               "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)
 

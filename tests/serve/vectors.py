@@ -12,7 +12,7 @@ from cases import CHAT, EMBED, FOVEA, GOLDEN, chat, read_npy, run_fovea
 from client import Server, at_once
 
 SENTENCE = os.path.join(GOLDEN, "encoders/bert_sentence")
-LEGACY, OLLAMA = "/api/embeddings", "/api/embed"
+LEGACY, OLLAMA, RERANK = "/api/embeddings", "/api/embed", "/v1/rerank"
 
 
 def read_lines(path):
@@ -20,10 +20,10 @@ def read_lines(path):
         return file.read().splitlines()
 
 
-def converted(scratch, name, change=None):
+def converted(scratch, name, change=None, source=SENTENCE):
     """A model of a copy of the golden folder, changed first."""
     folder, model = os.path.join(scratch, name), os.path.join(scratch, name + ".fovea")
-    shutil.copytree(SENTENCE, folder)
+    shutil.copytree(source, folder)
     if change:
         change(folder)
     run_fovea("convert", folder, "-o", model)
@@ -125,6 +125,39 @@ class Vectors(unittest.TestCase):
                 self.assertNear(cut, [value / length for value in whole[:5]])
             self.assertNear(server.post(OLLAMA, {"input": "the lamp", "dimensions": 5})["embeddings"][0], cut)
             self.assertEqual(server.post(EMBED, {"input": "the lamp", "dimensions": len(whole)})["data"][0]["embedding"], whole)
+
+    def test_documents_are_ranked_by_the_rerankers_scores(self):
+        golden = os.path.join(GOLDEN, "encoders/bert_sequenceclassification")
+        documents = ["a b", "c d e f", "b", "z z z z z z z"]
+        with tempfile.TemporaryDirectory() as scratch:
+            model = converted(scratch, "reranker", source=golden)
+            texts = os.path.join(scratch, "texts.txt")
+            with open(texts, "w", encoding="utf-8") as file:
+                file.write("\n".join(documents) + "\n")
+            lines = run_fovea("classify", model, "-p", "a b c", "--texts", texts, "--json").splitlines()
+            want = [json.loads(line)["labels"][0]["score"] for line in lines]
+            self.assertEqual(len(set(want)), len(documents))
+            best = sorted(range(len(want)), key=lambda i: -want[i])
+            with Server(FOVEA, model, converted(scratch, "bert")) as server:
+                body = {"model": "reranker", "query": "a b c", "documents": documents}
+                for path in (RERANK, "/rerank"):
+                    answer = server.post(path, body)
+                    self.assertEqual([one["index"] for one in answer["results"]], best)
+                    for one in answer["results"]:
+                        self.assertAlmostEqual(one["relevance_score"], want[one["index"]], delta=1e-6)
+                        self.assertNotIn("document", one)
+                self.assertGreater(answer["usage"]["prompt_tokens"], 20)
+                as_objects = {**body, "documents": [{"text": text} for text in documents], "top_n": 2, "return_documents": True}
+                answer = server.post(RERANK, as_objects)
+                self.assertEqual([one["document"]["text"] for one in answer["results"]], [documents[i] for i in best[:2]])
+                # Beside requests for vectors of the same model, and many at once.
+                many = at_once([lambda: server.post(RERANK, body)["results"], lambda: server.post(EMBED, {"model": "reranker", "input": "a"})] * 8)
+                self.assertEqual(many[0::2], [many[0]] * 8)
+                self.assertEqual(many[1::2], [many[1]] * 8)
+                for spoiled, words in (({"query": ""}, "query: expected a text"), ({"documents": []}, "documents: expected 1"),
+                                       ({"documents": "x"}, "documents: expected an array"), ({"documents": [3]}, "documents: expected texts"),
+                                       ({"top_n": 0}, "top_n: expected 1 to"), ({"model": "bert"}, "model: expected a reranker")):
+                    self.assertIn(words, server.post(RERANK, {**body, **spoiled}, want=400)["error"]["message"])
 
     def test_ollamas_vectors_have_length_1(self):
         def without_normalize(folder):

@@ -1,0 +1,26 @@
+// Two texts as one, for encoders that read pairs.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+/// Of a pair that is too long: whether the longer text is cut, or the second alone.
+enum class CutOf { longer, second };
+
+struct PairTokens {
+    std::vector<Token> ids, types;  ///< types may be empty: all are 0
+    std::size_t second_begin = 0, second_end = 0;
+    std::size_t n_whole = 0;  ///< how many ids there were before the texts were cut
+};
+
+/// The texts' own ids become those of the pair, with the tokenizer's template around them: `most` at most. A model may know
+/// fewer types than the template has, n_types: then all are 0. Throws Refusal where no room is left for the second text, or
+/// where the tokenizer joins no texts.
+[[nodiscard]] PairTokens join_texts(const Tokenizer& tokenizer, std::vector<Token> first, std::vector<Token> second,
+                                    std::size_t most, CutOf cut, std::uint32_t n_types);
+
+}  // namespace fovea
