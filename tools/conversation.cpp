@@ -165,7 +165,7 @@ void Conversation::load(const std::string& path) {
     if (!text.starts_with(kMagic) || bytes.size() < front || n > bytes.size() - front)
         throw Refusal(path + ": expected a saved conversation, got another file");
     Json messages = read_messages(text.substr(front, static_cast<std::size_t>(n)), path);
-    const SessionFile file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
+    const SavedText file = split_session_file(bytes.subspan(front + static_cast<std::size_t>(n)), path);
     restore(file, running_.session, path);
     writer_.resume(file.tokens);
     messages_ = std::move(messages);

@@ -36,13 +36,13 @@ struct Ready {
         write_session_file(path, running.session, kFirst);
         std::ifstream kept(path, std::ios::binary);
         const std::string bytes((std::istreambuf_iterator<char>(kept)), std::istreambuf_iterator<char>());
-        const SessionFile file = split_session_file(std::as_bytes(std::span(bytes)), path);
+        const SavedText file = split_session_file(std::as_bytes(std::span(bytes)), path);
         fuzz::promise(std::equal(before.begin(), before.end(), file.session.begin(), file.session.end()) &&
                           file.tokens == std::vector<Token>(std::begin(kFirst), std::end(kFirst)),
                       "a file holds what was saved");
     }
 
-    void feed(const SessionFile& file) {
+    void feed(const SavedText& file) {
         Session& session = running.session;
         if (!restore_session(session, file.session).ok()) {
             std::size_t written = 0;
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }();
     const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
     try {
-        const SessionFile file = split_session_file(bytes, "file");
+        const SavedText file = split_session_file(bytes, "file");
         for (Ready& ready : all) ready.feed(file);
     } catch (const Refusal&) {  // what a hostile file should get
     }

@@ -178,7 +178,7 @@ void print_json(const std::string& text, std::span<const Token> tokens, const Ge
 }
 
 /// The file of --session, where there is one.
-std::optional<SessionFile> read_session(const RunOptions& options, Mapping& mapping) {
+std::optional<SavedText> read_session(const RunOptions& options, Mapping& mapping) {
     std::error_code ignored;  // what cannot be looked at cannot be written either, and is refused then
     if (options.session.empty() || !std::filesystem::exists(options.session, ignored)) return std::nullopt;
     require(map_file(options.session.c_str(), mapping), options.session);
@@ -213,7 +213,7 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t n_new = new_tokens(options, tokens.size(), context_of(options, opened));
     Mapping mapping;
     if (!options.session.empty()) check_can_write(options.session);
-    const std::optional<SessionFile> before = read_session(options, mapping);
+    const std::optional<SavedText> before = read_session(options, mapping);
     const std::uint64_t n_positions = std::max<std::uint64_t>(
         tokens.size() + n_new,
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);

@@ -3,51 +3,17 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "convert/saved_text.h"
 #include "convert/writer.h"
 #include "errors.h"
-#include "fovea/checksum.h"
 
 namespace fovea::python {
 namespace {
 
-constexpr std::size_t kEndBytes = 8;  // of a saved session: how many tokens, and a checksum of them
-
 Status make(const OpenedModel& opened, const Limits& limits, const std::string& isa, const Memory& arena,
             Session& session) {
     return make_session(opened.model, limits, arena.bytes(), session, isa.empty() ? nullptr : isa.c_str());
-}
-
-/// What `fovea run --session` has behind the engine's bytes: the tokens that the cache holds. With adapters the checksum is
-/// another, for what they computed is of no use without them.
-std::vector<std::byte> end_of(const std::vector<Token>& tokens, std::uint32_t adapters) {
-    const auto n = static_cast<std::uint32_t>(tokens.size());
-    const auto ids = std::as_bytes(std::span(tokens));
-    const std::uint32_t crc = crc32c(std::as_bytes(std::span(&n, 1)), crc32c(ids, adapters));
-    std::vector<std::byte> end(ids.size() + kEndBytes);
-    if (n) std::memcpy(end.data(), ids.data(), ids.size());
-    std::memcpy(end.data() + ids.size(), &n, sizeof n);
-    std::memcpy(end.data() + ids.size() + sizeof n, &crc, sizeof crc);
-    return end;
-}
-
-/// The tokens at the end of saved bytes, and how many bytes the engine's part has.
-std::vector<Token> tokens_at_end(std::span<const std::byte> saved, std::uint32_t adapters, std::size_t& n_engine) {
-    std::uint32_t n = 0, crc = 0;
-    if (saved.size() >= kEndBytes) {
-        std::memcpy(&n, saved.data() + saved.size() - 8, sizeof n);
-        std::memcpy(&crc, saved.data() + saved.size() - 4, sizeof crc);
-    }
-    const std::uint64_t tail = std::uint64_t{n} * sizeof(Token) + kEndBytes;
-    if (saved.size() < tail ||
-        crc32c(saved.last(static_cast<std::size_t>(tail)).first(tail - sizeof crc), adapters) != crc)
-        throw ValueRefused(
-            "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
-    std::vector<Token> tokens(n);
-    n_engine = saved.size() - static_cast<std::size_t>(tail);
-    if (n) std::memcpy(tokens.data(), saved.data() + n_engine, n * sizeof(Token));
-    return tokens;
 }
 
 std::uint32_t count_of(nb::handle value, const std::string& name) {
@@ -173,7 +139,7 @@ nb::bytes PySession::save() {
         bytes.resize(session_bytes(session_));
         std::size_t written = 0;
         const Status status = save_session(session_, bytes, written);
-        const std::vector<std::byte> end = end_of(tokens_, opened_->adapters_checksum());
+        const std::vector<std::byte> end = bytes_behind(tokens_, opened_->adapters_checksum());
         bytes.insert(bytes.end(), end.begin(), end.end());
         return status;
     }));
@@ -183,19 +149,21 @@ nb::bytes PySession::save() {
 void PySession::restore(const nb::bytes& object) {
     need_logits();
     const std::span saved(reinterpret_cast<const std::byte*>(object.c_str()), object.size());
-    std::size_t n_engine = 0;
-    std::vector<Token> tokens = tokens_at_end(saved, opened_->adapters_checksum(), n_engine);
+    std::optional<SavedText> split = split_saved(saved, opened_->adapters_checksum());
+    if (!split)
+        throw ValueRefused(
+            "saved: expected a saved session with its tokens, of the same adapters, got damaged bytes or others");
     check(gate_.alone([&] {
         settle_tokens();
-        const Status status = restore_session(session_, saved.first(n_engine));
+        const Status status = restore_session(session_, split->session);
         touched();
         if (!status.ok()) return status;
-        if (tokens.size() != session_.kv_len()) {  // somebody joined two files: forget both
+        if (split->tokens.size() != session_.kv_len()) {  // somebody joined two files: forget both
             (void)fovea::rewind(session_, 0);
             tokens_.clear();
-            return Status{Code::bad_shape, "saved tokens", session_.kv_len(), tokens.size()};
+            return Status{Code::bad_shape, "saved tokens", session_.kv_len(), split->tokens.size()};
         }
-        tokens_ = std::move(tokens);
+        tokens_ = std::move(split->tokens);
         return status;
     }),
           "saved");
