@@ -22,6 +22,7 @@
 #include "convert/source_file.h"
 #include "convert/text_part.h"
 #include "convert/tokenizer_file.h"
+#include "convert/vocab_json.h"
 #include "convert/torch_module.h"
 #include "convert/torch_pickle.h"
 #include "convert/whisper.h"
@@ -72,12 +73,14 @@ void add_chat_template(const fs::path& folder, ModelSource& source) {
     if (!text.empty()) source.info.emplace_back("chat_template", text);
 }
 
-/// How long texts may be. Positions that are distances have no end of their own.
+/// How long texts may be. Positions that are distances have no end of their own: a module may give one.
 void set_text_limit(const TextSettings& settings, HfConfig& config) {
     Stack& stack = config.stack();
     const std::uint32_t limit = settings.most_tokens;
     const bool any_length = stack.position == Position::none && stack.blocks[0].position == Position::relative;
-    if (limit > stack.max_positions && any_length) stack.max_positions = std::min(limit, kMaxPositions);
+    constexpr std::uint32_t kMostRows = 1u << 16;
+    if (limit > stack.max_positions && any_length && settings.module_says)
+        stack.max_positions = std::min(limit, kMostRows);
     if (limit && limit <= stack.max_positions) config.source.info.emplace_back("max_seq_length", std::to_string(limit));
 }
 
@@ -87,9 +90,9 @@ void read_score_function(const fs::path& folder, HfConfig& config) {
     const Fields fields = Fields::read(folder / "config_sentence_transformers.json");
     if (!fields.text_or("default_prompt_name", "").empty())
         config.source.notes.push_back(fields.place() + ": default_prompt_name: no prompt is put before pairs");
-    if (fields.text_or("activation_fn", "").empty()) return;
-    for (auto& [key, value] : config.source.info)
-        if (key == "scores") value = scores_of_activation(fields, "activation_fn");
+    if (const char* scores = scores_of_activation(fields, "activation_fn"))
+        for (auto& [key, value] : config.source.info)
+            if (key == "scores") value = scores;
 }
 
 /// What sentence-transformers adds to an encoder, into its stack. Without a Pooling it is a CrossEncoder, whose head is the
@@ -176,9 +179,8 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_template(folder, source);
     add_tokenizer(options.tokenizer,
-                  {folder / "tokenizer.json", folder / "vocab.txt",
-                   is_there(folder / "merges.txt") ? folder / "vocab.json" : fs::path(), folder / "tokenizer.model",
-                   folder / "tokenizer.bin"},
+                  {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
+                   reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()},
                   facts, source);
     return source;
 }

@@ -136,6 +136,8 @@ private:
     void read_merges() {
         std::string merged;
         std::uint32_t rank = 0;
+        std::unordered_map<std::string_view, std::uint32_t> added_ids;
+        for (const AddedTokenSource& added : source_.added) added_ids.emplace(texts_[added.id], added.id);
         file_.for_each_text(kMerges, [&](std::string_view pair) {
             const std::size_t space = pair.find(' ', 1);
             const std::string place = "number " + std::to_string(rank) + ": ";
@@ -145,8 +147,8 @@ private:
             const auto id_of = [&](std::string_view spelling, bool may_be_added = false) {
                 const auto found = ids_.find(spelling);
                 if (found != ids_.end()) return found->second;
-                for (const AddedTokenSource& added : source_.added)
-                    if (may_be_added && texts_[added.id] == spelling) return added.id;
+                const auto added = may_be_added ? added_ids.find(spelling) : added_ids.end();
+                if (added != added_ids.end()) return added->second;
                 refuse(kMerges, place + "expected tokens, got " + std::string(spelling));
             };
             source_.merges.push_back(
@@ -285,7 +287,8 @@ private:
         const auto is_named = [&](std::string_view name) {
             return std::find(texts_.begin(), texts_.end(), name) != texts_.end();
         };
-        const bool has_messages = is_named("<|return|>") && is_named("<|call|>");
+        const bool has_messages = (is_named("<|call|>") && (is_named("<|return|>") || is_named("<|flush|>"))) ||
+                                  (is_named("<|calls|>") && is_named("<|flush|>"));
         for (const AddedTokenSource& added : source_.added) {
             const bool ends = std::find(std::begin(kEnds), std::end(kEnds), added.text) != std::end(kEnds);
             if (ends && !(has_messages && added.text == kMessageEnd)) add_end(added.id);

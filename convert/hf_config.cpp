@@ -78,12 +78,17 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     if (result.encodes) leave_out_logits(fields, result);
     if (decodes && !fields.flag_or("is_causal", true)) {
         if (!result.encodes) fields.refuse("is_causal", "true of a model that gives logits");
-        for (Block& block : result.stack().blocks) block.causal = false;
+        for (Block& block : result.stack().blocks) {
+            block.causal = false;
+            if (block.window) ++block.window;  // transformers' windows then have as many positions on each side, and their own
+        }
     }
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};
     if (heads && !pooled && (result.encodes || !decodes)) read_head(fields, *heads, result);
-    if (result.encodes && !pooled && fields.has("pad_token_id"))
-        result.unpooled = fields.count("pad_token_id", 0, result.stack().vocab_size - 1);
+    std::vector<Token> pads;
+    if (result.encodes && !pooled && result.stack().pooling == Pooling::last && result.stack().blocks[0].causal)
+        add_ids(fields, "pad_token_id", result.stack().vocab_size, pads);
+    if (!pads.empty()) result.unpooled = pads.front();
     require(check(result.source.config), config.string());
     const std::uint32_t vocab_size = result.stack().vocab_size;
     std::vector<Token> bos;

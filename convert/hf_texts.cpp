@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "convert/refusal.h"
 #include "convert/source_file.h"
@@ -35,18 +36,25 @@ void read_module(const fs::path& path, TextSettings& settings) {
     if (fields.has("modality_config")) {
         const Fields modalities = fields.object("modality_config");
         if (modalities.has("message")) modalities.refuse("message", "texts as they are, without the chat template");
-        if (modalities.has("text") &&
-            modalities.object("text").text_or("method_output_name", "last_hidden_state") != "last_hidden_state")
-            modalities.object("text").refuse("method_output_name", "last_hidden_state");
+        if (modalities.has("text")) {
+            const Fields text = modalities.object("text");  // a CrossEncoder's are logits
+            const std::string output = text.text_or("method_output_name", "last_hidden_state");
+            if (output != "last_hidden_state" && output != "logits")
+                text.refuse("method_output_name", "last_hidden_state or logits");
+        }
     }
-    if (!settings.most_tokens && fields.has("processing_kwargs") && fields.object("processing_kwargs").has("text"))
-        settings.most_tokens = fields.object("processing_kwargs").object("text").count_or("max_length", 0);
+    if (fields.has("processing_kwargs"))  // they count more than max_seq_length
+        for (const char* of : {"common", "text"})
+            if (const Fields kwargs = fields.object("processing_kwargs"); kwargs.has(of))
+                settings.most_tokens = kwargs.object(of).count_or("max_length", settings.most_tokens);
+    settings.module_says = settings.most_tokens != 0;
 }
 
 void read_tokenizer(const fs::path& path, TextSettings& settings) {
     const Fields fields = Fields::read(path);
-    const double most = fields.number_or("model_max_length", 1, 1e300, 0);
-    if (!settings.most_tokens && most <= kMostTokens) settings.most_tokens = static_cast<std::uint32_t>(most);
+    const nlohmann::json most = fields.json().value("model_max_length", nlohmann::json());
+    if (!settings.most_tokens && most.is_number() && most >= 1 && most <= kMostTokens)
+        settings.most_tokens = most.get<std::uint32_t>();
     settings.adds_bos = fields.flag_or("add_bos_token", true);
     settings.adds_eos = fields.flag_or("add_eos_token", false);
     if (fields.has("model_input_names")) {

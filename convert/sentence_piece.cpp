@@ -316,7 +316,14 @@ std::vector<std::byte> tokenizer_section_from_sentence_piece(std::span<const std
     if (facts.bos) source.bos = *facts.bos;
     if (facts.bos && facts.adds_bos) source.prefix_ids = {source.bos};
     if (!facts.eos.empty()) source.end_ids = facts.eos;
-    if (!facts.eos.empty() && facts.adds_eos) source.suffix_ids = {facts.eos.front()};
+    if (!facts.eos.empty() && facts.adds_eos && facts.left_out_last != facts.eos.front())
+        source.suffix_ids = {facts.eos.front()};
+    if (facts.lower_case) {
+        const auto first = std::find_if(source.steps.begin(), source.steps.end(), [](const TokenizerStep& step) {
+            return step.kind != static_cast<std::uint8_t>(StepKind::added_tokens);
+        });
+        source.steps.insert(first, make_step(StepKind::characters, kLowerCase));
+    }
     return write_tokenizer_section(source);
 }
 

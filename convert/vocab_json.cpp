@@ -1,7 +1,9 @@
 #include "convert/vocab_json.h"
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -29,6 +31,14 @@ constexpr Kind kKinds[] = {{"GPT2Tokenizer", false, false, "<|endoftext|>", "<|e
                            {"LongformerTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
                            {"BartTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
                            {"Qwen2Tokenizer", false, true, "", "<|endoftext|>", "<|endoftext|>", ""}};
+
+/// The class of model types whose folders may not name one.
+constexpr std::pair<const char*, const char*> kTypes[] = {
+    {"gpt2", "GPT2Tokenizer"},          {"gpt_neo", "GPT2Tokenizer"}, {"gptj", "GPT2Tokenizer"},
+    {"opt", "GPT2Tokenizer"},           {"phi", "CodeGenTokenizer"},  {"codegen", "CodeGenTokenizer"},
+    {"roberta", "RobertaTokenizer"},    {"longformer", "LongformerTokenizer"},
+    {"bart", "BartTokenizer"},          {"qwen2", "Qwen2Tokenizer"},  {"qwen2_moe", "Qwen2Tokenizer"},
+    {"qwen3", "Qwen2Tokenizer"},        {"qwen3_moe", "Qwen2Tokenizer"}};
 
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -66,6 +76,30 @@ constexpr const char* kQwenWords =
     return merges;
 }
 
+[[nodiscard]] std::string text_of(const json& object, const char* name) {
+    const json field = object.value(name, json());
+    return field.is_string() ? field.get<std::string>() : "";
+}
+
+/// The class that a folder names, without "Fast" at its end; none: "".
+[[nodiscard]] std::string class_of(const fs::path& folder) {
+    std::string name = text_of(read_object_or_none(folder / "tokenizer_config.json"), "tokenizer_class");
+    const json model = read_object_or_none(folder / "config.json");
+    if (name.empty()) name = text_of(model, "tokenizer_class");
+    const std::string type = text_of(model, "model_type");
+    for (const auto& [known, its] : kTypes)
+        if (name.empty() && type == known) name = its;
+    if (name.empty()) return type;
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    return name;
+}
+
+[[nodiscard]] const Kind* find_kind(const std::string& name) {
+    for (const Kind& kind : kKinds)
+        if (name == kind.name) return &kind;
+    return name.empty() ? &kKinds[0] : nullptr;
+}
+
 /// The files of one folder, put together as a tokenizer.json.
 class Folder {
 public:
@@ -76,7 +110,7 @@ public:
           config_(read_object_or_none(config_path_)),
           roles_(read_object_or_none(path.parent_path() / "special_tokens_map.json")),
           more_(read_object_or_none(path.parent_path() / "added_tokens.json")),
-          kind_(find_kind()) {}
+          kind_(kind_of_folder()) {}
 
     [[nodiscard]] json joined() {
         json result = {{"version", "1.0"},
@@ -91,25 +125,20 @@ public:
             result["post_processor"] = {{"type", "RobertaProcessing"},
                                         {"sep", {name_of("sep_token", kind_.eos), id_of("sep_token", kind_.eos)}},
                                         {"cls", {name_of("cls_token", kind_.bos), id_of("cls_token", kind_.bos)}}};
-        else if (flag("add_bos_token"))
-            result["post_processor"] = start_template(name_of("bos_token", kind_.bos), id_of("bos_token", kind_.bos));
+        else
+            result["post_processor"] = ends_template();
         result["model"] = {
             {"type", "BPE"}, {"vocab", vocabulary_}, {"merges", read_merges(path_.parent_path() / "merges.txt")}};
         return result;
     }
 
 private:
-    [[nodiscard]] const Kind& find_kind() const {
-        const json field = config_.value("tokenizer_class", json());
-        std::string name = field.is_string() ? field.get<std::string>() : kKinds[0].name;
-        if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    [[nodiscard]] const Kind& kind_of_folder() const {
+        const std::string name = class_of(path_.parent_path());
+        if (const Kind* kind = find_kind(name)) return *kind;
         std::string known;
-        for (const Kind& kind : kKinds) {
-            if (name == kind.name) return kind;
-            known += (known.empty() ? "" : ", ") + std::string(kind.name);
-        }
-        throw Refusal(config_path_.string() + ": tokenizer_class: expected one of " + known +
-                      " beside vocab.json, got " + name);
+        for (const Kind& kind : kKinds) known += (known.empty() ? "" : ", ") + std::string(kind.name);
+        throw Refusal(path_.string() + ": tokenizer_class: expected one of " + known + " beside it, got " + name);
     }
 
     [[nodiscard]] bool flag(const char* name) const { return config_.value(name, json()) == true; }
@@ -123,13 +152,27 @@ private:
         return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
     }
 
-    [[nodiscard]] static json start_template(const std::string& token, std::uint32_t id) {
-        const json start = {{"SpecialToken", {{"id", token}, {"type_id", 0}}}};
-        const auto text = [](const char* name) { return json{{"Sequence", {{"id", name}, {"type_id", 0}}}}; };
-        return {{"type", "TemplateProcessing"},
-                {"single", {start, text("A")}},
-                {"pair", {start, text("A"), start, text("B")}},
-                {"special_tokens", {{token, {{"id", token}, {"ids", {id}}, {"tokens", {token}}}}}}};
+    /// A start, an end, both around every text, or nothing.
+    [[nodiscard]] json ends_template() const {
+        json parts[2] = {json::array(), json::array()}, tokens = json::object();
+        const std::pair<const char*, const char*> ends[] = {{"bos_token", kind_.bos}, {"eos_token", kind_.eos}};
+        for (int i = 0; i < 2; ++i) {
+            const std::string name = name_of(ends[i].first, ends[i].second);
+            if (name.empty() || !flag(i ? "add_eos_token" : "add_bos_token")) continue;
+            tokens[name] = {{"id", name}, {"ids", {id_of(ends[i].first, ends[i].second)}}, {"tokens", {name}}};
+            parts[i].push_back({{"SpecialToken", {{"id", name}, {"type_id", 0}}}});
+        }
+        if (tokens.empty()) return nullptr;
+        const auto around = [&](const char* text) {
+            json whole = parts[0];
+            whole.push_back({{"Sequence", {{"id", text}, {"type_id", 0}}}});
+            whole.insert(whole.end(), parts[1].begin(), parts[1].end());
+            return whole;
+        };
+        json pair = around("A");
+        const json second = around("B");
+        pair.insert(pair.end(), second.begin(), second.end());
+        return {{"type", "TemplateProcessing"}, {"single", around("A")}, {"pair", pair}, {"special_tokens", tokens}};
     }
 
     /// A role's token: a text, or an object with its content.
@@ -150,8 +193,7 @@ private:
 
     void add(const std::string& name, const json& id, const json& like, bool special) {
         if (name.empty() || !id.is_number_unsigned()) return;
-        for (const json& token : added_)
-            if (token["content"] == name) return;
+        if (!names_.insert(name).second) return;
         const auto said = [&](const char* key, bool otherwise) {
             return like.is_object() && like.contains(key) ? like[key] == true : otherwise;
         };
@@ -169,7 +211,7 @@ private:
     void add_tokens() {
         const json listed = config_.value("added_tokens_decoder", json::object());
         for (const auto& [id, token] : listed.items())
-            if (token.is_object() && token.value("content", json()).is_string() && id.size() < 9 &&
+            if (token.is_object() && token.value("content", json()).is_string() && !id.empty() && id.size() < 9 &&
                 id.find_first_not_of("0123456789") == id.npos)
                 add(token["content"], std::stoul(id), token, false);
         const std::pair<const char*, const char*> roles[] = {{"bos_token", kind_.bos},
@@ -196,9 +238,16 @@ private:
     const json config_, roles_, more_;
     const Kind& kind_;
     json added_ = json::array();
+    std::set<std::string> names_;  // of those
 };
 
 }  // namespace
+
+bool reads_vocab_json(const fs::path& folder) {
+    std::error_code error;
+    return fs::exists(folder / "vocab.json", error) && fs::exists(folder / "merges.txt", error) &&
+           find_kind(class_of(folder));
+}
 
 std::vector<std::byte> tokenizer_section_from_vocab_json(const fs::path& path, const TokenizerFacts& facts) {
     const std::string text = Folder(path).joined().dump(-1, ' ', false, json::error_handler_t::replace);

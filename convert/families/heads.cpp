@@ -40,11 +40,10 @@ std::vector<std::string> read_labels(const Fields& fields) {
 
 /// How a sequence's logits become scores: as transformers' pipeline and sentence-transformers' CrossEncoder do.
 const char* score_function(const Fields& fields, std::size_t n_labels) {
-    if (fields.has("sentence_transformers") &&
-        !fields.object("sentence_transformers").text_or("activation_fn", "").empty())
-        return scores_of_activation(fields.object("sentence_transformers"), "activation_fn");
-    if (const char* older = "sbert_ce_default_activation_function"; !fields.text_or(older, "").empty())
-        return scores_of_activation(fields, older);
+    if (fields.has("sentence_transformers"))
+        if (const char* said = scores_of_activation(fields.object("sentence_transformers"), "activation_fn"))
+            return said;
+    if (const char* said = scores_of_activation(fields, "sbert_ce_default_activation_function")) return said;
     const std::string problem = fields.text_or("problem_type", "");
     if (problem == "regression") return "none";
     return n_labels == 1 || problem == "multi_label_classification" ? "sigmoid" : "softmax";
@@ -117,9 +116,11 @@ const HeadForms kDecoderHeads = {.classes = kScores, .words = kWordScores, .pool
 const HeadForms kOlderDecoderHeads = {.classes = kScores, .words = kOlderWordScores, .pooling = Pooling::last};
 
 const char* scores_of_activation(const Fields& fields, const char* name) {
-    const std::string function = fields.text(name);
-    if (function.ends_with("Identity")) return "none";
-    if (function.ends_with("Sigmoid")) return "sigmoid";
+    const std::string path = fields.text_or(name, ""), function = path.substr(path.find_last_of('.') + 1);
+    if (!path.starts_with("torch.") && path != function) return nullptr;
+    if (path.empty()) return nullptr;
+    if (function == "Identity") return "none";
+    if (function == "Sigmoid") return "sigmoid";
     fields.refuse(name, "Identity or Sigmoid");
 }
 

@@ -78,8 +78,15 @@ TEST_CASE("texts: how long they may be, by the names that the file has had, and 
     CHECK(folder.info("max_seq_length") == "7");
     folder.merge("sentence_bert_config.json", {{"processing_kwargs", {{"text", {{"max_length", 9}}}}}});
     CHECK(folder.info("max_seq_length") == "9");
-    folder.merge("sentence_bert_config.json", {{"max_seq_length", positions + 1}});
+    folder.merge("sentence_bert_config.json", {{"max_seq_length", 5}});
+    CHECK(folder.info("max_seq_length") == "9");
+    folder.merge("sentence_bert_config.json", {{"max_seq_length", positions + 1}, {"processing_kwargs", nullptr}});
     CHECK(folder.info("max_seq_length") == "none");
+    // What a CrossEncoder of today has.
+    folder.merge("sentence_bert_config.json",
+                 {{"transformer_task", "sequence-classification"},
+                  {"modality_config", {{"text", {{"method", "forward"}, {"method_output_name", "logits"}}}}}});
+    CHECK(folder.refusal() == "");
     folder.merge("sentence_bert_config.json", {{"modality_config", {{"message", {{"method", "forward"}}}}}});
     CHECK(contains(folder.refusal(), "modality_config: message: expected texts as they are"));
 }
@@ -105,6 +112,11 @@ TEST_CASE("texts: a decoder that says so looks both ways; of one for logits it i
     CHECK(folder.source().config.encoder.blocks[0].causal);
     folder.merge("config.json", {{"is_causal", false}});
     CHECK(!folder.source().config.encoder.blocks[0].causal);
+    folder.merge("config.json", {{"model_type", "mistral"}, {"sliding_window", 4}});  // four on each side, and its own
+    CHECK(folder.source().config.encoder.blocks[0].window == 5);
+    folder.merge("config.json", {{"is_causal", nullptr}});
+    CHECK(folder.source().config.encoder.blocks[0].window == 4);
+    folder.merge("config.json", {{"model_type", "llama"}, {"is_causal", false}});
     fs::remove(folder / "modules.json");
     CHECK(contains(folder.refusal(), "is_causal: expected true of a model that gives logits, got false"));
 }
@@ -114,6 +126,10 @@ TEST_CASE("texts: classes are read before a pad that the template puts last") {
     const std::vector<Token> ids = ids_of(folder.source(), "a lamp");
     folder.merge("config.json", {{"pad_token_id", ids.front()}});
     CHECK(ids_of(folder.source(), "a lamp") == ids);
+    for (const std::int64_t unknown : {-1, 100000}) {
+        folder.merge("config.json", {{"pad_token_id", unknown}});
+        CHECK(ids_of(folder.source(), "a lamp") == ids);
+    }
     folder.merge("config.json", {{"pad_token_id", ids.back()}});
     CHECK(ids_of(folder.source(), "a lamp") == std::vector<Token>(ids.begin(), ids.end() - 1));
 }
@@ -127,6 +143,11 @@ TEST_CASE("texts: scores are what the CrossEncoder says, or it is refused") {
     CHECK(folder.info("scores") == "sigmoid");
     folder.merge("config.json", {{"sentence_transformers", {{"activation_fn", "torch.nn.modules.activation.Tanh"}}}});
     CHECK(contains(folder.refusal(), "activation_fn: expected Identity or Sigmoid"));
+    folder.merge("config.json",
+                 {{"sentence_transformers", {{"activation_fn", "torch.nn.modules.activation.LogSigmoid"}}}});
+    CHECK(contains(folder.refusal(), "activation_fn: expected Identity or Sigmoid"));
+    folder.merge("config.json", {{"sentence_transformers", {{"activation_fn", "mine.Sigmoid"}}}});
+    CHECK(folder.info("scores") == "none");  // of the regression
 }
 
 TEST_CASE("texts: a pair's second text is of the first's type where the tokenizer makes no types") {

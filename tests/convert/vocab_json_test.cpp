@@ -90,6 +90,43 @@ TEST_CASE("vocab.json: a start token where the configuration adds one, as OPT's 
     CHECK(tokenizer.tokenizer().adds_bos());
 }
 
+TEST_CASE("vocab.json: whose words they are, by the model where the tokenizer does not say") {
+    const json texts = json::parse(golden_text("tokenizer_texts.json"));
+    const json expected = json::parse(golden_text("tokenizer_roberta_expected.json"));
+    const std::string text = texts["mixed"][5].get<std::string>();
+    const Parts parts("roberta", {{"add_prefix_space", true}});
+    const auto ids = [&] { return OpenedTokenizer(parts.section()).tokenize(text, {true, true}); };
+    CHECK(ids() != expected["mixed"][5].get<std::vector<Token>>());
+    parts.write("config.json", R"({"model_type": "roberta"})");
+    CHECK(ids() == expected["mixed"][5].get<std::vector<Token>>());
+    parts.write("config.json", R"({"model_type": "bert", "tokenizer_class": "RobertaTokenizerFast"})");
+    CHECK(ids() == expected["mixed"][5].get<std::vector<Token>>());
+    parts.write("config.json", R"({"model_type": "bert", "tokenizer_class": "HerbertTokenizerFast"})");
+    CHECK(parts.refusal().find("got HerbertTokenizer") != std::string::npos);
+}
+
+TEST_CASE("vocab.json: an end beside the start, and no start that has no name") {
+    const Parts parts("gpt2", {{"tokenizer_class", "GPT2Tokenizer"},
+                               {"bos_token", "<|end|>"},
+                               {"eos_token", "<|end|>"},
+                               {"add_bos_token", true},
+                               {"add_eos_token", true}});
+    const std::vector<Token> ids = OpenedTokenizer(parts.section()).tokenize("the lamp", {});
+    CHECK(ids.front() == 0);
+    CHECK(ids.back() == 0);
+    const Parts qwen("qwen2", {{"tokenizer_class", "Qwen2Tokenizer"}, {"add_bos_token", true}});
+    CHECK(!OpenedTokenizer(qwen.section()).tokenizer().adds_bos());
+}
+
+TEST_CASE("vocab.json: a hundred thousand added tokens take no minutes, and odd ids are left alone") {
+    const Parts parts("gpt2", {{"tokenizer_class", "GPT2Tokenizer"},
+                               {"added_tokens_decoder", {{"", {{"content", "x"}}}, {"-1", {{"content", "y"}}}}}});
+    json more = json::object();
+    for (int i = 0; i < 100000; ++i) more["<" + std::to_string(i) + ">"] = 2000 + i;
+    parts.write("added_tokens.json", more.dump());
+    CHECK(OpenedTokenizer(parts.section()).tokenize("<99999>", {}) == std::vector<Token>{101999});
+}
+
 TEST_CASE("vocab.json: what cannot be read is refused by name") {
     const auto refuses = [](const json& config, const std::function<void(const Parts&)>& change, const char* words) {
         const Parts parts("roberta", config);
@@ -101,7 +138,7 @@ TEST_CASE("vocab.json: what cannot be read is refused by name") {
     const json roberta = {{"tokenizer_class", "RobertaTokenizer"}};
     refuses(
         {{"tokenizer_class", "BlenderbotTokenizer"}}, [](const Parts&) {},
-        "tokenizer_config.json: tokenizer_class: expected one of GPT2Tokenizer");
+        "vocab.json: tokenizer_class: expected one of GPT2Tokenizer");
     refuses(
         roberta, [](const Parts& p) { p.write("merges.txt", "a b\nabc\n"); },
         "merges.txt: line 2: expected two tokens with a space between, got abc");

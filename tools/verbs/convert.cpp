@@ -182,7 +182,7 @@ void add_convert(CLI::App& app) {
         "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
     CLI::Option* bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
     add_text(verb, "--tokenizer", arguments->tokenizer,
-             "a tokenizer.json, vocab.txt or tokenizer.bin (default: beside the model)")
+             "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)")
         ->type_name("PATH");
     add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
     add_scaled_paths(verb, "--lora", arguments->loras,
