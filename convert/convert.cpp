@@ -22,9 +22,9 @@
 #include "convert/source_file.h"
 #include "convert/text_part.h"
 #include "convert/tokenizer_file.h"
-#include "convert/vocab_json.h"
 #include "convert/torch_module.h"
 #include "convert/torch_pickle.h"
+#include "convert/vocab_json.h"
 #include "convert/whisper.h"
 #include "convert/writer.h"
 
@@ -179,8 +179,8 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_template(folder, source);
     add_tokenizer(options.tokenizer,
-                  {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
-                   reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()},
+                  {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model",
+                   folder / "tokenizer.bin", reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()},
                   facts, source);
     return source;
 }

@@ -9,8 +9,8 @@ namespace fovea {
 
 /// The folder is a Transformer of sentence-transformers, or one that its CrossEncoder or transformers reads as well.
 struct TextSettings {
-    std::uint32_t most_tokens = 0;  ///< longer texts are cut there; 0: where the model's positions end
-    bool module_says = false;       ///< that, and not the tokenizer's configuration
+    std::uint32_t most_tokens = 0;           ///< longer texts are cut there; 0: where the model's positions end
+    bool module_says = false;                ///< that, and not the tokenizer's configuration
     bool lower_case = false;                 ///< before the tokenizer's own steps
     bool has_token_types = true;             ///< the second text of a pair is of type 1 where the template says so
     bool adds_bos = true, adds_eos = false;  ///< around a text, where the tokenizer is a SentencePiece model alone

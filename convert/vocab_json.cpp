@@ -34,11 +34,11 @@ constexpr Kind kKinds[] = {{"GPT2Tokenizer", false, false, "<|endoftext|>", "<|e
 
 /// The class of model types whose folders may not name one.
 constexpr std::pair<const char*, const char*> kTypes[] = {
-    {"gpt2", "GPT2Tokenizer"},          {"gpt_neo", "GPT2Tokenizer"}, {"gptj", "GPT2Tokenizer"},
-    {"opt", "GPT2Tokenizer"},           {"phi", "CodeGenTokenizer"},  {"codegen", "CodeGenTokenizer"},
-    {"roberta", "RobertaTokenizer"},    {"longformer", "LongformerTokenizer"},
-    {"bart", "BartTokenizer"},          {"qwen2", "Qwen2Tokenizer"},  {"qwen2_moe", "Qwen2Tokenizer"},
-    {"qwen3", "Qwen2Tokenizer"},        {"qwen3_moe", "Qwen2Tokenizer"}};
+    {"gpt2", "GPT2Tokenizer"},       {"gpt_neo", "GPT2Tokenizer"},          {"gptj", "GPT2Tokenizer"},
+    {"opt", "GPT2Tokenizer"},        {"phi", "CodeGenTokenizer"},           {"codegen", "CodeGenTokenizer"},
+    {"roberta", "RobertaTokenizer"}, {"longformer", "LongformerTokenizer"}, {"bart", "BartTokenizer"},
+    {"qwen2", "Qwen2Tokenizer"},     {"qwen2_moe", "Qwen2Tokenizer"},       {"qwen3", "Qwen2Tokenizer"},
+    {"qwen3_moe", "Qwen2Tokenizer"}};
 
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";

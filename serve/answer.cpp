@@ -84,6 +84,7 @@ std::string Answer::add(const std::vector<Event>& events) {
             continue;
         }
         Choice& choice = choices_[event.choice];
+        if (!choice.first) choice.first = Clock::now();
         if (event.ended) {
             choice.finish = event.finish;
             choice.n_prompt = event.n_prompt;
@@ -242,25 +243,33 @@ void Answer::add_ollama_part(Json& json, const Choice& choice, const Part& part,
 }
 
 void Answer::add_ollama_figures(Json& json, const Choice& choice) const {
-    const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - options_.arrived).count();
+    const auto nanoseconds = [](Clock::duration time) {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+    };
+    const Clock::time_point now = Clock::now(), first = choice.first.value_or(now);
     json["done"] = true;
     json["done_reason"] = finish_word(choice.finish);
-    json["total_duration"] = elapsed;
+    json["total_duration"] = nanoseconds(now - options_.arrived);
     json["load_duration"] = 0;
     json["prompt_eval_count"] = choice.n_prompt;
+    json["prompt_eval_duration"] = nanoseconds(first - options_.arrived);
     json["eval_count"] = choice.n_new;
-    json["eval_duration"] = elapsed;
+    json["eval_duration"] = nanoseconds(now - first);
 }
 
 std::string Answer::ollama_piece(Choice& choice, const Event& event, const Part& part) const {
     const std::size_t n_calls = choice.calls.calls().size();
     if (!event.ended && part.text.empty() && part.thought.empty() && n_calls == choice.n_calls_shown) return {};
-    Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};
+    Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}}, end = json;
     add_ollama_part(json, choice, part, choice.n_calls_shown);
-    choice.n_calls_shown = n_calls;
     json["done"] = false;
-    if (event.ended) add_ollama_figures(json, choice);
-    return written(json) + '\n';
+    const bool is_empty = part.text.empty() && part.thought.empty() && n_calls == choice.n_calls_shown;
+    choice.n_calls_shown = n_calls;
+    std::string lines = is_empty ? "" : written(json) + '\n';
+    if (!event.ended) return lines;
+    add_ollama_part(end, choice, {}, n_calls);  // the last object has no text: clients do not look for any
+    add_ollama_figures(end, choice);
+    return lines + written(end) + '\n';
 }
 
 std::string Answer::whole() const {

@@ -1,6 +1,7 @@
 // What a client reads: events of the engine become the JSON of OpenAI's or Ollama's answers, in pieces or whole.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ private:
         std::size_t n_calls_shown = 0;
         std::vector<ChosenToken> tokens;
         std::vector<float> vector;
+        std::optional<Clock::time_point> first;  // when the first event came
         FinishReason finish = FinishReason::none;
         std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;
         std::uint64_t hash = 0;

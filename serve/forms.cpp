@@ -55,6 +55,21 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a function has no parameters: its schema names none, and allows none by another word.
+bool names_nothing(const Json& parameters) {
+    static constexpr const char* kPlain[] = {"type", "properties", "required", "title", "description", "$schema"};
+    for (const auto& [name, value] : parameters.items()) {
+        if (std::find(std::begin(kPlain), std::end(kPlain), name) == std::end(kPlain)) return false;
+        if (name == "type" && value != "object") return false;
+        if ((name == "properties" || name == "required") && !value.empty()) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 Json schema_of_calls(const Json& tools, const std::string& name) {
     Json root = Json::object(), calls = Json::array();
     for (const Json& tool : tools) {
@@ -63,7 +78,7 @@ Json schema_of_calls(const Json& tools, const std::string& name) {
         Json parameters = function.contains("parameters") && function["parameters"].is_object() ? function["parameters"]
                                                                                                 : Json::object();
         hoist(parameters, root);
-        if (parameters.empty()) parameters = {{"type", "object"}};
+        if (names_nothing(parameters)) parameters = {{"type", "object"}, {"additionalProperties", false}};
         calls.push_back(
             {{"type", "object"},
              {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", std::move(parameters)}}},

@@ -1,14 +1,13 @@
 #include "serve/metrics.h"
 
-#include <cstdio>
+#include <charconv>
 
 namespace fovea::serve {
 namespace {
 
 std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return text;
+    char text[32];  // the shortest that says it whole
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 void head(std::string& out, const char* name, const char* type, const char* help) {

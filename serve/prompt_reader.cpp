@@ -38,7 +38,8 @@ PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, boo
 void PromptReader::refuse_length(const char* param, const std::string& got) const {
     throw RequestError(400,
                        std::string(param) + ": expected at most " + std::to_string(most_) +
-                           " tokens, which the context of " + std::to_string(context_) + " has room for, got " + got,
+                           " tokens, for this model's maximum context length is " + std::to_string(context_) +
+                           " tokens, got " + got,
                        param, "context_length_exceeded");
 }
 

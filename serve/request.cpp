@@ -34,7 +34,12 @@ void read_tool_calls(Json& calls, const std::string& place) {
         (void)Fields(function, at + ".function").text("name");
         const auto arguments = function.find("arguments");
         if (arguments == function.end() || !arguments->is_string()) continue;
-        calls[i]["function"]["arguments"] = read_json(arguments->get<std::string>());
+        // What models write need not be JSON: then it stays a text, and none at all is an object without members.
+        const std::string text = arguments->get<std::string>();
+        try {
+            calls[i]["function"]["arguments"] = text.empty() ? Json::object() : read_json(text);
+        } catch (const RequestError&) {
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // What may be asked, and by whom.
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "fovea/version.h"
 #include "serve/call.h"
@@ -22,6 +23,25 @@ bool starts_with_scheme(std::string_view value, std::string_view scheme) {
     return value.size() >= scheme.size() &&
            std::equal(scheme.begin(), scheme.end(), value.begin(),
                       [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+}
+
+/// "org%2Fname" is "org/name"; what is no such spelling stays.
+std::string unescaped(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        unsigned code = 0;
+        const char* digits = text.data() + i + 1;
+        const bool is_escape =
+            text[i] == '%' && text.size() - i > 2 && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
+        out += is_escape ? static_cast<char>(code) : text[i];
+        if (is_escape) i += 2;
+    }
+    return out;
+}
+
+/// Names of this machine, as containers and local sites have them.
+bool means_this_machine(std::string_view name) {
+    return name == "localhost" || name.ends_with(".localhost") || name == "host.docker.internal";
 }
 
 /// A host's name without its port: "[::1]:8080" gives "[::1]".
@@ -51,8 +71,8 @@ bool Server::allowed(Call& call) {
     // A page of another site whose name now means this machine (DNS rebinding) gives itself away by that name.
     const bool local = options_.host == "localhost" || options_.host == "::1" || options_.host.starts_with("127.");
     const std::string_view host = call.request.header("host"), name = without_port(host);
-    if (local && !name.empty() && name != "localhost" && !is_address(name)) {
-        refuse(call, 403, "Host: expected localhost or an address, got another name");
+    if (local && !name.empty() && !means_this_machine(name) && !is_address(name)) {
+        refuse(call, 403, "Host: expected localhost or an address, got another name; with --host 0.0.0.0 any is taken");
         return false;
     }
     const std::string_view origin = call.request.header("origin");
@@ -140,6 +160,8 @@ void Server::route(Call& call) {
         call.headers.emplace_back("Access-Control-Max-Age", "86400");
         return call.exchange->answer({204, "", "", std::move(call.headers)});
     }
+    if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
+        return refuse(call, 415, "Content-Encoding: expected none, got " + std::string(coding.substr(0, 40)));
     for (const Post& post : kPosts) {
         if (request.path != post.path) continue;
         if (request.method == "POST") return generate(call, post.api);
@@ -158,10 +180,21 @@ void Server::show(Call& call) {
     const Json body = read_json(call.request.body);
     const Fields fields(body);
     const std::size_t model = find_model(fields.text("model", fields.text("name")), std::nullopt);
-    answer(call, {{"details", {{"format", "fovea"}, {"family", models_[model].model.info().architecture}}},
-                  {"template", models_[model].model.info().chat_template},
-                  {"model_info", {{"general.architecture", models_[model].model.info().architecture}}},
-                  {"capabilities", engine_.worker(model).makes_vectors() ? Json{"embedding"} : Json{"completion"}}});
+    const ModelInfo& info = models_[model].model.info();
+    const auto& [encoder, decoder] = models_[model].model.config();
+    const std::string architecture(info.architecture);
+    const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
+    Json capabilities = Json::array({engine_.worker(model).makes_vectors() ? "embedding" : "completion"});
+    if (mentions("tools")) capabilities.push_back("tools");
+    if (mentions("enable_thinking") || mentions("<think>")) capabilities.push_back("thinking");
+    answer(call,
+           {{"details", {{"format", "fovea"}, {"family", architecture}, {"families", Json::array({architecture})}}},
+            {"template", info.chat_template},
+            {"model_info",
+             {{"general.architecture", architecture},
+              {architecture + ".context_length", engine_.worker(model).context()},
+              {architecture + ".embedding_length", encoder.n_layers ? encoder.d_model : decoder.d_model}}},
+            {"capabilities", std::move(capabilities)}});
 }
 
 void Server::route_get(Call& call) {
@@ -194,8 +227,10 @@ void Server::route_get(Call& call) {
     if (path == "/api/tags" || path == "/api/ps") return answer(call, tag_list());
     const Json models = model_list();
     if (path == "/v1/models") return answer(call, models);
+    constexpr std::string_view kModels = "/v1/models/";
+    const std::string name = path.starts_with(kModels) ? unescaped(path.substr(kModels.size())) : "";
     for (const Json& model : models["data"])
-        if ("/v1/models/" + model["id"].get<std::string>() == path) return answer(call, model);
+        if (model["id"].get<std::string>() == name) return answer(call, model);
     refuse(call, 404, "model: expected one that /v1/models lists, got another", "model", "model_not_found");
 }
 

@@ -66,11 +66,12 @@ TEST_CASE("vocab.json: the ids of the tokenizer.json that says the same") {
           {"sep_token", "</s>"}}},
         {"qwen2", {{"tokenizer_class", "Qwen2Tokenizer"}}}};
     const json texts = json::parse(golden_text("tokenizer_texts.json"));
-    for (const auto& [kind, config] : kinds) {
+    for (const auto& one : kinds) {
+        const std::string kind = one.first;
         CAPTURE(kind);
-        const Parts parts(kind, config);
+        const Parts parts(kind, one.second);
         const OpenedTokenizer tokenizer(parts.section());
-        const json expected = json::parse(golden_text("tokenizer_" + std::string(kind) + "_expected.json"));
+        const json expected = json::parse(golden_text("tokenizer_" + kind + "_expected.json"));
         for (std::size_t i = 0; i < texts["mixed"].size(); ++i) {
             CAPTURE(texts["mixed"][i].dump());
             CHECK(tokenizer.tokenize(texts["mixed"][i].get<std::string>(), {true, true}) ==

@@ -54,11 +54,43 @@ class Strangers(WithServer):
                 choice = self.server.post(CHAT, {**body, "seed": seed})["choices"][0]
                 if choice["finish_reason"] == "tool_calls":
                     call = choice["message"]["tool_calls"][0]["function"]
-                    self.assertEqual((call["name"], type(json.loads(call["arguments"]))), ("f", dict))
+                    self.assertEqual((call["name"], json.loads(call["arguments"])), ("f", {}))
         error = self.server.post(CHAT, {**body, "tool_choice": "any"}, want=400)["error"]
         self.assertIn("tool_choice: expected auto, none, required or an object that names a tool", error["message"])
         self.server.post(CHAT, chat("x", tool_choice="none", max_tokens=2))
         self.server.post(CHAT, chat("x", tool_choice="auto", max_tokens=2))
+
+    def test_calls_of_a_history_have_any_arguments(self):
+        for arguments in ("", "{}", '{"a": 1', "not JSON"):
+            call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+            messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]},
+                        {"role": "tool", "tool_call_id": "1", "content": "done"}, {"role": "user", "content": "play jazz"}]
+            self.server.post(CHAT, {"model": "demo", "messages": messages, "max_tokens": 2})
+
+    def test_ollamas_last_object_has_no_text(self):
+        for path, body in (("/api/generate", {"prompt": "play jazz"}), ("/api/chat", {"messages": chat("play jazz")["messages"]})):
+            options = {"temperature": 0, "num_predict": 4}
+            events = list(self.server.stream(path, {"model": "demo", "options": options, **body}))
+            whole = self.server.post(path, {"model": "demo", "options": options, "stream": False, **body})
+            text = lambda event: event["response"] if "response" in event else event["message"]["content"]
+            self.assertEqual("".join(map(text, events)), text(whole))
+            self.assertEqual((text(events[-1]), events[-1]["done"], events[-1]["done_reason"]), ("", True, "length"))
+            self.assertLess(0, whole["eval_duration"] + whole["prompt_eval_duration"])
+            self.assertLessEqual(whole["eval_duration"] + whole["prompt_eval_duration"], whole["total_duration"])
+
+    def test_what_applications_ask_of_a_model(self):
+        shown = self.server.post("/api/show", {"model": "demo"})
+        architecture = shown["model_info"]["general.architecture"]
+        self.assertEqual(shown["model_info"][architecture + ".context_length"], 256)
+        self.assertEqual(shown["details"]["families"], [architecture])
+        self.assertEqual(shown["capabilities"], ["completion"])
+        status, _, body = self.server.request("GET", "/v1/models/d%65mo")
+        self.assertEqual((status, json.loads(body)["id"]), (200, "demo"))
+        self.assertEqual(self.server.request("GET", "/v1/models/demo%")[0], 404)
+        for host, want in (("app.localhost", 200), ("host.docker.internal:8080", 200), ("example.org", 403)):
+            status = self.server.request("GET", "/health", None, {"Host": host})[0]
+            self.assertEqual(status, want, host)
+        self.assertEqual(self.server.request("POST", CHAT, b"x", {"Content-Encoding": "gzip"})[0], 415)
 
     def test_which_kind_of_model_there_is_none_of(self):
         error = self.server.post("/v1/embeddings", {"input": "x"}, want=404)["error"]

@@ -191,7 +191,7 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     std::string longest;
     for (int i = 0; i < 300; ++i) longest += "lamp ";
     refused("{\"prompt\": \"" + longest + "\"}",
-            "prompt: expected at most 255 tokens, which the context of 256 has room");
+            "prompt: expected at most 255 tokens, for this model's maximum context length is 256 tokens");
     const BatchFiles empty("\n \n");
     check_refused(empty.command(), 1, "in.jsonl: requests: expected a JSON object a line, got none");
     check_refused({"run", "--batch", "/none/such"}, 1, "/none/such: no such file");

@@ -41,8 +41,9 @@ std::string tokenizer_file(const std::string& path) {
     for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "tokenizer.bin"})
         if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
     if (reads_vocab_json(folder)) return (folder / "vocab.json").string();
-    throw Refusal(path + ": expected a tokenizer.json, tokenizer.model, vocab.txt, tokenizer.bin or a vocab.json with its "
-                         "merges.txt in it, got none");
+    throw Refusal(path +
+                  ": expected a tokenizer.json, tokenizer.model, vocab.txt, tokenizer.bin or a vocab.json with its "
+                  "merges.txt in it, got none");
 }
 
 TokenizerInUse open_any_tokenizer(const std::string& given) {
@@ -188,7 +189,8 @@ void add_tokenize(CLI::App& app) {
     auto options = std::make_shared<IdsOptions>();
     CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line, or the text of ids");
     add_model(verb, options->model,
-              "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt, vocab.json or GGUF file, or a folder with one");
+              "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt, vocab.json or GGUF file, or a folder "
+              "with one");
     CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text");
     CLI::Option* pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
     add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)")->type_name("FILE");

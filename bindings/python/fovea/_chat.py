@@ -246,13 +246,26 @@ def reader_of(tools: Iterable[Any], choice: str) -> _Reader:
     return _Reader(reads_calls=bool(tools) and choice == "auto", is_call=choice not in ("auto", "none"))
 
 
+def _text_of(content: Any, place: str) -> str:
+    """Return a message's text: a string, or parts of which each is one."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, (list, tuple)):
+        raise TypeError(f"{place}: expected a str or a list of parts, got {type(content).__name__}")
+    for part in content:
+        if not isinstance(part, Mapping) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+            raise ValueError(f"{place}: expected parts of type text, got {kind!r}")
+    return "".join(part["text"] for part in content)
+
+
 def _checked(message: Any, number: int) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         raise TypeError(f"messages[{number}]: expected a dict with role and content, got {type(message).__name__}")
     if not isinstance(message.get("role"), str):
         raise ValueError(f"messages[{number}]: expected a role, got {message.get('role')!r}")
     result = dict(message)
-    result.setdefault("content", "")
+    result["content"] = _text_of(result.get("content"), f"messages[{number}]: content")
     calls = []
     for call in result.get("tool_calls") or ():
         function = dict(call.get("function", call)) if isinstance(call, Mapping) else {}

@@ -121,6 +121,15 @@ def test_a_turn_ends_where_templates_end_turns(talker):
     assert len(answer.content) <= made.find("<|im_end|>")
 
 
+def test_contents_are_texts_or_parts_of_text(talker):
+    parts = [{"role": "user", "content": [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]}]
+    assert talker.chat(parts, max_new_tokens=4).content == talker.chat(says("hello"), max_new_tokens=4).content
+    with pytest.raises(ValueError, match=r"messages\[0\]: content: expected parts of type text, got 'image_url'"):
+        talker.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
+    with pytest.raises(TypeError, match=r"messages\[0\]: content: expected a str or a list of parts, got int"):
+        talker.chat([{"role": "user", "content": 5}])
+
+
 def test_templates_get_tools_and_arguments(talker):
     chat = talker._chat(None)
 
