@@ -1,6 +1,8 @@
 // What an automaton keeps: states from which an end can be reached, and that can be reached.
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
 
 #include "convert/grammar/automaton.h"
 #include "convert/grammar/grammar.h"
@@ -87,27 +89,60 @@ void keep_reached(Automaton& a) {
     return out;
 }
 
-/// Makes one of states that go on alike, from ends to beginnings: words of a list share their last letters. Those that are
-/// alike only in a circle stay apart.
-void merge_alike(Automaton& a) {
-    std::vector<std::uint32_t> same(a.states.size());
-    for (bool led = true; led;) {
-        std::map<std::vector<std::uint32_t>, std::uint32_t> known;
-        for (std::uint32_t i = 0; i < a.states.size(); ++i)
-            same[i] = known.try_emplace(signature_of(a.states[i]), i).first->second;
-        led = false;
-        for (State& s : a.states) {
-            for (ByteRange& range : s.ranges) {
-                led = led || same[range.target] != range.target;
-                range.target = same[range.target];
-            }
-            for (Call& call : s.calls) {
-                led = led || same[call.target] != call.target || same[call.callee] != call.callee;
-                call.target = same[call.target];
-                call.callee = same[call.callee];
-            }
-        }
+struct Hash {
+    std::size_t operator()(const std::vector<std::uint32_t>& words) const {
+        std::uint64_t h = 0xcbf29ce484222325u;
+        for (const std::uint32_t word : words) h = (h ^ word) * 0x100000001b3u;
+        return static_cast<std::size_t>(h ^ h >> 32);
     }
+};
+
+/// Calls visit(target) for each state that one goes to.
+void for_each_target(State& s, const auto& visit) {
+    for (ByteRange& range : s.ranges) visit(range.target);
+    for (Call& call : s.calls) {
+        visit(call.callee);
+        visit(call.target);
+    }
+}
+
+/// Makes one of states that go on alike, from ends to beginnings: words of a list share their last letters. Those that are
+/// alike only in a circle stay apart. Where one is left out, those that went to it are looked at again, and no others.
+void merge_alike(Automaton& a) {
+    const auto n_states = static_cast<std::uint32_t>(a.states.size());
+    std::vector<std::vector<std::uint32_t>> comes_from(n_states), signatures(n_states);
+    for (std::uint32_t i = 0; i < n_states; ++i)
+        for_each_target(a.states[i], [&](std::uint32_t target) { comes_from[target].push_back(i); });
+    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, Hash> known;
+    std::vector<std::uint32_t> kept_as(n_states), waiting(n_states);
+    std::iota(kept_as.begin(), kept_as.end(), 0u);
+    std::iota(waiting.rbegin(), waiting.rend(), 0u);
+    while (!waiting.empty()) {
+        const std::uint32_t state = waiting.back();
+        waiting.pop_back();
+        if (kept_as[state] != state) continue;
+        const auto old = known.find(signatures[state]);
+        if (old != known.end() && old->second == state) known.erase(old);
+        signatures[state] = signature_of(a.states[state]);
+        const auto [place, is_new] = known.try_emplace(signatures[state], state);
+        if (is_new) continue;
+        std::uint32_t kept = place->second, left = state;
+        if (comes_from[left].size() > comes_from[kept].size()) std::swap(kept, left);
+        place->second = kept;
+        kept_as[left] = kept;
+        for (const std::uint32_t from : comes_from[left]) {
+            for_each_target(a.states[from], [&](std::uint32_t& target) { target = target == left ? kept : target; });
+            waiting.push_back(from);
+        }
+        comes_from[kept].insert(comes_from[kept].end(), comes_from[left].begin(), comes_from[left].end());
+        comes_from[left] = {};
+    }
+    const auto last_of = [&](std::uint32_t state) {
+        while (kept_as[state] != state) state = kept_as[state];
+        return state;
+    };
+    for (Unit& unit : a.units) unit.start = last_of(unit.start);
+    a.start = last_of(a.start);
 }
 
 /// A rule that is entered again before it has read a byte would be entered without end.
