@@ -65,7 +65,9 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
     std::vector<TextTokens> tokens;
     {
         nb::gil_scoped_release released;
+        InterruptibleWork work;
         for (const Text& text : texts) {
+            work.next(text.text.size() + (text.pair ? text.pair->size() : 0));
             tokens.push_back(tokens_of(view, text, masked, answers ? CutOf::second : CutOf::longer));
             if (masked) tokens.back().rows = mask_rows(view, tokens.back());
             if (answers && tokens.back().second_begin == tokens.back().second_end)

@@ -137,7 +137,9 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
     {
         nb::gil_scoped_release released;
         const std::vector<Token> of_no_text = opened_->ids_of("", true, false);
+        InterruptibleWork work;
         for (std::size_t i = 0; i < views.size(); ++i) {
+            work.next(views[i].size());
             tokens[i].ids = opened_->ids_of(views[i], true, false);
             cut(of_no_text, most, tokens[i].ids);
             if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");

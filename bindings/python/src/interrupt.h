@@ -28,6 +28,23 @@ private:
     bool caught_ = false;
 };
 
+/// Long work on texts, on a thread without the GIL: raises where a signal's handler in Python does. Asks seldom, for the GIL may
+/// be somebody else's for a while.
+class InterruptibleWork {
+public:
+    /// The next text has so many bytes.
+    void next(std::size_t n_bytes) {
+        constexpr std::size_t kBetween = 64 << 10;
+        if ((n_bytes_ += n_bytes) < kBetween) return;
+        n_bytes_ = 0;
+        const nb::gil_scoped_acquire held;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+
+private:
+    std::size_t n_bytes_ = 0;
+};
+
 /// One at a time: the passes of a session or a workspace, and what ends them.
 class PassGate {
 public:

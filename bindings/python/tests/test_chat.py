@@ -215,7 +215,7 @@ def test_conversations_that_are_refused(demo, talker, bert):
         (["hello"], {}, TypeError),
         ([{"content": "x"}], {}, ValueError),
         ([{"role": "user", "content": "\ud800"}], {}, ValueError),
-        ([{"role": "user", "content": float("inf")}], {}, ValueError),
+        ([{"role": "user", "content": float("inf")}], {}, TypeError),
         ([{"role": "user", "content": {1, 2}}], {}, TypeError),
         (says("x"), {"tools": [3]}, ValueError),
         (says("x"), {"tools": 5}, TypeError),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO
+from conftest import DEMO, GOLDEN
 
 import fovea
 
@@ -148,6 +148,24 @@ def interrupt(program):
     ran.send_signal(signal.SIGINT)
     out = ran.communicate(timeout=120)[0]
     return ran.returncode, out, time.perf_counter() - start
+
+
+TOKENIZES = """
+import fovea
+model = fovea.Model({path!r})
+texts = ["some words here " * 25000] * 400
+print("ready", flush=True)
+try:
+    model.encode(texts)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_the_reading_of_texts():
+    status, out, seconds = interrupt(TOKENIZES.format(path=str(GOLDEN / "encoders" / "bert_sentence")))
+    assert (status, out) == (0, "interrupted\n")
+    assert seconds < 5  # all of them take a minute
 
 
 def test_ctrl_c_ends_a_pass():
