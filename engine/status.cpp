@@ -51,8 +51,6 @@ std::string_view describe(const Status& status, std::span<char> line) noexcept {
     if (status.code == Code::io_error) {  // `had` is an error number: there is nothing that was wanted
         if (!what.empty()) text.add(": ").add(what);
         if (status.had) text.add(", system error ").add(status.had);
-    } else if (status.code == Code::tensor_missing) {
-        text.add(": ").add(what).add(" of layer ").add(status.wanted);
     } else if (status.wanted && status.wanted == status.had) {
         text.add(": ").add(what).add(" ").add(status.had);
     } else if (status.wanted || status.had) {

@@ -290,7 +290,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;
-    const bool within = b.norm_place == NormPlace::within;
+    const bool within = has(Part::block_variants) && b.norm_place == NormPlace::within;
     const bool post_norm = norm && (b.norm_place == NormPlace::both || within), post_norm_bias = post_norm && b.norm_bias;
     const bool head_norm = b.query_key_norm != Norm::none, output_bias = b.has_output_map && b.output_bias;
     const bool head_norm_bias = b.norm_bias && b.query_key_norm == Norm::layer;

@@ -246,7 +246,7 @@ Status ModelAccess::read_tensors(Bytes section, std::uint64_t weights_bytes, Mod
         const TensorRecord& t = model.tensors_[i];
         const TensorRecord& last = model.tensors_[i > 0 ? i - 1 : 0];
         if (i > 0 && (order_of(last) > order_of(t) || (order_of(last) == order_of(t) && last.expert >= t.expert)))
-            return {Code::tensor_invalid, "the first out of order is tensor", i, i};
+            return {Code::tensor_invalid, "out of order: tensor", i, i};
         if (Status status = check_tensor(t, weights_bytes); !status.ok()) return status;
     }
     // Every tensor the configuration calls for must be there, and be what it calls for. Of a role that this reader knows

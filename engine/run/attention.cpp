@@ -358,7 +358,7 @@ void add_attention(Pass& pass, const Layer& layer, const Block& b, Reads reads) 
     const Rows made = latent ? map_latent_values(pass, b) : pass.attended();
     const VectorOffset columns = pass.columns(memory ? &ColumnTensors::cross_output : &ColumnTensors::attention_output);
     const PartNorms norms = part_norms(b, t);
-    pass.norm_rows("attended norm", pass.all(made, merged), norms.within, made, merged);
+    if (has(Part::block_variants)) pass.norm_rows("attended norm", pass.all(made, merged), norms.within, made, merged);
     const void* attended = pass.operand(output.matrix.type, made, pass.seq_len, merged, NormWeights{}.with(columns));
     pass.add_to_stream(memory ? "attention to memory" : "attention", output, attended, b, norms);
 }

@@ -26,7 +26,8 @@ void compute_inner(Pass& pass, const FeedForwardTensors& t, const Block& block, 
 /// W_down · inner, added.
 void add_inner(Pass& pass, const FeedForwardTensors& t, const Block& block) noexcept {
     const PartNorms norms = part_norms(block, t);
-    pass.norm_rows("inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
+    if (has(Part::block_variants))
+        pass.norm_rows("inner norm", pass.all(pass.inner(), block.d_ff), norms.within, pass.inner(), block.d_ff);
     const Linear down{.matrix = t.down,
                       .bias = t.down_bias,
                       .out = pass.hidden(),

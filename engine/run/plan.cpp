@@ -80,9 +80,9 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 [[nodiscard]] Status resolve_decode_defaults(Planned what, const Config& config, Limits& limits) noexcept {
     const std::uint32_t most = config.decoder.max_positions;
-    if (limits.max_key_rows) return bad_limit("max_key_rows of a model for logits", 0, limits.max_key_rows);
+    if (limits.max_key_rows) return bad_limit("sequences and memory for logits", 0, limits.max_key_rows);
     if (what == Planned::session && limits.max_sequences)
-        return bad_limit("max_sequences of a session for logits", 0, limits.max_sequences);
+        return bad_limit("sequences and memory for logits", 0, limits.max_sequences);
     if (limits.max_kv_len == 0) limits.max_kv_len = most;
     if (limits.max_kv_len > most) return bad_limit("positions at most", most, limits.max_kv_len);
     const std::uint32_t together = what == Planned::session ? limits.max_kv_len : kMaxRows;

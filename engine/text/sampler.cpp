@@ -222,21 +222,21 @@ Token draw(std::span<const Candidate> candidates, const Weights& weights, float 
 Status check(const SamplerOptions& o) noexcept {
     const auto bad = [](const char* what) { return Status{Code::bad_argument, what, 0, 0}; };
     // Written so that NaN fails each.
-    if (!(o.temperature >= 0 && o.temperature < kInfinity)) return bad("temperature: expected a finite number from 0");
-    if (!(o.top_p >= 0 && o.top_p <= 1)) return bad("top_p: expected 0 to 1");
-    if (!(o.min_p >= 0 && o.min_p <= 1)) return bad("min_p: expected 0 to 1");
+    if (!(o.temperature >= 0 && o.temperature < kInfinity)) return bad("temperature: a finite number from 0");
+    if (!(o.top_p >= 0 && o.top_p <= 1)) return bad("top_p: 0 to 1");
+    if (!(o.min_p >= 0 && o.min_p <= 1)) return bad("min_p: 0 to 1");
     if (!(o.repeat_penalty > 0 && o.repeat_penalty < kInfinity))
-        return bad("repeat_penalty: expected a finite number above 0");
+        return bad("repeat_penalty: a finite number above 0");
     if (!has(Part::penalties)) {
         const bool none = o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty();
         return none ? Status{} : Status{Code::unsupported, "penalties: left out of this build", 0, 0};
     }
     constexpr float kMostPenalty = 1000, kMostBias = 1e30f;  // so that no sum of finite numbers is infinite
     const auto within = [](float x, float most) { return x >= -most && x <= most; };
-    if (!within(o.frequency_penalty, kMostPenalty)) return bad("frequency_penalty: expected -1000 to 1000");
-    if (!within(o.presence_penalty, kMostPenalty)) return bad("presence_penalty: expected -1000 to 1000");
+    if (!within(o.frequency_penalty, kMostPenalty)) return bad("frequency_penalty: -1000 to 1000");
+    if (!within(o.presence_penalty, kMostPenalty)) return bad("presence_penalty: -1000 to 1000");
     for (const LogitBias& b : o.bias)
-        if (!within(b.bias, kMostBias) && b.bias != -kInfinity) return bad("bias: expected -1e30 to 1e30, or -inf");
+        if (!within(b.bias, kMostBias) && b.bias != -kInfinity) return bad("bias: -1e30 to 1e30, or -inf");
     return {};
 }
 

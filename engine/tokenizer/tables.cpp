@@ -51,17 +51,16 @@ Status check_header(const TokenizerHeader& header) noexcept {
     if (!has(Part::unigram) && header.model == kUnigram)
         return {Code::unsupported, "unigrams: left out of this build", 0, 0};
     if (header.model == kWordPiece && (header.max_word_characters - 1 >= kMaxWordCharacters))
-        return invalid("characters of a word at most", kMaxWordCharacters, header.max_word_characters);
+        return invalid("characters of a word", kMaxWordCharacters, header.max_word_characters);
     if (header.flags & ~std::uint32_t{kTokenizerFlags})
         return {Code::unsupported, "tokenizer flags", kTokenizerFlags, header.flags};
     if (header.n_tokens == 0 || header.n_tokens >= kSpecialToken)
-        return invalid(header.n_tokens ? "tokens at most" : "tokens at least", header.n_tokens ? kSpecialToken - 1 : 1,
-                       header.n_tokens);
-    if (header.n_tables > kMaxTables) return invalid("tokenizer tables at most", kMaxTables, header.n_tables);
+        return invalid("tokens", kSpecialToken - 1, header.n_tokens);
+    if (header.n_tables > kMaxTables) return invalid("tokenizer tables", kMaxTables, header.n_tables);
     if (header.text_growth > kMaxTextGrowth)
-        return invalid("tokenizer text growth at most", kMaxTextGrowth, header.text_growth);
+        return invalid("tokenizer text growth", kMaxTextGrowth, header.text_growth);
     if (header.token_growth == 0 || header.token_growth > kMaxTokenGrowth)
-        return invalid("tokenizer token growth at most", kMaxTokenGrowth, header.token_growth);
+        return invalid("tokenizer token growth", kMaxTokenGrowth, header.token_growth);
     return {};
 }
 
@@ -95,15 +94,15 @@ Status check_tables(const Tables& t) noexcept {
     const std::uint64_t n_offsets = std::uint64_t{t.header->n_tokens} + 1;
     if (t.token_offsets.size() != n_offsets) return invalid("token offsets", n_offsets, t.token_offsets.size());
     if (t.header->max_token_bytes > t.token_text.size())
-        return invalid("longest token's bytes at most", t.token_text.size(), t.header->max_token_bytes);
+        return invalid("longest token's bytes", t.token_text.size(), t.header->max_token_bytes);
     if (!t.byte_ids.empty() && t.byte_ids.size() != 256) return invalid("byte ids", 256, t.byte_ids.size());
     if (t.merges.size() % kMergeBucket) return invalid("merges in whole buckets", 0, t.merges.size());
     if (t.vocabulary.size() % kEntryBucket) return invalid("vocabulary in whole buckets", 0, t.vocabulary.size());
     if (t.pair.size() > kMaxTemplateParts)
-        return invalid("parts of a pair's template at most", kMaxTemplateParts, t.pair.size());
+        return invalid("parts of a pair's template", kMaxTemplateParts, t.pair.size());
     if (t.header->model == static_cast<std::uint32_t>(TokenizerModel::unigram) && t.scores.size() != n_offsets)
         return invalid("scores", n_offsets, t.scores.size());
-    if (t.steps.size() > kMaxSteps) return invalid("tokenizer steps at most", kMaxSteps, t.steps.size());
+    if (t.steps.size() > kMaxSteps) return invalid("tokenizer steps", kMaxSteps, t.steps.size());
     constexpr auto kLast = static_cast<std::uint8_t>(StepKind::strip);
     for (const TokenizerStep& step : t.steps) {
         if (step.kind == 0 || step.kind > kLast) return {Code::unsupported, "tokenizer step", kLast, step.kind};

@@ -60,10 +60,8 @@ Status open_tokenizer(std::span<const std::byte> section, Tokenizer& tokenizer) 
     if (Status s = read_tables(section, tables); !s.ok()) return s;
     for (Token id = 0; id < tables.header->n_tokens; ++id) {
         const std::uint32_t begin = tables.offset(id), end = tables.offset(std::size_t{id} + 1);
-        if (begin > end || end > tables.token_text.size())
-            return {Code::section_invalid, "end of a token's bytes at most", tables.token_text.size(), end};
-        if (end - begin > tables.header->max_token_bytes)
-            return {Code::section_invalid, "bytes of a token at most", tables.header->max_token_bytes, end - begin};
+        if (begin > end || end > tables.token_text.size() || end - begin > tables.header->max_token_bytes)
+            return {Code::section_invalid, "token's bytes", tables.header->max_token_bytes, end - begin};
     }
     TokenizerReader::set(tokenizer, section);
     return {};
