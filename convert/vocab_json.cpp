@@ -1,5 +1,6 @@
 #include "convert/vocab_json.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -81,7 +82,7 @@ constexpr const char* kQwenWords =
     return field.is_string() ? field.get<std::string>() : "";
 }
 
-/// The class that a folder names, without "Fast" at its end; none: "".
+/// The class that a folder names, without "Fast" at its end, or else that of its model_type; without either "".
 [[nodiscard]] std::string class_of(const fs::path& folder) {
     std::string name = text_of(read_object_or_none(folder / "tokenizer_config.json"), "tokenizer_class");
     const json model = read_object_or_none(folder / "config.json");
@@ -207,7 +208,7 @@ private:
         vocabulary_[name] = id;
     }
 
-    /// First those that tokenizer_config.json lists whole, then those of added_tokens.json, then the roles'.
+    /// First those that tokenizer_config.json lists whole, then the roles', then the others of added_tokens.json.
     void add_tokens() {
         const json listed = config_.value("added_tokens_decoder", json::object());
         for (const auto& [id, token] : listed.items())

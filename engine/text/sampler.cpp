@@ -225,8 +225,7 @@ Status check(const SamplerOptions& o) noexcept {
     if (!(o.temperature >= 0 && o.temperature < kInfinity)) return bad("temperature: a finite number from 0");
     if (!(o.top_p >= 0 && o.top_p <= 1)) return bad("top_p: 0 to 1");
     if (!(o.min_p >= 0 && o.min_p <= 1)) return bad("min_p: 0 to 1");
-    if (!(o.repeat_penalty > 0 && o.repeat_penalty < kInfinity))
-        return bad("repeat_penalty: a finite number above 0");
+    if (!(o.repeat_penalty > 0 && o.repeat_penalty < kInfinity)) return bad("repeat_penalty: a finite number above 0");
     if (!has(Part::penalties)) {
         const bool none = o.frequency_penalty == 0 && o.presence_penalty == 0 && o.bias.empty();
         return none ? Status{} : Status{Code::unsupported, "penalties: left out of this build", 0, 0};
