@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "convert/chat/message_end.h"
 #include "convert/gguf_cuts.h"
 #include "convert/refusal.h"
 #include "convert/sentence_piece.h"
@@ -31,7 +32,6 @@ constexpr PieceKind kPieceKinds[] = {PieceKind::unused,       PieceKind::normal,
                                      PieceKind::user_defined, PieceKind::unused, PieceKind::byte};
 
 /// Tokens that end a model's turn, whatever the file says of them.
-constexpr std::string_view kMessageEnd = "<|end|>";
 constexpr std::string_view kEnds[] = {"<|eot_id|>",
                                       "<|im_end|>",
                                       kMessageEnd,
@@ -282,13 +282,11 @@ private:
         return true;
     }
 
-    /// Where an answer is several messages (OpenAI's Harmony), the end of one is not the end of all.
     void add_ends() {
         const auto is_named = [&](std::string_view name) {
             return std::find(texts_.begin(), texts_.end(), name) != texts_.end();
         };
-        const bool has_messages = (is_named("<|call|>") && (is_named("<|return|>") || is_named("<|flush|>"))) ||
-                                  (is_named("<|calls|>") && is_named("<|flush|>"));
+        const bool has_messages = answers_in_messages(is_named);
         for (const AddedTokenSource& added : source_.added) {
             const bool ends = std::find(std::begin(kEnds), std::end(kEnds), added.text) != std::end(kEnds);
             if (ends && !(has_messages && added.text == kMessageEnd)) add_end(added.id);

@@ -53,10 +53,6 @@ grammar::Grammar read(Form form, const std::string& text, bool compact) {
     return grammar::read_json_schema(text, {.compact = compact});
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether a function has no parameters: its schema names none, and allows none by another word.
 bool names_nothing(const Json& parameters) {
     static constexpr const char* kPlain[] = {"type", "properties", "required", "title", "description", "$schema"};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "convert/chat/message_end.h"
+
 namespace fovea {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::string_view kTurnEnds[] = {"<|im_end|>",
                                           "<|eot_id|>",
                                           "<|eom_id|>",
                                           "<end_of_turn>",
-                                          "<|end|>",
+                                          kMessageEnd,
                                           "<|endoftext|>",
                                           "<|end_of_text|>",
                                           "<|end_of_turn|>",
@@ -61,11 +63,10 @@ ModelChat::ModelChat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (tokenizer.ends_text(id)) ends_.push_back(id);
     if (!ends_.empty()) eos_ = token_bytes(tokenizer, ends_.front());
-    // Where an answer is several messages (OpenAI's Harmony), the end of one is not the end of all.
     const auto has = [&](std::string_view text) { return special_token(tokenizer, text) != Tokenizer::kNoToken; };
-    const bool has_messages = has("<|return|>") && has("<|call|>");
+    const bool has_messages = answers_in_messages(has);
     for (const std::string_view text : kTurnEnds) {
-        const Token id = has_messages && text == "<|end|>" ? Tokenizer::kNoToken : special_token(tokenizer, text);
+        const Token id = has_messages && text == kMessageEnd ? Tokenizer::kNoToken : special_token(tokenizer, text);
         if (id != Tokenizer::kNoToken) ends_.push_back(id);
     }
     std::sort(ends_.begin(), ends_.end());

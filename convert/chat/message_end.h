@@ -1,0 +1,16 @@
+// Models whose answer is several messages (OpenAI's Harmony and its kin): the end of one is not the end of all.
+#pragma once
+#include <string_view>
+
+namespace fovea {
+
+/// What ends a message. Of models that answer in one it ends the answer, too.
+inline constexpr std::string_view kMessageEnd = "<|end|>";
+
+/// Whether a model answers so, by the special tokens that it has: has(name) for each that is asked for.
+[[nodiscard]] bool answers_in_messages(const auto& has) {
+    const bool flushes = has("<|flush|>");
+    return (has("<|call|>") && (flushes || has("<|return|>"))) || (has("<|calls|>") && flushes);
+}
+
+}  // namespace fovea
