@@ -41,6 +41,26 @@ public:
     Spoiled& value(const std::string& key, T number) {
         return put(after(key) + 4, number);
     }
+    /// Another pair of the metadata, and a text so long that what follows is aligned as it was.
+    Spoiled& add(const std::string& key, GgufKind kind, const std::string& value) {
+        const auto raw = [](auto number) { return std::string(reinterpret_cast<const char*>(&number), sizeof number); };
+        const auto text = [&](const std::string& t) { return raw(std::uint64_t{t.size()}) + t; };
+        const auto pair = [&](const std::string& k, GgufKind of, const std::string& v) {
+            return text(k) + raw(static_cast<std::uint32_t>(of)) + v;
+        };
+        std::string pairs = pair(key, kind, value);
+        const std::size_t n = pairs.size() + pair("pad", GgufKind::text, text("")).size();
+        pairs += pair("pad", GgufKind::text, text(std::string((32 - n % 32) % 32, ' ')));
+        std::uint64_t n_pairs;
+        std::memcpy(&n_pairs, bytes_.data() + 16, sizeof n_pairs);
+        put(16, n_pairs + 2);
+        bytes_.insert(24, pairs);
+        return *this;
+    }
+    [[nodiscard]] ModelSource source() const {
+        write_text(folder_ / "model.gguf", bytes_);
+        return read_source({.source = folder_ / "model.gguf"});
+    }
     std::string line() const {
         write_text(folder_ / "model.gguf", bytes_);
         ConvertOptions options;
@@ -80,6 +100,29 @@ TEST_CASE("gguf refusals: the header") {
     }
     Spoiled two;
     CHECK(two.put<std::uint32_t>(4, 2).line() == "");  // version 2 differs in nothing that is used here
+}
+
+TEST_CASE("gguf: what a file does not say is what llama.cpp takes it for, and what is not computed is refused") {
+    const auto gemma = [] { return Spoiled("gemma2/model.gguf", "families_gguf"); };
+    CHECK(gemma().source().config.decoder.blocks[0].window == 7);
+    CHECK(gemma()
+              .rename("gemma2.attention.sliding_window", "gemma2.attention.sliding_wind__")
+              .source()
+              .config.decoder.blocks[0]
+              .window == 4096);
+    const auto turns = [](const char* flag) {
+        Spoiled file("granite/model.gguf", "families_gguf");
+        file.add("granite.rope.scaling.finetuned", GgufKind::boolean, std::string(flag, 1));
+        return file.source().config.decoder.blocks[0].position == Position::rope;
+    };
+    CHECK(turns("\1"));
+    CHECK(!turns("\0"));
+    Spoiled warm("deepseek_v2/model.gguf", "families_gguf");
+    CHECK(warm.line() == "");
+    const float scale = 0.1f;
+    warm.add("deepseek2.attention.temperature_scale", GgufKind::f32,
+             std::string(reinterpret_cast<const char*>(&scale), sizeof scale));
+    check_has(warm.line(), {"deepseek2.attention.temperature_scale: expected none, got 0.1"});
 }
 
 TEST_CASE("gguf refusals: matrices behind an encoder's pooling") {
