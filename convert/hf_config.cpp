@@ -80,8 +80,7 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
         if (!result.encodes) fields.refuse("is_causal", "true of a model that gives logits");
         for (Block& block : result.stack().blocks) {
             block.causal = false;
-            if (block.window)
-                ++block.window;  // transformers' windows then have as many positions on each side, and their own
+            if (block.window) ++block.window;  // transformers counts the others on each side
         }
     }
     result.source.info = {{"name", model_name(fields, type)}, {"architecture", type}};

@@ -20,18 +20,21 @@ using nlohmann::json;
 
 constexpr std::size_t kMostBytes = 64u << 20;  // of each file; the largest there are have a tenth of that
 
-/// How a class of transformers cuts words, and what it calls the tokens with a role where no file does.
+/// How texts are cut into words and what stands around them.
+enum class Style { gpt2, roberta, qwen };
+
+/// A class of transformers: its style, and what it calls the tokens with a role where no file does.
 struct Kind {
     const char* name;
-    bool is_roberta, is_qwen;
+    Style style;
     const char *bos, *eos, *unknown, *mask;
 };
-constexpr Kind kKinds[] = {{"GPT2Tokenizer", false, false, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
-                           {"CodeGenTokenizer", false, false, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
-                           {"RobertaTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"LongformerTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"BartTokenizer", true, false, "<s>", "</s>", "<unk>", "<mask>"},
-                           {"Qwen2Tokenizer", false, true, "", "<|endoftext|>", "<|endoftext|>", ""}};
+constexpr Kind kKinds[] = {{"GPT2Tokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"CodeGenTokenizer", Style::gpt2, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", ""},
+                           {"RobertaTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"LongformerTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"BartTokenizer", Style::roberta, "<s>", "</s>", "<unk>", "<mask>"},
+                           {"Qwen2Tokenizer", Style::qwen, "", "<|endoftext|>", "<|endoftext|>", ""}};
 
 /// The class of model types whose folders may not name one.
 constexpr std::pair<const char*, const char*> kTypes[] = {
@@ -119,10 +122,10 @@ public:
                        {"pre_tokenizer", cut()},
                        {"post_processor", nullptr},
                        {"decoder", {{"type", "ByteLevel"}}}};
-        if (kind_.is_qwen) result["normalizer"] = {{"type", "NFC"}};
+        if (kind_.style == Style::qwen) result["normalizer"] = {{"type", "NFC"}};
         add_tokens();
         result["added_tokens"] = added_;
-        if (kind_.is_roberta)
+        if (kind_.style == Style::roberta)
             result["post_processor"] = {{"type", "RobertaProcessing"},
                                         {"sep", {name_of("sep_token", kind_.eos), id_of("sep_token", kind_.eos)}},
                                         {"cls", {name_of("cls_token", kind_.bos), id_of("cls_token", kind_.bos)}}};
@@ -146,8 +149,9 @@ private:
 
     [[nodiscard]] json cut() const {
         const bool first_space = flag("add_prefix_space");
-        json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", !kind_.is_qwen}};
-        if (!kind_.is_qwen) return bytes;
+        json bytes = {
+            {"type", "ByteLevel"}, {"add_prefix_space", first_space}, {"use_regex", kind_.style != Style::qwen}};
+        if (kind_.style != Style::qwen) return bytes;
         const json words = {
             {"type", "Split"}, {"pattern", {{"Regex", kQwenWords}}}, {"behavior", "Isolated"}, {"invert", false}};
         return {{"type", "Sequence"}, {"pretokenizers", {words, bytes}}};
@@ -215,19 +219,19 @@ private:
             if (token.is_object() && token.value("content", json()).is_string() && !id.empty() && id.size() < 9 &&
                 id.find_first_not_of("0123456789") == id.npos)
                 add(token["content"], std::stoul(id), token, false);
+        const bool is_roberta = kind_.style == Style::roberta;
         const std::pair<const char*, const char*> roles[] = {{"bos_token", kind_.bos},
                                                              {"eos_token", kind_.eos},
                                                              {"unk_token", kind_.unknown},
                                                              {"pad_token", ""},
                                                              {"mask_token", kind_.mask},
-                                                             {"cls_token", kind_.is_roberta ? kind_.bos : ""},
-                                                             {"sep_token", kind_.is_roberta ? kind_.eos : ""}};
+                                                             {"cls_token", is_roberta ? kind_.bos : ""},
+                                                             {"sep_token", is_roberta ? kind_.eos : ""}};
         for (const auto& [role, otherwise] : roles) {
             const std::string name = name_of(role, otherwise);
             const json id = more_.contains(name) ? more_[name] : vocabulary_.value(name, json());
             json like = field_of(role);
-            if (!like.is_object() && std::string_view(role) == "mask_token" && kind_.is_roberta)
-                like = {{"lstrip", true}};
+            if (!like.is_object() && std::string_view(role) == "mask_token" && is_roberta) like = {{"lstrip", true}};
             if (like.is_object()) like["special"] = true, like["normalized"] = false;
             add(name, id, like, true);
         }

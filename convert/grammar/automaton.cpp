@@ -20,14 +20,6 @@ struct Fragment {
     std::vector<Call> calls;
 };
 
-struct Hash {
-    std::size_t operator()(const std::vector<std::uint32_t>& set) const {
-        std::uint64_t h = 0xcbf29ce484222325u;
-        for (const std::uint32_t s : set) h = (h ^ s) * 0x100000001b3u;
-        return static_cast<std::size_t>(h ^ h >> 32);
-    }
-};
-
 class Builder {
 public:
     Builder(const Grammar& grammar, std::size_t max_states)
@@ -266,7 +258,7 @@ private:
     // Of the unit that is built.
     std::vector<Fragment> fragments_;
     std::vector<std::uint32_t> stamps_;
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, Hash> known_;
+    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
     std::vector<const std::vector<std::uint32_t>*> sets_;  // keys of known_, by state
     std::uint32_t stamp_ = 0, start_ = 0, end_ = 0, unit_ = 0;
     std::size_t max_states_, work_ = 0;

@@ -48,6 +48,15 @@ struct Automaton {
     std::uint32_t start = 0;
 };
 
+/// For tables whose keys are lists of numbers (Fowler, Noll and Vo 1991, FNV-1a, of whole words).
+struct HashOfWords {
+    std::size_t operator()(const std::vector<std::uint32_t>& words) const {
+        std::uint64_t h = 0xcbf29ce484222325u;
+        for (const std::uint32_t word : words) h = (h ^ word) * 0x100000001b3u;
+        return static_cast<std::size_t>(h ^ h >> 32);
+    }
+};
+
 /// Throws GrammarError: a grammar too large, or without a text.
 [[nodiscard]] Automaton build_automaton(const Grammar& grammar, std::size_t max_states);
 

@@ -89,14 +89,6 @@ void keep_reached(Automaton& a) {
     return out;
 }
 
-struct Hash {
-    std::size_t operator()(const std::vector<std::uint32_t>& words) const {
-        std::uint64_t h = 0xcbf29ce484222325u;
-        for (const std::uint32_t word : words) h = (h ^ word) * 0x100000001b3u;
-        return static_cast<std::size_t>(h ^ h >> 32);
-    }
-};
-
 /// Calls visit(target) for each state that one goes to.
 void for_each_target(State& s, const auto& visit) {
     for (ByteRange& range : s.ranges) visit(range.target);
@@ -113,7 +105,7 @@ void merge_alike(Automaton& a) {
     std::vector<std::vector<std::uint32_t>> comes_from(n_states), signatures(n_states);
     for (std::uint32_t i = 0; i < n_states; ++i)
         for_each_target(a.states[i], [&](std::uint32_t target) { comes_from[target].push_back(i); });
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, Hash> known;
+    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known;
     std::vector<std::uint32_t> kept_as(n_states), waiting(n_states);
     std::iota(kept_as.begin(), kept_as.end(), 0u);
     std::iota(waiting.rbegin(), waiting.rend(), 0u);
