@@ -156,7 +156,8 @@ void add_matmul_suite() {
                    "x" + std::to_string(shape.n_cols) + "/rows:" + std::to_string(shape.seq_len);
         };
         for (const Shape& shape : kShapes)
-            for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q8_128, Type::q4}) {
+            for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q8_128, Type::q4, Type::q4_k,
+                                    Type::q2_k, Type::tq2_0}) {
                 if (scalar && 2.0 * shape.n_rows * shape.n_cols * shape.seq_len > kMostScalarOperations) continue;
                 add(named("matmul", type, shape),
                     [&kernels, type, shape](benchmark::State& state) { multiply(state, kernels, type, shape); });

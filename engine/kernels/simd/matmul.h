@@ -20,8 +20,6 @@ inline constexpr std::uint32_t kShortPanel = 4;
 // How far ahead all streams of few rows together are fetched: so much is under way when memory is what they wait for. What
 // goes to the second-level cache is fetched by the CPU too, which far ahead only loses its way.
 inline constexpr std::size_t kAheadTogether = 8 << 10, kAheadInSecond = 1 << 10;
-// More rows take longer over a line, as weights of few bits do: those are better fetched as everywhere else.
-inline constexpr std::uint32_t kSecondLevelRows = 2;
 
 /// What a panel of W repeats: a column of sixteen elements. matmul_q.h has another for quants.
 template<class W>
@@ -31,8 +29,8 @@ struct ColumnGroup {
     static constexpr std::uint32_t kCols = 1;
     static constexpr std::size_t kUnitBytes = kLanes * sizeof(W);
     static constexpr std::size_t kWords = 1;              // of four bytes in one row's operand
-    static constexpr bool kSecondLevel = true;            // whether Matmul::second_level is obeyed
     static constexpr std::uint32_t kGemvRows = kFewRows;  // rows up to which the weights go by as they are
+    static constexpr std::uint32_t kSecondLevelRows = 4;  // up to which Matmul::second_level is obeyed
     template<std::uint32_t kRows>
     static constexpr std::size_t kStartBytes = 0;  // see make_starts
     /// Where in a panel, in W, a unit is that starts a block of columns.
@@ -138,7 +136,7 @@ inline constexpr std::size_t kMostStarts = 8 << 10;
 template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
 void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
-    const bool second_level = kRows <= kSecondLevelRows && ColumnGroup<W>::kSecondLevel && m.second_level;
+    const bool second_level = kRows <= ColumnGroup<W>::kSecondLevelRows && m.second_level;
     const std::uint32_t ahead =
         second_level ? kAheadOfStream<W, kPanels, kAheadInSecond> : kAheadOfStream<W, kPanels, kAheadTogether>;
     alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
