@@ -217,7 +217,9 @@ private:
             if (bytes > kNoSum / size) refuse(place + ": expected a size below 2^64 bytes, got a larger one");
             bytes *= size;
         }
-        return bytes;
+        if (bytes > kNoSum - tensor.blocks->n_scale_bytes)
+            refuse(place + ": expected a size below 2^64 bytes, got a larger one");
+        return bytes + tensor.blocks->n_scale_bytes;
     }
 
     void place_tensors() {

@@ -181,6 +181,12 @@ void take_apart_ternary(const std::byte* block, QuantizedGroup* out) {
     }
 }
 
+/// bitnet.cpp's: quarters of the elements in two bits each, the first in the upper ones. The tensor has one scale.
+void dequantize_i2_s(const std::byte* block, float* out) {
+    for (std::uint32_t i = 0; i < 128; ++i)
+        out[i] = static_cast<float>((std::to_integer<int>(block[i % 32]) >> (6 - i / 32 * 2) & 3) - 1);
+}
+
 void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
     out->scale = bits_at(block);
     std::memcpy(out->quants.data(), block + 2, kSmall);
@@ -283,6 +289,7 @@ constexpr GgufBlocks kBlocks[] = {
      take_apart_ternary<quant_tq1_0, 52>, Type::tq2_0},
     {35, "TQ2_0", kLarge, 66, dequantize_factors<take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0>, Type::f32,
      take_apart_ternary<quant_tq2_0, 64>, Type::tq2_0},
+    {36, "I2_S", 128, 32, dequantize_i2_s, Type::f32, nullptr, Type::tq2_0, 32},
     {39, "MXFP4", kSmall, 17, dequantize_codebook<take_apart_mxfp4, Type::mxfp4>, Type::f32, take_apart_mxfp4,
      Type::mxfp4},
 };

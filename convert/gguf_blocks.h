@@ -21,6 +21,8 @@ struct GgufBlocks {
     /// Takes a block apart into the groups of 32 of a type that holds them as they are; null where there is none.
     void (*take_apart)(const std::byte* block, QuantizedGroup* out) = nullptr;
     Type group_type = Type::q8;  ///< that type
+    /// After a tensor's last block: a float32 that all its elements are multiplied with, and padding.
+    std::uint32_t n_scale_bytes = 0;
 };
 
 /// Null for a number that this converter does not know.

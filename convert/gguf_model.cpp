@@ -65,18 +65,28 @@ constexpr GgufName kNames[] = {
 /// The type that holds what the blocks hold: all of it where one can, nearly all in q8 where none can.
 Type type_for(const GgufBlocks& blocks) { return blocks.dequantize ? blocks.group_type : blocks.plain; }
 
+/// What all elements of a tensor of `n_elements` are multiplied with.
+float tensor_scale(const GgufTensor& tensor, std::uint64_t n_elements) {
+    float scale = 1.0f;
+    const GgufBlocks& blocks = *tensor.blocks;
+    if (blocks.n_scale_bytes)
+        std::memcpy(&scale, tensor.data + n_elements / blocks.n_elements * blocks.n_bytes, sizeof scale);
+    return scale;
+}
+
 /// The ways to read rows of `row_bytes` bytes from `data` on.
-void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, const std::string& place,
-                   TensorView& view) {
-    view.dequantize = [&blocks, data, row_bytes](std::uint64_t row, float* out) {
+void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
+                   const std::string& place, TensorView& view) {
+    view.dequantize = [&blocks, data, row_bytes, scale](std::uint64_t row, float* out) {
         const std::byte* block = data + row * row_bytes;
         for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
             blocks.dequantize(block, out);
+            for (std::uint32_t i = 0; blocks.n_scale_bytes && i < blocks.n_elements; ++i) out[i] *= scale;
             out += blocks.n_elements;
         }
     };
-    if (blocks.take_apart == nullptr) return;
     view.group_type = blocks.group_type;
+    if (blocks.take_apart == nullptr) return;
     view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
         const std::byte* block = data + row * row_bytes;
         for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
@@ -144,7 +154,8 @@ private:
         result.type = blocks.plain;
         result.row_stride = vector ? 1 : n_cols;
         if (blocks.dequantize)
-            set_quantized(blocks, result.data, row_bytes, file_.path().string() + ": tensor " + name, result);
+            set_quantized(blocks, result.data, row_bytes, tensor_scale(tensor, n_all * n_cols),
+                          file_.path().string() + ": tensor " + name, result);
         return result;
     }
 

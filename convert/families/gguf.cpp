@@ -283,10 +283,8 @@ constexpr GgufName kFalconNorms[] = {{Role::attention_norm, "#attn_norm_2.weight
                                      {Role::attention_norm_bias, "#attn_norm_2.bias"},
                                      {Role::feed_forward_norm, "#attn_norm.weight"},
                                      {Role::feed_forward_norm_bias, "#attn_norm.bias"}};
-
 constexpr GgufName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.weight"},
                                   {Role::feed_forward_post_norm, "#ffn_sub_norm.weight"}};
-
 constexpr GgufName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
@@ -449,6 +447,11 @@ constexpr GgufFamily kFamilies[] = {
     {.architecture = "seed_oss", .names = kPostNorms},
     {.architecture = "nemotron", .norm = Norm::layer, .activation = Activation::relu2, .gated = false},
     {.architecture = "bitnet", .norm_place = NormPlace::within, .names = kSubNorms},
+    {.architecture = "bitnet-25", .norm_place = NormPlace::within, .activation = Activation::relu2, .names = kSubNorms},
+    {.architecture = "bitnet-b1.58",
+     .norm_place = NormPlace::within,
+     .activation = Activation::relu2,
+     .names = kSubNorms},
     {.architecture = "ernie4_5", .halves = false},
     {.architecture = "chatglm", .halves = false, .stacked_up = true},
     {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},

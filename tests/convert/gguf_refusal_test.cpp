@@ -328,9 +328,9 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
     const std::uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, kHuge, ~std::uint64_t{0}};
     int n_refused = 0;
     for (const char* name : {"llama_yarn.gguf", "qwen2_q4_0.gguf", "gpt2.gguf", "bert.gguf", "bert_qkv.gguf",
-                             "../encoders_gguf/t5/model.gguf", "../encoders_gguf/modernbert/model.gguf",
-                             "../families_gguf/gpt_oss/model.gguf", "../families_gguf/deepseek_v2/model.gguf",
-                             "../families_gguf/deepseek_v3/model.gguf"}) {
+                             "bitnet_i2_s.gguf", "../encoders_gguf/t5/model.gguf",
+                             "../encoders_gguf/modernbert/model.gguf", "../families_gguf/gpt_oss/model.gguf",
+                             "../families_gguf/deepseek_v2/model.gguf", "../families_gguf/deepseek_v3/model.gguf"}) {
         Spoiled spoiled(name);
         const std::string whole = spoiled.bytes();
         const std::size_t header = spoiled.after("output_norm.weight");
@@ -346,5 +346,5 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
             n_refused += spoiled.line() != "";
         }
     }
-    CHECK(n_refused > 640);
+    CHECK(n_refused > 700);
 }

@@ -107,7 +107,8 @@ TEST_CASE("gguf: quantized embeddings that are only looked up stay as they are, 
 }
 
 TEST_CASE("gguf: every architecture has transformers' logits of the dequantized weights") {
-    constexpr const char* kNames[] = {"llama_q8_0", "llama_yarn", "llama_linear", "qwen2_q4_0", "qwen3", "gpt2"};
+    constexpr const char* kNames[] = {"llama_q8_0", "llama_yarn", "llama_linear", "qwen2_q4_0",
+                                      "qwen3",      "gpt2",       "bitnet_i2_s"};
     for (const std::string name : kNames) {
         CAPTURE(name);
         TemporaryFolder folder;
@@ -126,6 +127,11 @@ float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row
         const std::uint64_t stride = tensor.bytes / ((tensor.n_rows + 15) / 16);
         return panel_element(tensor.type, data + row / 16 * stride, row % 16, col);
     }
+    if (tensor.type == Type::f16) {
+        const bool in_panels = std::string(tensor.layout) == "panels";
+        const std::uint64_t first = in_panels ? row / 16 * 16 : row, lanes = in_panels ? 16 : 1;
+        return half_at(data + (first * tensor.n_cols + col * lanes + row - first) * 2);
+    }
     float value;
     REQUIRE(tensor.type == Type::f32);
     REQUIRE(std::string(tensor.layout) != "panels");
@@ -136,8 +142,9 @@ float element(const TensorInfo& tensor, const std::byte* data, std::uint32_t row
 }  // namespace
 
 // What the source's rows are was compared with the gguf package's floats above, and by the logits.
-TEST_CASE("gguf: Q8_0 and Q4_0 files become q8 and q4 without a bit lost, tensor by tensor") {
-    constexpr std::pair<const char*, Type> kFiles[] = {{"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}};
+TEST_CASE("gguf: Q8_0, Q4_0 and I2_S files become q8, q4 and tq2_0 without a bit lost, tensor by tensor") {
+    constexpr std::pair<const char*, Type> kFiles[] = {
+        {"llama_q8_0.gguf", Type::q8}, {"qwen2_q4_0.gguf", Type::q4}, {"bitnet_i2_s.gguf", Type::tq2_0}};
     for (const auto& entry : kFiles) {
         const auto& name = entry.first;  // names, not bindings: clang 14 does not capture those
         const auto type = entry.second;

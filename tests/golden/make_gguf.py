@@ -3,9 +3,9 @@
 
 NAME.gguf with NAME_logits.npy, float32 [n_tokens, vocab_size], for tokens (7·i + 3) mod vocab_size: random models whose
 tensors the `gguf` package quantizes; transformers computes the logits, in float64, from what the same package
-dequantizes. bert*.gguf are encoders: NAME_rows.npy has the last layer's rows for those tokens, bert_texts.npy the
-normalized mean of the rows of each line of encoders/bert_sentence/texts.txt. blocks.gguf with blocks.npy: a tensor of
-each type, of random bytes, and the package's floats. The tokenizer_NAME.gguf: vocabularies without a model, of the
+dequantizes. bitnet_i2_s.gguf has bitnet.cpp's matrices. bert*.gguf are encoders: NAME_rows.npy has the last layer's
+rows for those tokens, bert_texts.npy the normalized mean of the rows of each line of encoders/bert_sentence/texts.txt.
+blocks.gguf with blocks.npy: a tensor of each type, of random bytes, and the package's floats. The tokenizer_NAME.gguf: vocabularies without a model, of the
 tokenizer_NAME.json beside, and one by the `sentencepiece` package; tokenizer_NAME_crc.json has CRC-32s of the ids that
 `tokenizers` and `sentencepiece` give the texts of tokenizer_texts.json. Everything is seeded.
 
@@ -22,8 +22,9 @@ import sentencepiece
 import torch
 from gguf import GGMLQuantizationType as T
 from tokenizers import Tokenizer
-from transformers import (BertConfig, BertModel, BertTokenizer, GPT2Config, GPT2LMHeadModel, LlamaConfig,
-                          LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
+from transformers import (BertConfig, BertModel, BertTokenizer, BitNetConfig, BitNetForCausalLM, GPT2Config,
+                          GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM)
 
 import make_encoders
 from make_models import randomize, rope
@@ -40,6 +41,7 @@ LLAMA_NAMES = {
     "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+BITNET_NAMES = LLAMA_NAMES | {"self_attn.attn_sub_norm": "attn_sub_norm", "mlp.ffn_sub_norm": "ffn_sub_norm"}
 GPT2_NAMES = {
     "transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
@@ -171,6 +173,46 @@ def make_models():
     make("gpt2", "gpt2", GPT2LMHeadModel,
          GPT2Config(vocab_size=61, n_positions=32, n_embd=64, n_layer=1, n_head=4, bos_token_id=0, eos_token_id=0), 26,
          [T.Q8_0, T.F16])
+
+
+def i2_s(trits, scale):
+    """bitnet.cpp's tensor of -1, 0 and 1: byte i of a block of 128 has elements i, 32 + i, 64 + i and 96 + i, the first
+    in its upper bits; after all blocks the scale, in 32 bytes."""
+    quarters = (trits.reshape(-1, 4, 32) + 1).astype(numpy.uint8)
+    packed = quarters[:, 0] << 6 | quarters[:, 1] << 4 | quarters[:, 2] << 2 | quarters[:, 3]
+    tail = numpy.array([scale] + 7 * [0], "<f4")
+    return numpy.concatenate([packed.reshape(-1), tail.view(numpy.uint8)])
+
+
+def make_bitnet():
+    """As microsoft/BitNet writes them: the matrices of layers are I2_S, type 36, which the gguf package does not know."""
+    config = BitNetConfig(vocab_size=61, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+                          num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5,
+                          tie_word_embeddings=True, hidden_act="relu2", rope_parameters=rope("default", 500000.0))
+    config._attn_implementation = "eager"
+    config.head_dim = config.hidden_size // config.num_attention_heads
+    model = BitNetForCausalLM(config).eval()
+    randomize(model, 34)
+    writer = gguf.GGUFWriter(FOLDER / "bitnet_i2_s.gguf", "bitnet-b1.58")
+    add_settings(writer, config, "bitnet-b1.58")
+    generator = numpy.random.default_rng(35)
+    for parameter, values in model.named_parameters():
+        stored, rows = name_of(parameter, BITNET_NAMES), values.detach().numpy()
+        if rows.ndim == 2 and "blk." in stored:
+            trits = generator.integers(-1, 2, rows.shape)
+            scale = numpy.float32(torch.tensor(generator.uniform(0.02, 0.2)).bfloat16().item())
+            writer.add_tensor(stored, i2_s(trits, scale).view(numpy.int8), raw_shape=rows.shape, raw_dtype=36)
+            rows = trits * scale
+        else:
+            data = gguf.quantize(rows, T.F16 if rows.ndim == 2 else T.F32)
+            writer.add_tensor(stored, data)
+            rows = data.astype(numpy.float32)
+        values.data = torch.tensor(rows.astype(numpy.float32))
+    finish(writer)
+    tokens = torch.tensor([[(7 * i + 3) % config.vocab_size for i in range(N_TOKENS)]])
+    with torch.no_grad():
+        logits = model.double()(tokens, use_cache=False).logits[0]
+    numpy.save(FOLDER / "bitnet_i2_s_logits.npy", logits.float().numpy())
 
 
 def add_word_piece(writer, vocabulary):
@@ -366,6 +408,7 @@ def word_pieces():
 def main():
     FOLDER.mkdir(exist_ok=True)
     make_models()
+    make_bitnet()
     make_berts()
     make_blocks()
     byte_level("gpt2", "gpt-2")
