@@ -55,7 +55,8 @@ def run_fovea(options, model, phase):
 def run_peer(options, phase):
     prompt, new = (options.prompt, 0) if phase == "prefill" else (0, options.tokens)
     deep = ["-d", str(options.depth)] if phase == "decode" and options.depth else []
-    result = parsed(options.peer, call([options.peer, "-m", options.model, "-t", str(options.threads), "-p", str(prompt),
+    model = options.peer_model or options.model
+    result = parsed(options.peer, call([options.peer, "-m", model, "-t", str(options.threads), "-p", str(prompt),
                                         "-n", str(new), "-r", "1", "-o", "json", *deep, *options.peer_args]))
     for row in result:
         if (row["n_prompt"], row["n_gen"]) == (prompt, new):
@@ -119,6 +120,7 @@ def main():
     parser.add_argument("--peer", required=True, help="the other engine's llama-bench")
     parser.add_argument("--peer-args", type=shlex.split, default=[], help="more arguments for it")
     parser.add_argument("--model", required=True, help="a GGUF file")
+    parser.add_argument("--peer-model", help="the peer's own file, where it wants another")
     parser.add_argument("--type", help="of the weights of the Fovea file (default: the GGUF file's)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=9)
