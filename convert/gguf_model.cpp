@@ -6,7 +6,9 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "convert/elements.h"
 #include "convert/families/gguf.h"
 #include "convert/gguf.h"
 #include "convert/gguf_config.h"
@@ -74,6 +76,25 @@ float tensor_scale(const GgufTensor& tensor, std::uint64_t n_elements) {
     return scale;
 }
 
+/// The groups of a tensor that has one scale, where float16 holds it.
+void set_scaled_groups(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
+                       TensorView& view) {
+    const std::uint16_t half = to_f16(scale);
+    if (from_f16(half) != scale) return;
+    view.groups = [&blocks, data, row_bytes, half](std::uint64_t row, QuantizedGroup* out) {
+        std::vector<float> quants(blocks.n_elements);
+        const std::byte* block = data + row * row_bytes;
+        for (const std::byte* end = block + row_bytes; block != end; block += blocks.n_bytes) {
+            blocks.dequantize(block, quants.data());
+            for (std::uint32_t i = 0; i < blocks.n_elements; i += kGroup, ++out) {
+                out->scale = half;
+                out->scales = {1, 1};
+                for (std::uint32_t k = 0; k < kGroup; ++k) out->quants[k] = static_cast<std::int8_t>(quants[i + k]);
+            }
+        }
+    };
+}
+
 /// The ways to read rows of `row_bytes` bytes from `data` on.
 void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_t row_bytes, float scale,
                    const std::string& place, TensorView& view) {
@@ -86,6 +107,7 @@ void set_quantized(const GgufBlocks& blocks, const std::byte* data, std::uint64_
         }
     };
     view.group_type = blocks.group_type;
+    if (blocks.n_scale_bytes) set_scaled_groups(blocks, data, row_bytes, scale, view);
     if (blocks.take_apart == nullptr) return;
     view.groups = [&blocks, data, row_bytes, place](std::uint64_t row, QuantizedGroup* out) {
         const std::byte* block = data + row * row_bytes;
