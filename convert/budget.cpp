@@ -90,7 +90,7 @@ struct Layouts {
 /// and last layers have more to lose.
 [[nodiscard]] double presumed_weight(const Stack& stack, const TensorSpec& spec) {
     const bool encodes = spec.stack == StackIndex::encoder;
-    if (is_head(stack, spec)) return 4;
+    if (is_head(stack, spec)) return 14;
     if (spec.role == Role::token_embedding) return encodes ? 1.0 / 16 : 1;
     if (spec.role < Role::attention_norm) return 1;  // of no layer
     const double of_role = spec.role == Role::key ? 3 : spec.role == Role::value ? 2 : 1;
