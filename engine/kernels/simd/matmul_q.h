@@ -152,7 +152,7 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
     static void make_starts(const float* x, std::uint32_t n, std::byte* starts) {
         fovea::make_starts<kRows, kType>(reinterpret_cast<const std::byte*>(x), n, starts);
     }
-    static constexpr std::uint32_t kSecondLevelRows = format_of(kType).bits == 8 ? 4 : 2;  // fewer bits take longer over a line
+    static constexpr std::uint32_t kSecondLevelRows = format_of(kType).bits == 8 ? 4 : 2;  // the others take longer
     static constexpr std::uint32_t kGemvRows =  // 4 rows wait for memory, more unpack a cell once
         format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
