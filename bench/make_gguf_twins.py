@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A GGUF file of a known model's shape with random weights, for comparing engines (bench/compare.py).
 
-Needs the `gguf` package. Matrices have a variance of 1 / columns, so that activations keep their size. BitNet's are ternary
-and its table of tokens is float16: i2_s as bitnet.cpp writes it, or tq2_0 for llama.cpp, whose architecture bitnet has SiLU.
+Needs the `gguf` package. Matrices have a variance of 1 / columns, so that activations keep their size. BitNet's are
+ternary and its table of tokens is float16: i2_s as bitnet.cpp writes it, or tq2_0 for llama.cpp, whose architecture
+bitnet has SiLU.
 
     bench/make_gguf_twins.py --shape smollm2-135m --type q8_0 -o twin.gguf
 """
@@ -22,7 +23,7 @@ I2_S = 36  # which the package does not know
 
 
 def i2_s(trits, scale):
-    """Byte i of a block of 128 has elements i, 32 + i, 64 + i and 96 + i, the first in its upper bits; then the scale."""
+    """Byte i of each 128 elements has i, 32 + i, 64 + i and 96 + i, the first in the upper bits; last the scale."""
     quarters = (trits.reshape(-1, 4, 32) + 1).astype(numpy.uint8)
     packed = quarters[:, 0] << 6 | quarters[:, 1] << 4 | quarters[:, 2] << 2 | quarters[:, 3]
     return numpy.concatenate([packed.reshape(-1), numpy.array([scale] + 7 * [0], "<f4").view(numpy.uint8)])
@@ -58,12 +59,14 @@ def main():
 
     def matrix(name, n_rows, n_cols):
         if ternary and name != "token_embd":
-            trits, scale = generator.integers(-1, 2, (n_rows, n_cols), dtype=numpy.int8), numpy.float32((1.5 / n_cols)**0.5)
+            trits = generator.integers(-1, 2, (n_rows, n_cols), dtype=numpy.int8)
+            scale = numpy.float32((1.5 / n_cols)**0.5)
             if options.type == "i2_s":
                 writer.add_tensor(name + ".weight", i2_s(trits, scale).view(numpy.int8), raw_shape=trits.shape,
                                   raw_dtype=I2_S)
             else:
-                writer.add_tensor(name + ".weight", gguf.quantize(trits * scale, TYPES["tq2_0"]), raw_dtype=TYPES["tq2_0"])
+                blocks = gguf.quantize(trits * scale, TYPES["tq2_0"])
+                writer.add_tensor(name + ".weight", blocks, raw_dtype=TYPES["tq2_0"])
             return
         values = generator.standard_normal((n_rows, n_cols), dtype=numpy.float32) * numpy.float32(n_cols**-0.5)
         kind = TYPES["f16" if ternary else options.type]

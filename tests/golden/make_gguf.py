@@ -5,9 +5,10 @@ NAME.gguf with NAME_logits.npy, float32 [n_tokens, vocab_size], for tokens (7·i
 tensors the `gguf` package quantizes; transformers computes the logits, in float64, from what the same package
 dequantizes. bitnet_i2_s.gguf has bitnet.cpp's matrices. bert*.gguf are encoders: NAME_rows.npy has the last layer's
 rows for those tokens, bert_texts.npy the normalized mean of the rows of each line of encoders/bert_sentence/texts.txt.
-blocks.gguf with blocks.npy: a tensor of each type, of random bytes, and the package's floats. The tokenizer_NAME.gguf: vocabularies without a model, of the
-tokenizer_NAME.json beside, and one by the `sentencepiece` package; tokenizer_NAME_crc.json has CRC-32s of the ids that
-`tokenizers` and `sentencepiece` give the texts of tokenizer_texts.json. Everything is seeded.
+blocks.gguf with blocks.npy: a tensor of each type, of random bytes, and the package's floats. The tokenizer_NAME.gguf:
+vocabularies without a model, of the tokenizer_NAME.json beside, and one by the `sentencepiece` package;
+tokenizer_NAME_crc.json has CRC-32s of the ids that `tokenizers` and `sentencepiece` give the texts of
+tokenizer_texts.json. Everything is seeded.
 
 Needs gguf, numpy, torch, tokenizers, transformers 5 and sentencepiece.
 """
@@ -185,7 +186,7 @@ def i2_s(trits, scale):
 
 
 def make_bitnet():
-    """As microsoft/BitNet writes them: the matrices of layers are I2_S, type 36, which the gguf package does not know."""
+    """As microsoft/BitNet writes them: matrices of layers are I2_S, type 36, which the package does not know."""
     config = BitNetConfig(vocab_size=61, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
                           num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5,
                           tie_word_embeddings=True, hidden_act="relu2", rope_parameters=rope("default", 500000.0))
