@@ -175,9 +175,11 @@ private:
         result.data = tensor.data + row_begin * row_bytes;
         result.type = blocks.plain;
         result.row_stride = vector ? 1 : n_cols;
-        if (blocks.dequantize)
-            set_quantized(blocks, result.data, row_bytes, tensor_scale(tensor, n_all * n_cols),
-                          file_.path().string() + ": tensor " + name, result);
+        if (blocks.dequantize) {
+            const float scale = tensor_scale(tensor, n_all * n_cols);
+            if (!std::isfinite(scale)) refuse(name, "expected a finite scale, got " + std::to_string(scale));
+            set_quantized(blocks, result.data, row_bytes, scale, file_.path().string() + ": tensor " + name, result);
+        }
         return result;
     }
 

@@ -125,6 +125,22 @@ TEST_CASE("gguf: what a file does not say is what llama.cpp takes it for, and wh
     check_has(warm.line(), {"deepseek2.attention.temperature_scale: expected none, got 0.1"});
 }
 
+TEST_CASE("gguf refusals: a tensor's scale that is not finite; one that float16 does not hold is rounded") {
+    const fs::path path = fs::path(FOVEA_GOLDEN_DIR) / "gguf/bitnet_i2_s.gguf";
+    Mapping mapping;
+    REQUIRE(map_file(path.string().c_str(), mapping).ok());
+    const std::byte* const begin = mapping.bytes().data();
+    const Gguf file(path, std::move(mapping));
+    const std::byte* const query = file.tensors().find("blk.0.attn_q.weight")->second.data;
+    const auto at = static_cast<std::size_t>(query - begin) + 128 * 128 / 4;
+    const auto with = [&](float scale) { return Spoiled("bitnet_i2_s.gguf").put(at, scale).line(); };
+    check_has(with(std::numeric_limits<float>::quiet_NaN()),
+              {"tensor blk.0.attn_q.weight: expected a finite scale, got nan"});
+    check_has(with(std::numeric_limits<float>::infinity()), {"expected a finite scale, got inf"});
+    CHECK(with(0.1f) == "");
+    CHECK(with(0.0f) == "");
+}
+
 TEST_CASE("gguf refusals: matrices behind an encoder's pooling") {
     const auto embedding = [] { return Spoiled("gemma_embedding/model.gguf", "encoders_gguf"); };
     const std::size_t rows = embedding().after("dense_2.weight") + 12;  // behind the count of sizes and the columns
