@@ -29,7 +29,11 @@ constexpr Shape kShapes[] = {{2048, 2048, 512}, {576, 576, 512}, {192, 576, 512}
 
 /// Few rows, as of sequences that are decoded together: gate and up of SmolLM2-135M and of TinyLlama-1.1B.
 constexpr Shape kFewShapes[] = {{3072, 576, 0}, {11264, 2048, 0}};
-constexpr std::uint32_t kFew[] = {2, 4, 8, 12, 13, 16, 20, 24};
+constexpr std::uint32_t kFew[] = {2, 4, 5, 6, 8, 12, 13, 16, 20, 24};
+
+/// One of each way to multiply few rows: floats, 8 bits, and fewer in every kind of cell and scale.
+constexpr Type kFewTypes[] = {Type::f32, Type::f16,    Type::q8,     Type::q8_128, Type::q6_k, Type::q5_k, Type::q4_k,
+                              Type::q4,  Type::iq4_nl, Type::iq4_xs, Type::q3_k,   Type::q2_k, Type::tq2_0};
 
 /// A matrix in panels, as often as it takes so that one row's product finds none of it in a cache, and rows for it.
 class Operands {
@@ -164,7 +168,7 @@ void add_matmul_suite() {
             }
         for (Shape shape : kFewShapes)
             for (const std::uint32_t n : kFew)
-                for (const Type type : {Type::f32, Type::f16, Type::q8, Type::q8_128, Type::q4}) {
+                for (const Type type : kFewTypes) {
                     if (scalar) continue;
                     shape.seq_len = n;
                     add(named("few", type, shape), [&kernels, type, shape](benchmark::State& state) {

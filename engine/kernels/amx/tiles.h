@@ -96,14 +96,14 @@ void tiles_block(const Block<W, kPanels>& b, bool last) {
         if (next < b.n_cols) multiply(next);
         const std::byte* const x_scales =
             x + i * kUnitOperand + (smaller(next, b.n_cols) - i) * std::size_t{kSuperblock} * kRows;
-        F32x16 scale[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) scale[p] = Unit::at(b.weight[p], i).scale(0);
+        GroupFactors<kPanels> factors;
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) factors.scale[p] = Unit::at(b.weight[p], i).scale(0);
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             Dot dot[kPanels];
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
                 dot[p] = bytes(sums[i / kUnitsOfGroup % 2] + (p * kRows + r) * 64);
             }
-            finish_row<Unit::kType>(SumsInRegisters<kRows, kPanels>{total}, r, dot, scale, nullptr, x_scales);
+            finish_row<Unit::kType>(SumsInRegisters<kRows, kPanels>{total}, r, dot, factors, nullptr, x_scales);
         }
     }
     store_totals(total, b);

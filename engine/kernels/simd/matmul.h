@@ -28,9 +28,9 @@ struct ColumnGroup {
     using Wide = float;  // to what weights are widened for many rows
     static constexpr std::uint32_t kCols = 1;
     static constexpr std::size_t kUnitBytes = kLanes * sizeof(W);
-    static constexpr std::size_t kWords = 1;              // of four bytes in one row's operand
-    static constexpr std::uint32_t kGemvRows = kFewRows;  // rows up to which the weights go by as they are
-    static constexpr std::uint32_t kSecondLevelRows = 4;  // up to which Matmul::second_level is obeyed
+    static constexpr std::size_t kWords = 1;                  // of four bytes in one row's operand
+    static constexpr std::uint32_t kLoneRows = Shape::kRows;  // rows up to which a tile has a kernel of its own
+    static constexpr std::uint32_t kSecondLevelRows = 4;      // up to which Matmul::second_level is obeyed
     template<std::uint32_t kRows>
     static constexpr std::size_t kStartBytes = 0;  // see make_starts
     /// Where in a panel, in W, a unit is that starts a block of columns.
@@ -116,42 +116,23 @@ FOVEA_LANES void point(const W* (&weight)[kPanels], const Matmul& m, std::uint32
     }
 }
 
-/// Tiles of sums that a block of so many rows is cut into, and the rows of the largest.
-template<class W>
-FOVEA_LANES std::uint32_t n_tiles(std::uint32_t block) {
-    return (block + ColumnGroup<W>::Shape::kRows - 1) / ColumnGroup<W>::Shape::kRows;
-}
-template<class W>
-FOVEA_LANES std::uint32_t tile_rows(std::uint32_t block) {
-    return (block + n_tiles<W>(block) - 1) / n_tiles<W>(block);
-}
-
 // Bytes of an operand's starts, as far as they are made once for all panels.
 inline constexpr std::size_t kMostStarts = 8 << 10;
 
-/// At most kFewRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
-/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products. Of kRows rows
-/// there is one tile, else (`kTiled`) tiles of kRows or kRows − 1: those after the first find the weights in the
-/// first-level cache.
-template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, bool kTiled, class W>
-void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
+/// At most kRows rows: the weights are read once, kPanels panels side by side. Several hide the latency of each other's
+/// chain of fma. One alone is what memory gives fastest, where a step of its chain stands for many products.
+/// product(block, unit) multiplies a block of columns from that unit on; `ahead` units on is what it fetches.
+template<std::uint32_t kRows, std::uint32_t kPanels, class W, class Product>
+FOVEA_LANES void gemv(const Matmul& m, std::uint32_t ahead, Product&& product) {
     constexpr std::uint32_t kTogether = kPanels < 2 ? 2 : kPanels;  // gate and up are finished together
-    const bool second_level = kRows <= ColumnGroup<W>::kSecondLevelRows && m.second_level;
-    const std::uint32_t ahead =
-        second_level ? kAheadOfStream<W, kPanels, kAheadInSecond> : kAheadOfStream<W, kPanels, kAheadTogether>;
-    alignas(64) float total[(kTiled ? kFewRows : kRows) * kTogether * kLanes];
+    alignas(64) float total[kRows * kTogether * kLanes];
     const std::uint32_t n = n_units<W>(m);
-    constexpr std::size_t kStartBytes = kTiled ? 0 : ColumnGroup<W>::template kStartBytes<kRows>;
-    std::byte starts[kStartBytes ? kMostStarts : 1];
-    const bool knows_starts = kStartBytes != 0 && n <= kMostStarts / (kStartBytes ? kStartBytes : 1);
-    if constexpr (kStartBytes != 0)
-        if (knows_starts) ColumnGroup<W>::template make_starts<kRows>(operand_at<W>(m, 0, kRows, 0), n, starts);
     for (std::uint32_t panel = m.panel_begin; panel < m.panel_end; panel += kTogether) {
         for (std::uint32_t p = 0; p < kTogether; p += kPanels) {
             for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
                 Block<W, kPanels> b{.weight = {},
-                                    .operand = operand_at<W>(m, 0, kRows, unit),
-                                    .operand_stride = kRows,
+                                    .operand = nullptr,
+                                    .operand_stride = 0,
                                     .n_cols = smaller(kBlockUnits<W>, n - unit),
                                     .first = unit == 0,
                                     .total = total + p * kLanes,
@@ -159,28 +140,48 @@ void gemv(const Matmul& m, const RowTile* tiles, std::uint32_t n_tiles) {
                                     .ahead = {},
                                     .ahead_step = kUnitBytes<W>,
                                     .ahead_cols = n - unit - smaller(n - unit, ahead),
-                                    .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>,
-                                    .second_level = second_level,
-                                    .starts = knows_starts ? starts + unit * kStartBytes : nullptr};
+                                    .ahead_jump = kPanels * m.panel_stride - n * kUnitBytes<W>};
                 point(b.weight, m, panel + p, unit);
                 for (std::uint32_t q = 0; q < kPanels; ++q)
                     b.ahead[q] = reinterpret_cast<const std::byte*>(b.weight[q]) + ahead * kUnitBytes<W>;
-                if constexpr (kTiled)
-                    tiles_product<kRows>(b, tiles, n_tiles, std::size_t{unit} * ColumnGroup<W>::kWords);
-                else
-                    microkernel<kRows, kFetch>(b);
+                product(b, unit);
             }
         }
         finish(m, {total, kTogether * kLanes, 0, m.seq_len, panel, smaller(kTogether, m.panel_end - panel)});
     }
 }
 
-/// gemv of more rows than a tile has, all blocks of which are cut into as many tiles.
-template<std::uint32_t kRows, class W>
-void few_tiles(const Matmul& m) {
-    static_assert(kRowBlock % ColumnGroup<W>::Shape::kRows == 0 && kFewRows % kRowBlock == 0);
-    RowTile tiles[kFewRows / ColumnGroup<W>::Shape::kRows];
-    const std::uint32_t block = row_block(m.seq_len), n = n_tiles<W>(block);
+/// gemv of kRows rows, which are one tile.
+template<std::uint32_t kRows, std::uint32_t kPanels, Fetch kFetch, class W>
+void one_tile(const Matmul& m) {
+    const bool second_level = kRows <= ColumnGroup<W>::kSecondLevelRows && m.second_level;
+    const std::uint32_t ahead =
+        second_level ? kAheadOfStream<W, kPanels, kAheadInSecond> : kAheadOfStream<W, kPanels, kAheadTogether>;
+    const std::uint32_t n = n_units<W>(m);
+    constexpr std::size_t kStartBytes = ColumnGroup<W>::template kStartBytes<kRows>;
+    std::byte starts[kStartBytes ? kMostStarts : 1];
+    const bool knows_starts = kStartBytes != 0 && n <= kMostStarts / (kStartBytes ? kStartBytes : 1);
+    if constexpr (kStartBytes != 0)
+        if (knows_starts) ColumnGroup<W>::template make_starts<kRows>(operand_at<W>(m, 0, kRows, 0), n, starts);
+    const auto product = [&](Block<W, kPanels> & b, std::uint32_t unit) __attribute__((always_inline)) {
+        b.operand = operand_at<W>(m, 0, kRows, unit);
+        b.operand_stride = kRows;
+        b.second_level = second_level;
+        b.starts = knows_starts ? starts + unit * kStartBytes : nullptr;
+        microkernel<kRows, kFetch>(b);
+    };
+    gemv<kRows, kPanels, W>(m, ahead, product);
+}
+
+/// gemv of more rows: each of the operand's blocks is cut into as many tiles as it takes, of one size as far as that goes.
+/// The tiles after the first find the weights in the first-level cache.
+template<class W>
+void several_tiles(const Matmul& m) {
+    constexpr std::uint32_t kMost = ColumnGroup<W>::Shape::kRows,
+                            kPanels = panels_for<typename ColumnGroup<W>::Shape>(kMost);
+    static_assert(kRowBlock % kMost == 0 && kFewRows % kRowBlock == 0);
+    RowTile tiles[kFewRows / kMost];
+    const std::uint32_t block = row_block(m.seq_len), n = (block + kMost - 1) / kMost;
     std::uint32_t n_all = 0;
     for (std::uint32_t start = 0; start < m.seq_len; start += block) {
         const std::uint32_t packed = smaller(block, m.seq_len - start);
@@ -189,21 +190,20 @@ void few_tiles(const Matmul& m) {
             tiles[n_all++] = {operand_at<W>(m, start, packed, 0) + row, packed, packed * (i + 1) / n - row};
         }
     }
-    gemv<kRows, panels_for<typename ColumnGroup<W>::Shape>(kRows), Fetch::first, true, W>(m, tiles, n_all);
+    const auto product = [&](const Block<W, kPanels>& b, std::uint32_t unit) __attribute__((always_inline)) {
+        tiles_product(b, tiles, n_all, std::size_t{unit} * ColumnGroup<W>::kWords);
+    };
+    gemv<kFewRows, kPanels, W>(m, kAheadOfStream<W, kPanels, kAheadTogether>, product);
 }
 
-/// gemv for a number of rows that is only known now, in tiles of kRows at most. Where one tile does not do, the
-/// larger ones have more than half of its rows.
+/// gemv for a number of rows that is only known now: up to kRows in one tile.
 template<std::uint32_t kRows, class W>
 void gemv_of(const Matmul& m) {
     using Shape = typename ColumnGroup<W>::Shape;
-    constexpr std::uint32_t kMost = Shape::kRows;
+    if (m.seq_len > kRows) return several_tiles<W>(m);
     if constexpr (kRows <= Shape::kStreamRows)
-        if (m.seq_len == kRows && n_units<W>(m) > kShortPanel)
-            return gemv<kRows, 1, Fetch::first, false, W>(m, nullptr, 0);
-    if (m.seq_len == kRows) return gemv<kRows, panels_for<Shape>(kRows), Fetch::first, false, W>(m, nullptr, 0);
-    if constexpr (2 * kRows > kMost && ColumnGroup<W>::kGemvRows == kFewRows)
-        if (m.seq_len > kMost && tile_rows<W>(row_block(m.seq_len)) == kRows) return few_tiles<kRows, W>(m);
+        if (m.seq_len == kRows && n_units<W>(m) > kShortPanel) return one_tile<kRows, 1, Fetch::first, W>(m);
+    if (m.seq_len == kRows) return one_tile<kRows, panels_for<Shape>(kRows), Fetch::first, W>(m);
     if constexpr (kRows > 1) gemv_of<kRows - 1, W>(m);
 }
 
@@ -323,18 +323,16 @@ void gemm(const Matmul& m, Run&& run) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    // All numbers of rows below have a kernel: one tile's, or tiles.
-    static_assert(ColumnGroup<W>::kGemvRows == kFewRows || ColumnGroup<W>::kGemvRows <= ColumnGroup<W>::Shape::kRows);
-    if (m.seq_len > ColumnGroup<W>::kGemvRows)
+    if (m.seq_len > kFewRows)
         return gemm<W>(
             m, [](std::uint32_t n_rows, const auto& block)
                    __attribute__((always_inline)) { microkernel_of<ColumnGroup<W>::Shape::kRows>(n_rows, block); });
     if constexpr (sizeof(W) == sizeof(float)) {
         const std::size_t weight_bytes = (m.panel_end - m.panel_begin) * m.panel_stride;
         if (m.seq_len == 1 && weight_bytes <= kCachedBytes)
-            return gemv<1, smaller(panels_for(1), kCachedStreams), Fetch::nothing, false, W>(m, nullptr, 0);
+            return one_tile<1, smaller(panels_for(1), kCachedStreams), Fetch::nothing, W>(m);
     }
-    gemv_of<smaller(ColumnGroup<W>::Shape::kRows, ColumnGroup<W>::kGemvRows), W>(m);
+    gemv_of<ColumnGroup<W>::kLoneRows, W>(m);
 }
 
 }  // namespace

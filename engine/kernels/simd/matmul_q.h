@@ -135,6 +135,10 @@ struct QuantColumnGroup {
             return WideQuants<widened_type(kType)>{};
     }
     using Wide = decltype(wide());
+    static constexpr std::uint32_t kLoneRows =  // of most types few: each number of rows is a kernel
+        smaller(format_of(kType).bits == 8 || kType == Type::q4 ? kRowBlock : 6, Shape::kRows);
+    static constexpr std::uint32_t kTileUnits =
+        format_of(kType).broad() ? kBroadGroup / kSuperblock : 1;  // see tiles_product
     static constexpr std::uint32_t kCols = kSuperblock;
     static constexpr std::size_t kUnitBytes = kBytes, kWords = 2 * kQuantGroupBytes / 4;
 };
@@ -153,8 +157,6 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
         fovea::make_starts<kRows, kType>(reinterpret_cast<const std::byte*>(x), n, starts);
     }
     static constexpr std::uint32_t kSecondLevelRows = format_of(kType).bits == 8 ? 4 : 2;  // the others take longer
-    static constexpr std::uint32_t kGemvRows =  // 4 rows wait for memory, more unpack a cell once
-        format_of(kType).bits == 8 || kType == Type::q4 ? kFewRows : smaller(4, QuantTiling::kRows);
     /// Blocks of columns start with the factors over them.
     static constexpr std::size_t weight_at(std::size_t unit) {
         return static_cast<std::size_t>(Unit::kFormat.head_at(unit));
@@ -207,25 +209,6 @@ struct SumsInRegisters {
     FOVEA_LANES void touch() const {}
 };
 
-/// sum[row][p] = fma((−Σ x quants)·x_scale, minimum, sum[row][p]) of the group i that has that minimum.
-template<std::uint32_t kRows, class Sums, class Q, std::uint32_t kPanels, class Totals>
-FOVEA_LANES void take_minima(const Sums& sums, const Q (&weight)[kPanels], std::size_t i, const Totals& totals,
-                             const std::byte* x_scales, std::size_t n_packed) {
-    F32x16 minimum[kPanels];
-    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) minimum[p] = weight[p].minimum(i);
-    FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
-        float minus = 0;
-        if constexpr (sums_own(Q::kType))
-            minus = number(totals.of(r));
-        else
-            minus = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r)) * 0.125f * number(x_scales + 4 * r);
-        const F32x16 minus_total = splat(minus);
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-            sums.set(r, p, fma(minus_total, minimum[p], sums.get(r, p)));
-        }
-    }
-}
-
 /// Products of two cells of each panel with kRows rows; after a row's last ones after(r), where they are `last`.
 template<std::uint32_t kRows, std::uint32_t kDots, class Q, std::uint32_t kPanels, class After>
 FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels], std::size_t group, std::size_t pair,
@@ -241,13 +224,24 @@ FOVEA_LANES void add_cells(Dot (&dot)[kDots][kPanels], const Q (&weight)[kPanels
     }
 }
 
-/// sum[row][p] = fma(products, w_scale·x_scale, sum[row][p]) of row r.
+/// What a group's sums are multiplied with, and its minima, where there are any.
+template<std::uint32_t kPanels>
+struct GroupFactors {
+    F32x16 scale[kPanels], minimum[kPanels];
+};
+
+/// sum[row][p] = fma(products, w_scale·x_scale, sum[row][p]) of row r, then fma(−Σ·x_scale, minimum, it).
 template<Type kType, class Sums, std::uint32_t kPanels>
 FOVEA_LANES void finish_row(const Sums& sums, std::uint32_t r, const Dot (&dot)[kPanels],
-                            const F32x16 (&scale)[kPanels], const std::byte* start, const std::byte* x_scales) {
+                            const GroupFactors<kPanels>& factors, const std::byte* start, const std::byte* x_scales) {
     const F32x16 x_scale = splat(number(x_scales + 4 * r));
-    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p)
-        sums.set(r, p, fma(end_sum<kType>(dot[p], start), scale[p] * x_scale, sums.get(r, p)));
+    F32x16 minus{};
+    if constexpr (format_of(kType).minima) minus = splat(number(start));
+    FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
+        F32x16 sum = fma(end_sum<kType>(dot[p], start), factors.scale[p] * x_scale, sums.get(r, p));
+        if constexpr (format_of(kType).minima) sum = fma(minus, factors.minimum[p], sum);
+        sums.set(r, p, sum);
+    }
 }
 
 /// sum[row][p] = fma(products of one group, w_scale·x_scale, sum[row][p]), then what its minimum takes; by halves where
@@ -265,19 +259,21 @@ FOVEA_LANES void add_group(const Sums& sums, const Q (&weight)[kPanels], std::si
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
             FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) dot[r][p] = begin_sum<Q::kType>(starts.of(r));
         }
-        F32x16 scale[kPanels];
+        GroupFactors<kPanels> factors;
         // A row is finished beside the next one's last products: what its sums wait for then costs nothing.
         const auto finish = [&](std::uint32_t r) __attribute__((always_inline)) {
-            finish_row<Q::kType>(sums, r, dot[r], scale, starts.of(r), x_scales);
+            finish_row<Q::kType>(sums, r, dot[r], factors, starts.of(r), x_scales);
         };
         FOVEA_UNROLL for (std::size_t pair = part * kPartPairs; pair < (part + 1) * kPartPairs;
                           ++pair, x += 8 * n_packed) {
             each_pair(pair);
             const bool last = pair + 1 == (part + 1) * kPartPairs;
-            FOVEA_UNROLL for (std::uint32_t p = 0; last && p < kPanels; ++p) scale[p] = weight[p].scale(i);
+            FOVEA_UNROLL for (std::uint32_t p = 0; last && p < kPanels; ++p) {
+                factors.scale[p] = weight[p].scale(i);
+                if constexpr (Q::kFormat.minima) factors.minimum[p] = weight[p].minimum(i);
+            }
             add_cells<kRows>(dot, weight, group, pair, x, n_packed, last, finish);
         }
-        if constexpr (Q::kFormat.minima) take_minima<kRows>(sums, weight, i, starts, x_scales, n_packed);
     }
 }
 
@@ -291,11 +287,11 @@ FOVEA_LANES void clear(float* sums) {
 }
 
 /// Fetches what a pair of a group's cells will be `ahead` bytes on, and the group's scales with the first: evenly, for
-/// of a burst only the first lines get under way. Of two tiles that go over the same weights each fetches every other line.
-template<bool kTiled, class Q, std::uint32_t kPanels>
+/// of a burst only the first lines get under way. Of tiles that go over the same weights each fetches every other line.
+template<class Q, std::uint32_t kPanels>
 FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::size_t pair, std::size_t ahead,
-                            bool second_level) {
-    constexpr std::size_t kLine = 64, kStep = kTiled ? 2 * kLine : kLine;
+                            bool second_level, bool every_line = true) {
+    constexpr std::size_t kLine = 64;
     // Else the compiler would fetch for all pairs before the first, and have the whole loop twice.
     asm volatile("" : "+r"(ahead), "+r"(second_level) : : "memory");
     const std::size_t end = (pair + 1) * Q::kPairBytes;
@@ -303,12 +299,12 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             const std::byte* quants = weight[p].quants(group) + ahead;
             FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
-                if (line % kStep == 0) __builtin_prefetch(quants + line, 0, kLocality);
+                if (line % (2 * kLine) == 0 || every_line) __builtin_prefetch(quants + line, 0, kLocality);
             }
             if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, kLocality);
         }
     };
-    if (!kTiled && second_level)
+    if (second_level)
         fetch_lines.template operator()<2>();
     else
         fetch_lines.template operator()<3>();
@@ -330,73 +326,84 @@ FOVEA_LANES std::size_t ahead_of(const Block<W, kPanels>& b, std::size_t i) {
     return static_cast<std::size_t>(ahead) + (i < b.ahead_cols ? 0 : b.ahead_jump);
 }
 
-/// Goes on with the sums over a block's units.
+/// Where a tile fetches, see fetch_pair: how far from where the first does, and whether every line.
+struct TileFetch {
+    std::size_t shift = 0;
+    bool every_line = true;
+};
+
+/// Goes on with sums over the units [begin, end) of a block. x is the first of them of n_packed rows, from the first of kRows
+/// on.
 template<std::uint32_t kRows, Fetch kFetch, class Sums, QuantGroups W, std::uint32_t kPanels>
-FOVEA_LANES void add_block(Sums sums, const Block<W, kPanels>& b) {
+FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
+                           const std::byte* x, std::size_t n_packed, TileFetch to) {
     using Unit = typename ColumnGroup<W>::Unit;
-    const auto* x = reinterpret_cast<const std::byte*>(b.operand);
-    for (std::size_t i = 0; i < b.n_cols; ++i) {
-        const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) : 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t ahead = kFetch == Fetch::first ? ahead_of(b, i) + to.shift : 0;
         if constexpr (kFetch == Fetch::second) fetch_next<kRows>(b, static_cast<std::uint32_t>(i));
         Unit weight[kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = Unit::at(b.weight[p], i);
-        for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * b.operand_stride) {
+        for (std::size_t group = 0; group < 2; ++group, x += kQuantGroupBytes * n_packed) {
             sums.touch();
             const auto fetch = [&](std::size_t pair) __attribute__((always_inline)) {
-                if constexpr (kFetch == Fetch::first) fetch_pair<false>(weight, group, pair, ahead, b.second_level);
+                if constexpr (kFetch == Fetch::first)
+                    fetch_pair(weight, group, pair, ahead, b.second_level, to.every_line);
                 if constexpr (kFetch == Fetch::second) fetch_rows<kRows>(x, b, pair);
             };
             const std::byte* known = nullptr;
-            if constexpr (kFetch == Fetch::first)
+            if constexpr (kFetch == Fetch::first && kRows <= ColumnGroup<W>::kLoneRows)
                 if (b.starts) known = b.starts + i * unit_starts<Unit::kType, kRows>();
-            add_group<kRows>(sums, weight, group, x, b.operand_stride, fetch, known);
+            add_group<kRows>(sums, weight, group, x, n_packed, fetch, known);
         }
     }
 }
 
-template<std::uint32_t kRows, Fetch kFetch, QuantGroups W, std::uint32_t kPanels>
+template<std::uint32_t kRows, Fetch kFetch, QuantPanels W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
-    if constexpr (kPanels == 1 && kRows <= QuantTiling::kStreamRows) {
+    const auto* x = reinterpret_cast<const std::byte*>(b.operand);
+    if constexpr (QuantGroups<W> && kPanels == 1 && kRows <= QuantTiling::kStreamRows) {
         F32x16 sum[kRows][kPanels];
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) sum[r][0] = splat(0.0f);
-        add_block<kRows, kFetch>(SumsInRegisters<kRows, kPanels>{sum}, b);
+        add_units<kRows, kFetch>(SumsInRegisters<kRows, kPanels>{sum}, b, 0, b.n_cols, x, b.operand_stride,
+                                 TileFetch{});
         store_totals(sum, b);
     } else {
         alignas(64) float sums[kRows * kPanels * kLanes];
         clear<kRows, kPanels>(sums);
-        add_block<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b);
+        add_units<kRows, kFetch>(SumsInMemory<kRows, kPanels>{sums}, b, 0, b.n_cols, x, b.operand_stride, TileFetch{});
         store_totals<kRows>(sums, b);
     }
 }
 
-/// As that of product.h, with a group for a step.
-template<std::uint32_t kRows, QuantGroups W, std::uint32_t kPanels>
+/// add_units of a tile. It is no part of the loop over tiles: of all numbers of rows in one function a compiler keeps too
+/// little in registers.
+template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
+[[gnu::noinline]] void add_tile(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
+                                const std::byte* x, std::size_t n_packed, TileFetch to) {
+    if constexpr (ColumnGroup<W>::kLoneRows == QuantTiling::kRows) to.every_line = false;
+    add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
+}
+
+/// As that of product.h. A tile alone goes over all the block at once.
+template<QuantPanels W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
-    using Unit = typename ColumnGroup<W>::Unit;
     alignas(64) float sums[kFewRows * kPanels * kLanes];
-    for (std::uint32_t i = 0; i < n_tiles * kRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
-    for (std::size_t i = 0; i < b.n_cols; ++i) {
-        const std::size_t ahead = ahead_of(b, i);
-        Unit weight[kPanels];
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) weight[p] = Unit::at(b.weight[p], i);
-        for (std::size_t group = 0; group < 2; ++group, offset += kQuantGroupBytes / 4) {
-            float* sum = sums;
-            for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes) {
-                SumsInMemory<kRows, kPanels> of_tile{sum};
-                of_tile.touch();
-                const std::size_t n_packed = tiles[t].packed;
-                const auto* x = reinterpret_cast<const std::byte*>(tiles[t].operand + offset * n_packed);
-                const auto fetch = [&, line = t % 2 * 64 ](std::size_t pair) __attribute__((always_inline)) {
-                    fetch_pair<true>(weight, group, pair, ahead + line, false);
-                };
-                if (tiles[t].n_rows == kRows)
-                    add_group<kRows>(of_tile, weight, group, x, n_packed, fetch);
-                else if constexpr (kRows > 1)
-                    add_group<kRows - 1>(of_tile, weight, group, x, n_packed, fetch);
-            }
+    for (std::uint32_t i = 0; i < kFewRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
+    const std::uint32_t step = n_tiles == 1 ? b.n_cols : ColumnGroup<W>::kTileUnits;
+    for (std::uint32_t begin = 0; begin < b.n_cols; begin += step, offset += step * ColumnGroup<W>::kWords) {
+        const std::uint32_t end = smaller(b.n_cols, begin + step);
+        float* sum = sums;
+        for (std::uint32_t t = 0; t < n_tiles; ++t) {
+            const RowTile& tile = tiles[t];
+            const auto* x = reinterpret_cast<const std::byte*>(tile.operand + offset * tile.packed);
+            const auto go_on = [&]<std::uint32_t kRows>() __attribute__((always_inline)) {
+                add_tile<kRows>(sum, b, begin, end, x, tile.packed, {t % 2 * 64, n_tiles == 1});
+            };
+            with_rows<kLeastTile<W>, QuantTiling::kRows>(tile.n_rows, go_on);
+            sum += tile.n_rows * kPanels * kLanes;
         }
     }
-    store_totals<kRows>(sums, tiles, n_tiles, b);
+    store_totals(sums, tiles, n_tiles, b);
 }
 
 }  // namespace

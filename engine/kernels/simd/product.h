@@ -126,18 +126,32 @@ FOVEA_LANES void store_totals(const float* sum, const Block<W, kPanels>& b) {
     store_totals(block, b);
 }
 
-/// The same for tiles' sums in memory, [tile][kRows][kPanels·16].
-template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+/// The same for tiles' sums in memory, [row][kPanels·16].
+template<class W, std::uint32_t kPanels>
 FOVEA_LANES void store_totals(const float* sum, const RowTile* tiles, std::uint32_t n_tiles,
                               const Block<W, kPanels>& b) {
     float* total = b.total;
-    for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes)
-        for (std::uint32_t r = 0; r < tiles[t].n_rows; ++r, total += b.total_stride)
+    for (std::uint32_t t = 0; t < n_tiles; ++t)
+        for (std::uint32_t r = 0; r < tiles[t].n_rows; ++r, total += b.total_stride, sum += kPanels * kLanes)
             for (std::uint32_t i = 0; i < kPanels * kLanes; i += kLanes) {
-                const F32x16 x = load(sum + r * kPanels * kLanes + i);
+                const F32x16 x = load(sum + i);
                 store(b.first ? x : load(total + i) + x, total + i);
             }
 }
+
+/// Calls run<n>() for a tile of n rows, a number that is only known now. It is at most kMost, and at least half of that
+/// where a block is several tiles.
+template<std::uint32_t kLeast, std::uint32_t kMost, class Run>
+FOVEA_LANES void with_rows(std::uint32_t n, Run&& run) {
+    if constexpr (kLeast < kMost)
+        if (n < kMost) return with_rows<kLeast, kMost - 1>(n, run);
+    run.template operator()<kMost>();
+}
+template<class W>
+struct ColumnGroup;
+/// The fewest rows of a tile that has no kernel of its own.
+template<class W>
+inline constexpr std::uint32_t kLeastTile = smaller(ColumnGroup<W>::kLoneRows + 1, ColumnGroup<W>::Shape::kRows / 2);
 
 template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
@@ -189,9 +203,9 @@ FOVEA_LANES void tile_columns(const Block<W, kPanels>& b, std::uint32_t begin, s
     }
 }
 
-/// A block's products with several tiles of kRows or kRows − 1 rows, whose operands at the block's first column are
-/// `offset` elements a row on. Each fetches its share of what comes next.
-template<std::uint32_t kRows, class W, std::uint32_t kPanels>
+/// A block's products with several tiles, whose operands at the block's first column are `offset` elements a row on. Each
+/// fetches its share of what comes next.
+template<class W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     alignas(64) float sums[kFewRows * kPanels * kLanes];
     const std::size_t step = (b.ahead_step + n_tiles - 1) / n_tiles;
@@ -199,15 +213,17 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
         const std::uint32_t end = smaller(b.n_cols, begin + kTileColumns);
         std::size_t ahead = begin * b.ahead_step + (begin < b.ahead_cols ? 0 : b.ahead_jump);
         float* sum = sums;
-        for (std::uint32_t t = 0; t < n_tiles; ++t, sum += kRows * kPanels * kLanes, ahead += (end - begin) * step) {
-            const float* operand = tiles[t].operand + offset * tiles[t].packed;
-            if (tiles[t].n_rows == kRows)
-                tile_columns<kRows>(b, begin, end, operand, tiles[t].packed, ahead, step, sum);
-            else if constexpr (kRows > 1)
-                tile_columns<kRows - 1>(b, begin, end, operand, tiles[t].packed, ahead, step, sum);
+        for (std::uint32_t t = 0; t < n_tiles; ++t, ahead += (end - begin) * step) {
+            const RowTile& tile = tiles[t];
+            const float* operand = tile.operand + offset * tile.packed;
+            const auto go_on = [&]<std::uint32_t kRows>() __attribute__((always_inline)) {
+                tile_columns<kRows>(b, begin, end, operand, tile.packed, ahead, step, sum);
+            };
+            with_rows<kLeastTile<W>, ColumnGroup<W>::Shape::kRows>(tile.n_rows, go_on);
+            sum += tile.n_rows * kPanels * kLanes;
         }
     }
-    store_totals<kRows>(sums, tiles, n_tiles, b);
+    store_totals(sums, tiles, n_tiles, b);
 }
 
 }  // namespace

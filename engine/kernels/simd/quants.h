@@ -14,7 +14,7 @@
 //   Dot                    sixteen rows' sums over a group, in whatever parts
 //   Starts<type, kRows>(x, n_packed, x_scales)  where the sums of a group start, if weights are multiplied as unsigned,
 //                          see Kernels::pack_q8: of(r) for each of kRows rows, or null where they start at zero. Of types
-//                          with minima that sums_own is true of: −Σ·scale of the quants that share one, a float
+//                          with minima: −Σ·scale of the quants that share one, a float
 //                          (..., known) the same of starts that were made before, [kRows], or null
 //   begin_sum<type>(start) before the first products
 //   add_columns(dot, weight, group, pair, x, n_packed, last, after)  products of two cells of each panel, eight
@@ -84,13 +84,30 @@ struct MinusTotals {
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
-template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima&& sums_own(kType)>
+/// The same of a group that pack_q8 has summed.
+template<std::uint32_t kRows>
+struct PackedMinusTotals {
+    float minus[kRows];
+    FOVEA_LANES PackedMinusTotals(const std::byte*, std::size_t n_packed, const std::byte* x_scales,
+                                  const std::byte* = nullptr) {
+        FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
+            const auto eighths = static_cast<float>(word(x_scales + 8 * n_packed + 4 * r));
+            minus[r] = eighths * 0.125f * number(x_scales + 4 * r);
+        }
+    }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return reinterpret_cast<const std::byte*>(minus + r); }
+};
+template<Type kType, std::uint32_t kRows, bool = format_of(kType).minima, bool = sums_own(kType)>
 struct StartsOf {
     using Found = LateStarts<kType>;
 };
 template<Type kType, std::uint32_t kRows>
-struct StartsOf<kType, kRows, true> {
+struct StartsOf<kType, kRows, true, true> {
     using Found = MinusTotals<kType, kRows>;
+};
+template<Type kType, std::uint32_t kRows>
+struct StartsOf<kType, kRows, true, false> {
+    using Found = PackedMinusTotals<kRows>;
 };
 
 /// Whether the products of a group are summed as int16: unsigned quants of four bits.

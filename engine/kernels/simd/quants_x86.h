@@ -176,11 +176,10 @@ FOVEA_LANES Bytes centred_cell(Bytes w) {
 }
 template<Type kType, std::uint32_t kRows>
 struct Starts {
-    static constexpr QuantFormat kFormat = format_of(kType);
     const std::byte* first;
     FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales, const std::byte* = nullptr)
         : first(x_scales + (kType == Type::q4 || has_zero_of_one(kType) ? 8 : 4) * n_packed) {}
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kFormat.minima ? nullptr : first + 4 * r; }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return first + 4 * r; }
 };
 /// Where no one packed the sums of quants: −zero·Σ, with minima −Σ·scale as floats, all rows side by side.
 template<Type kType, std::uint32_t kRows>
@@ -207,6 +206,16 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
             store(sum, minus);
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
+};
+/// PackedMinusTotals, all rows side by side.
+template<Type kType, std::uint32_t kRows>
+requires(format_of(kType).minima && !sums_own(kType)) struct Starts<kType, kRows> {
+    alignas(64) std::byte minus[64];
+    FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales, const std::byte* = nullptr) {
+        const F32x16 sums = to_float(words_up_to(x_scales + 8 * n_packed, kRows)) * splat(0.125f);
+        store(sums * load_part(reinterpret_cast<const float*>(x_scales), kRows), reinterpret_cast<float*>(minus));
+    }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return minus + 4 * r; }
 };
 template<Type kType>
 FOVEA_LANES Bytes begin_sum(const std::byte* start) {
