@@ -29,6 +29,7 @@ struct ColumnGroup {
     static constexpr std::uint32_t kCols = 1;
     static constexpr std::size_t kUnitBytes = kLanes * sizeof(W);
     static constexpr std::size_t kWords = 1;                  // of four bytes in one row's operand
+    static constexpr std::uint32_t kGemvRows = kFewRows;      // rows up to which the weights go by as they are
     static constexpr std::uint32_t kLoneRows = Shape::kRows;  // rows up to which a tile has a kernel of its own
     static constexpr std::uint32_t kSecondLevelRows = 4;      // up to which Matmul::second_level is obeyed
     template<std::uint32_t kRows>
@@ -200,7 +201,8 @@ void several_tiles(const Matmul& m) {
 template<std::uint32_t kRows, class W>
 void gemv_of(const Matmul& m) {
     using Shape = typename ColumnGroup<W>::Shape;
-    if (m.seq_len > kRows) return several_tiles<W>(m);
+    if constexpr (kRows < ColumnGroup<W>::kGemvRows)
+        if (m.seq_len > kRows) return several_tiles<W>(m);
     if constexpr (kRows <= Shape::kStreamRows)
         if (m.seq_len == kRows && n_units<W>(m) > kShortPanel) return one_tile<kRows, 1, Fetch::first, W>(m);
     if (m.seq_len == kRows) return one_tile<kRows, panels_for<Shape>(kRows), Fetch::first, W>(m);
@@ -323,7 +325,7 @@ void gemm(const Matmul& m, Run&& run) {
 
 template<class W>
 void matmul(const Matmul& m) noexcept {
-    if (m.seq_len > kFewRows)
+    if (m.seq_len > ColumnGroup<W>::kGemvRows)
         return gemm<W>(
             m, [](std::uint32_t n_rows, const auto& block)
                    __attribute__((always_inline)) { microkernel_of<ColumnGroup<W>::Shape::kRows>(n_rows, block); });

@@ -137,6 +137,10 @@ struct QuantColumnGroup {
     using Wide = decltype(wide());
     static constexpr std::uint32_t kLoneRows =  // of most types few: each number of rows is a kernel
         smaller(format_of(kType).bits == 8 || kType == Type::q4 ? kRowBlock : 6, Shape::kRows);
+    /// A tile of two rows would unpack narrow cells too often: of more rows they are unpacked once.
+    static constexpr std::uint32_t kGemvRows = Shape::kRows > 2 || format_of(kType).bits == 8 || kType == Type::q4
+                                                   ? kFewRows
+                                                   : Shape::kRows;
     static constexpr std::uint32_t kTileUnits =
         format_of(kType).broad() ? kBroadGroup / kSuperblock : 1;  // see tiles_product
     static constexpr std::uint32_t kCols = kSuperblock;

@@ -207,15 +207,20 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
-/// PackedMinusTotals, all rows side by side.
+/// PackedMinusTotals, rows side by side. One or two rows wait for memory, and less for that without a way through it.
 template<Type kType, std::uint32_t kRows>
-requires(format_of(kType).minima && !sums_own(kType)) struct Starts<kType, kRows> {
+requires(format_of(kType).minima && !sums_own(kType) && kRows > QuantTiling::kStreamRows) struct Starts<kType, kRows> {
     alignas(64) std::byte minus[64];
     FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales, const std::byte* = nullptr) {
         const F32x16 sums = to_float(words_up_to(x_scales + 8 * n_packed, kRows)) * splat(0.125f);
         store(sums * load_part(reinterpret_cast<const float*>(x_scales), kRows), reinterpret_cast<float*>(minus));
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return minus + 4 * r; }
+};
+template<Type kType, std::uint32_t kRows>
+requires(format_of(kType).minima && !sums_own(kType) && kRows <= QuantTiling::kStreamRows) struct Starts<kType, kRows>
+    : PackedMinusTotals<kRows> {
+    using PackedMinusTotals<kRows>::PackedMinusTotals;
 };
 template<Type kType>
 FOVEA_LANES Bytes begin_sum(const std::byte* start) {
