@@ -191,8 +191,9 @@ void several_tiles(const Matmul& m) {
             tiles[n_all++] = {operand_at<W>(m, start, packed, 0) + row, packed, packed * (i + 1) / n - row};
         }
     }
+    constexpr std::uint32_t kLeast = smaller(ColumnGroup<W>::kLoneRows + 1, kMost / 2);
     const auto product = [&](const Block<W, kPanels>& b, std::uint32_t unit) __attribute__((always_inline)) {
-        tiles_product(b, tiles, n_all, std::size_t{unit} * ColumnGroup<W>::kWords);
+        tiles_product<kLeast>(b, tiles, n_all, std::size_t{unit} * ColumnGroup<W>::kWords);
     };
     gemv<kFewRows, kPanels, W>(m, kAheadOfStream<W, kPanels, kAheadTogether>, product);
 }

@@ -135,7 +135,8 @@ struct QuantColumnGroup {
             return WideQuants<widened_type(kType)>{};
     }
     using Wide = decltype(wide());
-    static constexpr std::uint32_t kLoneRows =  // of most types few: each number of rows is a kernel
+    /// The main types' products of up to twelve rows are one function each; of the others the larger tiles share theirs.
+    static constexpr std::uint32_t kLoneRows =
         smaller(format_of(kType).bits == 8 || kType == Type::q4 ? kRowBlock : 6, Shape::kRows);
     /// A tile of two rows would unpack narrow cells too often: of more rows they are unpacked once.
     static constexpr std::uint32_t kGemvRows = Shape::kRows > 2 || format_of(kType).bits == 8 || kType == Type::q4
@@ -384,12 +385,12 @@ void microkernel(const Block<W, kPanels>& b) {
 template<std::uint32_t kRows, QuantPanels W, std::uint32_t kPanels>
 [[gnu::noinline]] void add_tile(float* sum, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
                                 const std::byte* x, std::size_t n_packed, TileFetch to) {
-    if constexpr (ColumnGroup<W>::kLoneRows == QuantTiling::kRows) to.every_line = false;
+    if constexpr (ColumnGroup<W>::kLoneRows == QuantTiling::kRows) to.every_line = false;  // it is never alone
     add_units<kRows, Fetch::first>(SumsInMemory<kRows, kPanels>{sum}, b, begin, end, x, n_packed, to);
 }
 
 /// As that of product.h. A tile alone goes over all the block at once.
-template<QuantPanels W, std::uint32_t kPanels>
+template<std::uint32_t kLeast, QuantPanels W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     alignas(64) float sums[kFewRows * kPanels * kLanes];
     for (std::uint32_t i = 0; i < kFewRows * kPanels; ++i) store(splat(0.0f), sums + i * kLanes);
@@ -403,7 +404,7 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
             const auto go_on = [&]<std::uint32_t kRows>() __attribute__((always_inline)) {
                 add_tile<kRows>(sum, b, begin, end, x, tile.packed, {t % 2 * 64, n_tiles == 1});
             };
-            with_rows<kLeastTile<W>, QuantTiling::kRows>(tile.n_rows, go_on);
+            with_rows<kLeast, QuantTiling::kRows>(tile.n_rows, go_on);
             sum += tile.n_rows * kPanels * kLanes;
         }
     }

@@ -139,19 +139,13 @@ FOVEA_LANES void store_totals(const float* sum, const RowTile* tiles, std::uint3
             }
 }
 
-/// Calls run<n>() for a tile of n rows, a number that is only known now. It is at most kMost, and at least half of that
-/// where a block is several tiles.
+/// Calls run<n>(), n being a number of rows from kLeast to kMost that is only known now.
 template<std::uint32_t kLeast, std::uint32_t kMost, class Run>
 FOVEA_LANES void with_rows(std::uint32_t n, Run&& run) {
     if constexpr (kLeast < kMost)
         if (n < kMost) return with_rows<kLeast, kMost - 1>(n, run);
     run.template operator()<kMost>();
 }
-template<class W>
-struct ColumnGroup;
-/// The fewest rows of a tile that has no kernel of its own.
-template<class W>
-inline constexpr std::uint32_t kLeastTile = smaller(ColumnGroup<W>::kLoneRows + 1, ColumnGroup<W>::Shape::kRows / 2);
 
 template<std::uint32_t kRows, Fetch kFetch, class W, std::uint32_t kPanels>
 void microkernel(const Block<W, kPanels>& b) {
@@ -203,9 +197,9 @@ FOVEA_LANES void tile_columns(const Block<W, kPanels>& b, std::uint32_t begin, s
     }
 }
 
-/// A block's products with several tiles, whose operands at the block's first column are `offset` elements a row on. Each
-/// fetches its share of what comes next.
-template<class W, std::uint32_t kPanels>
+/// A block's products with several tiles of kLeast rows or more, whose operands at the block's first column are `offset`
+/// elements a row on. Each fetches its share of what comes next.
+template<std::uint32_t kLeast, class W, std::uint32_t kPanels>
 void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32_t n_tiles, std::size_t offset) {
     alignas(64) float sums[kFewRows * kPanels * kLanes];
     const std::size_t step = (b.ahead_step + n_tiles - 1) / n_tiles;
@@ -219,7 +213,7 @@ void tiles_product(const Block<W, kPanels>& b, const RowTile* tiles, std::uint32
             const auto go_on = [&]<std::uint32_t kRows>() __attribute__((always_inline)) {
                 tile_columns<kRows>(b, begin, end, operand, tile.packed, ahead, step, sum);
             };
-            with_rows<kLeastTile<W>, ColumnGroup<W>::Shape::kRows>(tile.n_rows, go_on);
+            with_rows<kLeast, Tiling::kRows>(tile.n_rows, go_on);
             sum += tile.n_rows * kPanels * kLanes;
         }
     }
