@@ -49,6 +49,7 @@ FOVEA_LANES void add_broad(float* sum, const Block<W, kPanels>& b, std::size_t b
     FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) finish(r);
 }
 
+/// As in matmul_q.h; `begin` is the first unit of a broad group.
 template<std::uint32_t kRows, Fetch kFetch, class Sums, BroadGroups W, std::uint32_t kPanels>
 FOVEA_LANES void add_units(Sums sums, const Block<W, kPanels>& b, std::size_t begin, std::size_t end,
                            const std::byte* x, std::size_t n_packed, TileFetch to) {

@@ -135,15 +135,13 @@ struct QuantColumnGroup {
             return WideQuants<widened_type(kType)>{};
     }
     using Wide = decltype(wide());
+    static constexpr bool kMainType = format_of(kType).bits == 8 || kType == Type::q4;
     /// The main types' products of up to twelve rows are one function each; of the others the larger tiles share theirs.
-    static constexpr std::uint32_t kLoneRows =
-        smaller(format_of(kType).bits == 8 || kType == Type::q4 ? kRowBlock : 6, Shape::kRows);
+    static constexpr std::uint32_t kLoneRows = smaller(kMainType ? kRowBlock : 6, Shape::kRows);
     /// A tile of two rows would unpack narrow cells too often: of more rows they are unpacked once.
-    static constexpr std::uint32_t kGemvRows = Shape::kRows > 2 || format_of(kType).bits == 8 || kType == Type::q4
-                                                   ? kFewRows
-                                                   : Shape::kRows;
-    static constexpr std::uint32_t kTileUnits =
-        format_of(kType).broad() ? kBroadGroup / kSuperblock : 1;  // see tiles_product
+    static constexpr std::uint32_t kGemvRows = kMainType || Shape::kRows > 2 ? kFewRows : Shape::kRows;
+    /// After which the next tile goes over the same weights.
+    static constexpr std::uint32_t kTileUnits = format_of(kType).broad() ? kBroadGroup / kSuperblock : 1;
     static constexpr std::uint32_t kCols = kSuperblock;
     static constexpr std::size_t kUnitBytes = kBytes, kWords = 2 * kQuantGroupBytes / 4;
 };
