@@ -207,7 +207,7 @@ requires(sums_own(kType)) struct Starts<kType, kRows> {
     }
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return at + 4 * r; }
 };
-/// PackedMinusTotals, rows side by side. One or two rows wait for memory, and less for that without a way through it.
+/// PackedMinusTotals, rows side by side. Of one or two rows that is slower: each total goes by way of memory.
 template<Type kType, std::uint32_t kRows>
 requires(format_of(kType).minima && !sums_own(kType) && kRows > QuantTiling::kStreamRows) struct Starts<kType, kRows> {
     alignas(64) std::byte minus[64];
