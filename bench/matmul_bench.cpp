@@ -32,8 +32,9 @@ constexpr Shape kFewShapes[] = {{3072, 576, 0}, {11264, 2048, 0}};
 constexpr std::uint32_t kFew[] = {2, 4, 5, 6, 8, 12, 13, 16, 20, 24};
 
 /// One of each way to multiply few rows: floats, 8 bits, and fewer in every kind of cell and scale.
-constexpr Type kFewTypes[] = {Type::f32, Type::f16,    Type::q8,     Type::q8_128, Type::q6_k, Type::q5_k, Type::q4_k,
-                              Type::q4,  Type::iq4_nl, Type::iq4_xs, Type::q3_k,   Type::q2_k, Type::tq2_0};
+constexpr Type kFewTypes[] = {Type::f32,   Type::f16, Type::q8,     Type::q8_128, Type::q6_k, Type::q5_k,
+                              Type::q4_k,  Type::q4,  Type::iq4_nl, Type::iq4_xs, Type::q3_k, Type::q2_k,
+                              Type::tq2_0, Type::q5,  Type::q4_1,   Type::q5_1};
 
 /// A matrix in panels, as often as it takes so that one row's product finds none of it in a cache, and rows for it.
 class Operands {

@@ -34,7 +34,8 @@ void choose_scales(Type type, const float (*x)[kLanes], const float* weight, std
         if (!std::isfinite(scale)) continue;
         double best = std::numeric_limits<double>::infinity();
         for (int step = -12; step <= 12; ++step) {
-            QuantizedGroup group{.scale = to_f16(scale * (1.0f + 0.0125f * static_cast<float>(step)))};
+            QuantizedGroup group = lanes.groups[0][lane];
+            group.scale = to_f16(scale * (1.0f + 0.0125f * static_cast<float>(step)));
             double error = 0;
             for (std::uint32_t i = 0; i < n; ++i) {
                 group.quants[i] = nearest_quant(type, group, i, x[i][lane]);

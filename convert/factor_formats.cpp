@@ -27,6 +27,8 @@ void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::
         }
     } else {
         std::memcpy(unit + (of_unit * kLanes + lane) * 2, &group.scale, 2);
+        if (format.minima)
+            std::memcpy(unit + format.minima_at() + (of_unit * kLanes + lane) * 2, &group.minimum_factor, 2);
     }
     std::byte* const quants = unit + format.quants_at() + index % 2 * format.group_bytes() + lane * 4;
     for (std::uint32_t i = 0; i < kGroup; ++i) {
@@ -97,7 +99,8 @@ double scale_of(const QuantFormat& format, const QuantizedGroup& group, std::uin
 
 double minimum_of(const QuantFormat& format, const QuantizedGroup& group, std::uint32_t i) noexcept {
     if (!format.minima) return 0;
-    return static_cast<double>(from_f16(group.minimum_factor)) * group.minima[i / format.scale_columns];
+    const double factor = from_f16(group.minimum_factor);
+    return format.factors() ? factor * group.minima[i / format.scale_columns] : factor;
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Weights in the formats whose groups share factors or stand for a codebook's numbers: q6_k, q5_k, q4_k, q3_k, q2_k,
-// iq4_nl, iq4_xs, mxfp4, tq2_0, q8_128; and where a group of any quantized type lies in a panel.
+// Weights in the formats beyond q8 and q4; and where a group of any quantized type lies in a panel.
 #pragma once
 #include <cstdint>
 

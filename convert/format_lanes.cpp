@@ -124,6 +124,32 @@ FOVEA_INLINE void quantize_with_factors(const QuantFormat& format, Work& work, s
     }
 }
 
+/// Each group's own scale, and its minimum where there are any, rounded to float16.
+template<std::uint32_t n>
+FOVEA_INLINE void quantize_with_scales(const QuantFormat& format, Work& work, std::uint32_t n_groups,
+                                       FormatLanes& out) noexcept {
+    const double zero = format.zero;
+    const Range range{-zero, (1 << format.bits) - 1 - zero};
+    Row &scales = work.scales[0], &minima = work.minima[0];
+    for (std::uint32_t g = 0; g < n_groups; ++g) {
+        for (std::uint32_t first = 0; first < kLanes; first += n) {
+            const Slice<n> x{work.x + g * kGroup, kGroup, first};
+            const auto fit = format.minima ? fit_with_minimum(x, range) : fit_scale(x, range);
+            store(scales, first, fit.scale);
+            store(minima, first, fit.minimum);
+        }
+        for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+            QuantizedGroup& group = out.groups[g][lane];
+            group.scale = to_f16(static_cast<float>(scales[lane]));
+            group.minimum_factor = to_f16(static_cast<float>(minima[lane]));
+            scales[lane] = from_f16(group.scale);
+            minima[lane] = from_f16(group.minimum_factor);
+        }
+        for (std::uint32_t first = 0; first < kLanes; first += n)
+            set_quants<n>(work, g * kGroup, kGroup, first, range, scales, minima);
+    }
+}
+
 /// The multiple of the factor with the least error, near the one wanted, 0 among them; the scale becomes its own.
 template<std::uint32_t n>
 FOVEA_INLINE void choose_multiple(const QuantFormat& format, const Staircase& stairs, const Slice<n>& x,
@@ -313,8 +339,10 @@ FOVEA_INLINE void quantize_by(Type type, const float (*x)[kLanes], std::uint32_t
         quantize_ternary<n>(work, n_groups, out);
     else if (format.codebook)
         quantize_by_codebook<n>(format, work, n_groups, out);
-    else
+    else if (format.factors())
         quantize_with_factors<n>(format, work, n_groups, out);
+    else
+        quantize_with_scales<n>(format, work, n_groups, out);
     finish(format, x, work, n_groups, odd, out);
 }
 

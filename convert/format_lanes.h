@@ -1,5 +1,4 @@
-// Sixteen rows of weights quantized side by side in the formats whose groups share factors or stand for a codebook's
-// numbers: q6_k, q5_k, q4_k, q3_k, q2_k, iq4_nl, iq4_xs, mxfp4, tq2_0, q8_128.
+// Sixteen rows of weights quantized side by side in the formats beyond q8 and q4.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@ struct FormatLanes {
 ///   q5_k, q4_k,
 ///   q2_k          each group's scale and minimum by linear regression on its quants, from several ranges; then both as
 ///                 multiples of the factors, of which the neighbours are tried too
-///   q6_k, q3_k    each half group's scale by least squares, then the same
+///   q4_1, q5_1    the same, each rounded to float16
+///   q6_k, q3_k    each half group's scale by least squares, then as multiples of the factor
+///   q5            each group's scale by least squares, rounded to float16
 ///   iq4_nl        each group's scale alone, by least squares on the entries that several scales give
 ///   iq4_xs        the same, then as multiples of the factor
 ///   mxfp4         each group's scale, the best of three powers of two

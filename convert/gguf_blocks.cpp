@@ -34,19 +34,20 @@ void dequantize_q8_0(const std::byte* block, float* out) {
         out[i] = static_cast<float>(static_cast<std::int8_t>(block[2 + i])) * scale;
 }
 
-/// 4 or 5 bits; unsigned with a minimum, or signed around the middle.
+/// Element i of 4 or 5 bits; unsigned with a minimum, or signed around the middle.
+template<bool five, bool minimum>
+int quant_small(const std::byte* block, std::uint32_t i) {
+    const std::byte* fifth = block + (minimum ? 4 : 2);
+    const int quant = nibble(fifth + (five ? 4 : 0), i, kSmall / 2) | (five ? bit(fifth, i) << 4 : 0);
+    return minimum ? quant : quant - (five ? 16 : 8);
+}
+
 template<bool five, bool minimum>
 void dequantize_small(const std::byte* block, float* out) {
     const float scale = half_at(block), least = minimum ? half_at(block + 2) : 0.0f;
-    const std::byte* fifth = block + (minimum ? 4 : 2);
-    const std::byte* nibbles = fifth + (five ? 4 : 0);
     for (std::uint32_t i = 0; i < kSmall; ++i) {
-        int quant = nibble(nibbles, i, kSmall / 2);
-        if (five) quant |= bit(fifth, i) << 4;
-        if (minimum)
-            out[i] = scale * static_cast<float>(quant) + least;
-        else
-            out[i] = scale * static_cast<float>(quant - (five ? 16 : 8));
+        out[i] = scale * static_cast<float>(quant_small<five, minimum>(block, i));
+        if (minimum) out[i] = out[i] + least;
     }
 }
 
@@ -192,10 +193,13 @@ void take_apart_q8_0(const std::byte* block, QuantizedGroup* out) {
     std::memcpy(out->quants.data(), block + 2, kSmall);
 }
 
-void take_apart_q4_0(const std::byte* block, QuantizedGroup* out) {
+/// A minimum is added here and taken away there, so its sign is turned.
+template<bool five, bool minimum>
+void take_apart_small(const std::byte* block, QuantizedGroup* out) {
     out->scale = bits_at(block);
+    if (minimum) out->minimum_factor = bits_at(block + 2) ^ 0x8000;
     for (std::uint32_t i = 0; i < kSmall; ++i)
-        out->quants[i] = static_cast<std::int8_t>(nibble(block + 2, i, kSmall / 2) - 8);
+        out->quants[i] = static_cast<std::int8_t>(quant_small<five, minimum>(block, i));
 }
 
 template<bool five>
@@ -271,10 +275,10 @@ constexpr GgufBlocks kBlocks[] = {
     {0, "F32", 1, 4, nullptr, Type::f32},
     {1, "F16", 1, 2, nullptr, Type::f16},
     {30, "BF16", 1, 2, nullptr, Type::bf16},
-    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>, Type::f32, take_apart_q4_0, Type::q4},
-    {3, "Q4_1", kSmall, 20, dequantize_small<false, true>},
-    {6, "Q5_0", kSmall, 22, dequantize_small<true, false>},
-    {7, "Q5_1", kSmall, 24, dequantize_small<true, true>},
+    {2, "Q4_0", kSmall, 18, dequantize_small<false, false>, Type::f32, take_apart_small<false, false>, Type::q4},
+    {3, "Q4_1", kSmall, 20, dequantize_small<false, true>, Type::f32, take_apart_small<false, true>, Type::q4_1},
+    {6, "Q5_0", kSmall, 22, dequantize_small<true, false>, Type::f32, take_apart_small<true, false>, Type::q5},
+    {7, "Q5_1", kSmall, 24, dequantize_small<true, true>, Type::f32, take_apart_small<true, true>, Type::q5_1},
     {8, "Q8_0", kSmall, 34, dequantize_q8_0, Type::f32, take_apart_q8_0, Type::q8},
     {10, "Q2_K", kLarge, 84, dequantize_factors<take_apart_q2_k, Type::q2_k>, Type::f32, take_apart_q2_k, Type::q2_k},
     {11, "Q3_K", kLarge, 110, dequantize_q3_k, Type::f32, take_apart_q3_k, Type::q3_k},

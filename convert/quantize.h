@@ -13,11 +13,11 @@ namespace fovea {
 /// four or five bits has six, of q4 eight, for no later layer mends errors.
 [[nodiscard]] Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables = false) noexcept;
 
-/// What a group comes to: x ≈ quant·scale, with factors x ≈ quant·(scale·multiple) − minimum_factor·minimum.
+/// What a group comes to: x ≈ quant·scale − minimum_factor, with factors x ≈ quant·(scale·multiple) − minimum_factor·minimum.
 struct QuantizedGroup {
     /// float16 (mxfp4: bfloat16); infinity where none is large enough, NaN where an x is not finite
     std::uint16_t scale = 0;
-    std::uint16_t minimum_factor = 0;          ///< float16
+    std::uint16_t minimum_factor = 0;          ///< float16; without factors the minimum itself
     std::array<std::int8_t, 2> scales{};       ///< multiples of the factor: one, or two of sixteen columns each
     std::array<std::int8_t, 2> minima{};       ///< multiples too
     std::array<std::int8_t, kGroup> quants{};  ///< less QuantFormat::zero; an index where there is a codebook

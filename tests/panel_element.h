@@ -32,7 +32,8 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
         {Type::q8, {8, 0, 64, 0}},      {Type::q4, {4, 0, 64, 0}},     {Type::q6_k, {6, 64, 64, 0}},
         {Type::q5_k, {5, 64, 32, 32}},  {Type::q4_k, {4, 64, 32, 32}}, {Type::iq4_nl, {4, 0, 64, 0}},
         {Type::mxfp4, {4, 0, 64, 0}},   {Type::q3_k, {3, 64, 64, 0}},  {Type::q2_k, {2, 64, 64, 0}},
-        {Type::iq4_xs, {4, 64, 32, 0}}, {Type::tq2_0, {2, 64, 0, 0}},  {Type::q8_128, {8, 64, 0, 0}}};
+        {Type::iq4_xs, {4, 64, 32, 0}}, {Type::tq2_0, {2, 64, 0, 0}},  {Type::q8_128, {8, 64, 0, 0}},
+        {Type::q5, {5, 0, 64, 0}},      {Type::q4_1, {4, 0, 64, 64}},  {Type::q5_1, {5, 0, 64, 64}}};
     const Layout l = layouts.at(type);
     const std::uint32_t unit_bytes = l.scales + l.minima + 128 * l.bits, unit = col / 64;
     const std::uint32_t n_units = type == Type::q8_128 ? 2 : 4;
@@ -54,6 +55,9 @@ inline float panel_element(Type type, const std::byte* panel, std::uint32_t lane
     const std::byte* scale = block + (group * 16 + lane) * 2;
     switch (type) {
         case Type::q4: return static_cast<float>(quant - 8) * half_at(scale);
+        case Type::q5: return static_cast<float>(quant - 16) * half_at(scale);
+        case Type::q4_1:
+        case Type::q5_1: return static_cast<float>(quant) * half_at(scale) - half_at(scale + 64);
         case Type::iq4_nl: return static_cast<float>(kNonlinear[quant]) * half_at(scale);
         case Type::mxfp4: return static_cast<float>(kFloats[quant]) * bfloat_at(scale);
         case Type::tq2_0: return static_cast<float>(quant - 1) * half_at(head + lane * 2);

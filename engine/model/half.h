@@ -38,6 +38,7 @@ struct QuantPanel {
     }
     [[nodiscard]] float minimum(std::uint64_t col, std::uint64_t lane) const noexcept {
         if (!kAllFormats || !format.minima) return 0.0f;
+        if (!format.factors()) return from_f16(half(unit(col) + format.minima_at() + (group(col) * kLanes + lane) * 2));
         return factor(col, kLanes + lane) * static_cast<float>(high(small(col, lane, format.minima_at())));
     }
     [[nodiscard]] std::int32_t quant(std::uint64_t col, std::uint64_t lane) const noexcept {

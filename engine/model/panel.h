@@ -32,7 +32,7 @@ enum class QuantScale : std::uint8_t {
 
 /// weight = scale·quant − minimum. A unit, 64 columns of a panel, is
 ///   scales    [groups][16], each a float16, a bfloat16 or an int8, or nothing
-///   minima    [groups][16] bytes, where there are any that are not in the scales' bytes
+///   minima    [groups][16] where there are any that are not in the scales' bytes: bytes, or float16 where scales are
 ///   quants    [2] of 32 columns: 8 bits: int8 [8][16][4], four columns, row, column. Else planes of bits, the lowest first:
 ///     4 bits  [4][16][4]: the low nibble of byte j is column 8·i + j, the high one column 8·i + 4 + j
 ///     2 bits  [2][16][4]: bits 2·k and 2·k + 1 of byte j are column 16·i + 4·k + j
@@ -42,7 +42,7 @@ struct QuantFormat {
     std::uint8_t bits;           ///< of a stored quant: 8, 6, 5, 4, 3 or 2
     std::uint8_t scale_columns;  ///< columns of a group that shares a scale: 32 or 16; broad: 128
     QuantScale scale;
-    bool minima;                  ///< a group's minimum is an int8, or four bits, times a factor
+    bool minima;                  ///< a group's minimum is an int8, or four bits, times a factor; or a float16
     std::int32_t zero;            ///< what is taken from a stored quant; one of 8 bits is signed
     const std::int8_t* codebook;  ///< [16] what stored quants stand for; null: themselves
 
@@ -58,17 +58,19 @@ struct QuantFormat {
         return broad() ? kBroadGroup : kFactorColumns;
     }
     [[nodiscard]] constexpr bool factors() const noexcept { return scale >= QuantScale::factor; }
-    /// Bytes of a group's scale.
+    /// Bytes of a group's scale, and of its minimum.
     [[nodiscard]] constexpr std::uint32_t scale_bytes() const noexcept {
         return scale == QuantScale::alone ? 0 : factors() ? 1 : 2;
     }
+    [[nodiscard]] constexpr std::uint32_t minimum_bytes() const noexcept { return factors() ? 1 : 2; }
     [[nodiscard]] constexpr std::uint32_t head_bytes() const noexcept { return factors() ? 64 : 0; }
     /// Of a unit: where minima and quants start, and its size.
     [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept {
         return scale == QuantScale::nibble ? 0 : n_groups() * kLanes * scale_bytes();
     }
     [[nodiscard]] constexpr std::uint32_t quants_at() const noexcept {
-        return minima_at() + (minima ? n_groups() * kLanes : 0);  // of nibbles those are the scales' bytes
+        const std::uint32_t n_minima = minima ? n_groups() * kLanes : 0;  // of nibbles they are the scales' bytes
+        return minima_at() + n_minima * minimum_bytes();
     }
     [[nodiscard]] constexpr std::uint32_t group_bytes() const noexcept { return kLanes * kGroup * bits / 8; }
     [[nodiscard]] constexpr std::uint32_t unit_bytes() const noexcept { return quants_at() + 2 * group_bytes(); }
@@ -101,6 +103,9 @@ inline constexpr QuantFormat kQuantFormats[] = {
     {4, 32, QuantScale::factor, false, 0, kNonlinear4},  // iq4_xs
     {2, 32, QuantScale::alone, false, 1, nullptr},       // tq2_0
     {8, 128, QuantScale::alone, false, 0, nullptr},      // q8_128
+    {5, 32, QuantScale::f16, false, 16, nullptr},        // q5
+    {4, 32, QuantScale::f16, true, 0, nullptr},          // q4_1
+    {5, 32, QuantScale::f16, true, 0, nullptr},          // q5_1
 };
 inline constexpr int kQuantTypeCount = kTypeCount - static_cast<int>(Type::q8);
 static_assert(sizeof kQuantFormats / sizeof *kQuantFormats == kQuantTypeCount);

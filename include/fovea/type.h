@@ -7,7 +7,8 @@
 namespace fovea FOVEA_API {
 
 /// How an element of a weight matrix or of a key-value cache is stored. The numbers stand in the file.
-/// Those from q8 on are quantized, see docs/format.md; those from q6_k on hold what GGUF's types of these names hold.
+/// Those from q8 on are quantized, see docs/format.md. All but q8_128 hold what GGUF's types of these names hold; q8, q4 and q5
+/// what Q8_0, Q4_0 and Q5_0 do.
 enum class Type : std::uint8_t {
     f32 = 0,
     f16 = 1,
@@ -24,11 +25,14 @@ enum class Type : std::uint8_t {
     iq4_xs = 12,
     tq2_0 = 13,   ///< −1, 0 or 1 times a scale
     q8_128 = 14,  ///< q8 in broad groups: 128 columns of weights, and of what they multiply, share a scale
+    q5 = 15,
+    q4_1 = 16,
+    q5_1 = 17,
 };
-inline constexpr int kTypeCount = 15;
-inline constexpr Type kTypes[kTypeCount] = {Type::f32,  Type::f16,  Type::bf16,   Type::q8,     Type::q4,
-                                            Type::q6_k, Type::q5_k, Type::q4_k,   Type::iq4_nl, Type::mxfp4,
-                                            Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0,  Type::q8_128};
+inline constexpr int kTypeCount = 18;
+inline constexpr Type kTypes[kTypeCount] = {
+    Type::f32,   Type::f16,  Type::bf16, Type::q8,     Type::q4,    Type::q6_k,   Type::q5_k, Type::q4_k, Type::iq4_nl,
+    Type::mxfp4, Type::q3_k, Type::q2_k, Type::iq4_xs, Type::tq2_0, Type::q8_128, Type::q5,   Type::q4_1, Type::q5_1};
 
 enum class Activation : std::uint8_t {
     none = 0,

@@ -161,6 +161,15 @@ void quantize_with_factors(const QuantFormat& format, const float* x, std::uint3
     }
 }
 
+/// A scale, and a minimum where there are any, as float16.
+void quantize_with_scale(const QuantFormat& format, const float* x, QuantizedGroup& out) noexcept {
+    const Range range{-format.zero, (1 << format.bits) - 1 - format.zero};
+    const Fit fit = format.minima ? fit_with_minimum(x, kGroup, range) : fit_scale(x, kGroup, range);
+    out.scale = to_f16(static_cast<float>(fit.scale));
+    out.minimum_factor = to_f16(static_cast<float>(fit.minimum));
+    set_quants(x, kGroup, range, from_f16(out.scale), from_f16(out.minimum_factor), out.quants.data());
+}
+
 /// The number of what is nearest in a codebook, the first of two as near; 0 for NaN.
 std::int8_t nearest(const std::int8_t* codebook, double x) noexcept {
     int best = 0;
@@ -325,8 +334,10 @@ void quantize_row(Type type, const float* x, std::uint32_t n, QuantizedGroup* ou
         const bool whole = std::all_of(group, group + kGroup, [](float value) { return std::isfinite(value); });
         if (format.factors() || !whole)
             out[i] = {.scale = format.scale == QuantScale::bf16 ? kBfloatNan : kHalfNan};
-        else
+        else if (format.codebook)
             quantize_by_codebook(format, group, out[i]);
+        else
+            quantize_with_scale(format, group, out[i]);
     }
 }
 

@@ -59,10 +59,10 @@ TEST_CASE("gguf: blocks that a type of ours holds lie in panels number by number
     const ModelSource source = read_model("blocks.gguf");
     const NpyArray expected = read_npy((golden_gguf() / "blocks.npy").string());
     constexpr std::uint32_t kCols = 256;
-    constexpr std::pair<std::uint32_t, Type> kKept[] = {{4, Type::q4},     {8, Type::q4_k},    {9, Type::q5_k},
-                                                        {10, Type::q6_k},  {11, Type::iq4_nl}, {12, Type::mxfp4},
-                                                        {13, Type::q3_k},  {14, Type::q2_k},   {15, Type::iq4_xs},
-                                                        {16, Type::tq2_0}, {17, Type::tq2_0}};
+    constexpr std::pair<std::uint32_t, Type> kKept[] = {
+        {4, Type::q4},    {5, Type::q4_1},    {6, Type::q5},      {7, Type::q5_1},   {8, Type::q4_k},
+        {9, Type::q5_k},  {10, Type::q6_k},   {11, Type::iq4_nl}, {12, Type::mxfp4}, {13, Type::q3_k},
+        {14, Type::q2_k}, {15, Type::iq4_xs}, {16, Type::tq2_0},  {17, Type::tq2_0}};
     constexpr Role kRoles[] = {Role::query, Role::key, Role::value};
     for (const auto& kept : kKept)
         for (std::uint32_t part = 0; part < 3; ++part) {

@@ -91,6 +91,7 @@ def panels(weights, scales, bits):
 FORMATS = {"q6_k": (6, 16, False, 32), "q5_k": (5, 32, True, 0), "q4_k": (4, 32, True, 0), "iq4_nl": (4, 32, False, 0),
            "mxfp4": (4, 32, False, 0), "q3_k": (3, 16, False, 4), "q2_k": (2, 16, True, 0),
            "iq4_xs": (4, 32, False, 0), "tq2_0": (2, 32, False, 1)}
+LATER = {"q5": (5, 32, False, 16), "q4_1": (4, 32, True, 0), "q5_1": (5, 32, True, 0)}  # made last: random numbers before stay
 CODEBOOKS = {"iq4_nl": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
              "iq4_xs": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
              "mxfp4": [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]}
@@ -108,7 +109,7 @@ def planes(stored, bits):
 
 def make_format(name, random, rows):
     """Panels with random quants, multiples and factors, and the exact product in the order that is promised."""
-    bits, columns, has_minima, zero = FORMATS[name]
+    bits, columns, has_minima, zero = (FORMATS | LATER)[name]
     factors, nibbles, alone = name.endswith(("_k", "_xs", "2_0")), name == "q2_k", name == "tq2_0"
     stored = random.integers(0, 1 << bits, (N_ROWS, N_GROUPS * GROUP))
     n_scales, n_supers = N_GROUPS * GROUP // columns, -(-N_GROUPS * GROUP // 256)
@@ -131,6 +132,10 @@ def make_format(name, random, rows):
     else:
         words = (random.standard_normal((N_ROWS, n_scales)) * 1e-3).astype(numpy.float16)
         scales = words.astype(f32)
+        if has_minima:
+            minima = (random.standard_normal((N_ROWS, n_scales)) * 1e-2).astype(numpy.float16)
+            minima[8, 2], minima[9, 4] = numpy.float16(-6e-8), numpy.float16(-0.0)  # subnormal, nothing
+            least = minima.astype(f32)
     values = numpy.array(CODEBOOKS[name])[stored] if name in CODEBOOKS else stored - zero
     result = []
     for panel in range(N_ROWS // LANES):
@@ -148,7 +153,8 @@ def make_format(name, random, rows):
             elif not alone:
                 data += words[lanes, own].T.tobytes()
             if has_minima and not nibbles:
-                data += minima[lanes, 2 * unit:2 * unit + 2].T.astype(numpy.int8).tobytes()
+                own = minima[lanes, 2 * unit:2 * unit + 2].T
+                data += (own.astype(numpy.int8) if factors else own).tobytes()
             for group in (2 * unit, 2 * unit + 1):
                 data += planes(stored[lanes, group * GROUP:(group + 1) * GROUP], bits)
         result.append(numpy.frombuffer(data, numpy.uint8))
@@ -232,6 +238,8 @@ def main():
     for name in FORMATS:
         make_format(name, random, rows)
     make_broad(random, rows)
+    for name in LATER:
+        make_format(name, random, rows)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ TEST_CASE("cli: usage errors") {
     check_refused({"bench"}, 2, "MODEL or --preset NAME");
     check_refused({"bench", "--preset", "demo", "--type", "f31"}, 2,
                   "--type: expected one of f32, f16, bf16, q8, q4, q6_k, q5_k, q4_k, iq4_nl, mxfp4, q3_k, q2_k, "
-                  "iq4_xs, tq2_0, q8_128, got f31");
+                  "iq4_xs, tq2_0, q8_128, q5, q4_1, q5_1, got f31");
 }
 
 TEST_CASE("cli: what may have been meant") {

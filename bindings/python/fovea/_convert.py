@@ -43,7 +43,7 @@ def convert(
     config: what config.json says, or its path; of a path or a module its own by default.
     tokenizer: a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin; of a path the one beside it by default.
     type: of the weights, the source's by default: "f32", "f16", "bf16", "q8", "q6_k", "q5_k", "q4_k", "iq4_nl", "q4",
-        "mxfp4", "q3_k", "q2_k", "iq4_xs", "tq2_0" or "q8_128".
+        "mxfp4", "q3_k", "q2_k", "iq4_xs", "tq2_0", "q8_128", "q5", "q4_1" or "q5_1".
 
     Ctrl-C ends it, and leaves no part of a file. ValueError says what of the source was expected and what it was.
     """

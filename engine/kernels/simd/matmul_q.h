@@ -47,6 +47,8 @@ struct QuantUnit {
     }
     FOVEA_LANES F32x16 minimum(std::size_t i) const {
         if constexpr (kFormat.scale == QuantScale::nibble) return minimum_factor * load_nibbles<4>(small(i));
+        if constexpr (!kFormat.factors())
+            return load(reinterpret_cast<const Half*>(data + kFormat.minima_at()) + i * kLanes);
         return minimum_factor * load(small(i) + kFormat.minima_at());
     }
     /// The first or second cell of a group's columns 8·pair to 8·pair + 7.
@@ -75,10 +77,11 @@ private:
     }
 };
 
-/// The type whose cells those of that type are when they are ready to multiply: fewer kernels for many rows.
+/// The type as whose cells those of that type are made ready to multiply: fewer kernels for many rows.
 [[nodiscard]] constexpr Type widened_type(Type type) {
-    if (format_of(type).codebook) return Type::q8;
-    return type == Type::q4_k ? Type::q5_k : type;
+    const QuantFormat& format = format_of(type);
+    if (format.codebook || type == Type::q5) return Type::q8;
+    return format.minima && format.scale_columns == kGroup ? Type::q5_k : type;
 }
 
 /// A unit for many rows, of a type that widened_type gives: scales as floats, cells ready to multiply.
@@ -174,6 +177,9 @@ struct ColumnGroup<Quants<kType>> : QuantColumnGroup<kType, format_of(kType).uni
             for (std::size_t group = 0; group < 2; ++group) {
                 for (std::size_t pair = 0; pair < kGroup / 8; ++pair) {
                     Bytes cell[2] = {unit.cell(group, pair, 0), unit.cell(group, pair, 1)};
+                    for (Bytes& each : cell)
+                        if constexpr (has_packed_zero(kType) && widened_type(kType) == Type::q8)
+                            each = signed_cell(less(each, Unit::kFormat.zero));
                     make_pairs(cell);
                     for (std::size_t half = 0; half < 2; ++half) store(cell[half], to[n].quants[group][pair][half]);
                 }
@@ -304,7 +310,9 @@ FOVEA_LANES void fetch_pair(const Q (&weight)[kPanels], std::size_t group, std::
             FOVEA_UNROLL for (std::size_t line = round_up(pair * Q::kPairBytes, kLine); line < end; line += kLine) {
                 if (line % (2 * kLine) == 0 || every_line) __builtin_prefetch(quants + line, 0, kLocality);
             }
-            if (pair == 0) __builtin_prefetch(weight[p].data + ahead, 0, kLocality);
+            const std::size_t line =
+                Q::kFormat.quants_at() > kLine ? group * kLine : 0;  // of the scales, then the minima
+            if (pair == 0) __builtin_prefetch(weight[p].data + ahead + line, 0, kLocality);
         }
     };
     if (second_level)

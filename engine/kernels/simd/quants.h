@@ -7,6 +7,7 @@
 //   low_nibbles(w), high_nibbles(w), a | b
 //   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
 //   signed_cell(w)         int8 weights as add_products wants them
+//   less(w, n)             w − n by bytes
 //   lookup(w, table)       int8 that nibbles stand for
 //   codebook_cell(w, codebook)  the same of those that nibbles stand for
 //   centred_cell<zero>(w)  the same of unsigned ones from which zero is to be taken, of types that sums_own is true of
@@ -42,20 +43,23 @@ FOVEA_LANES int word(const std::byte* p) {
 }
 FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, word(p)); }
 
-/// Starts where sums begin at zero: what pack_q8 says they start at comes last, and for q4 alone.
+/// Whether quants are multiplied as they are stored, unsigned, and what their zero takes is in the sums that pack_q8 has made.
+[[nodiscard]] constexpr bool has_packed_zero(Type type) {
+    return format_of(type).zero >= 8 && format_of(type).scale_columns == kGroup;
+}
+
+/// Starts where sums begin at zero: what pack_q8 says they start at comes last, and only of such types.
 template<Type kType>
 struct LateStarts {
     const std::byte* first;
     FOVEA_LANES LateStarts(const std::byte*, std::size_t n_packed, const std::byte* x_scales,
                            const std::byte* = nullptr)
         : first(x_scales + 8 * n_packed) {}
-    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return kType == Type::q4 ? first + 4 * r : nullptr; }
+    FOVEA_LANES const std::byte* of(std::uint32_t r) const { return has_packed_zero(kType) ? first + 4 * r : nullptr; }
 };
 
 /// Whether what pack_q8 says of a group's sum is of no use: its halves have their own.
 [[nodiscard]] constexpr bool sums_own(Type type) { return format_of(type).scale_columns == 16; }
-/// Whether the zero is 1, an eighth of what pack_q8 has for q4.
-[[nodiscard]] constexpr bool has_zero_of_one(Type type) { return format_of(type).zero == 1; }
 
 /// −Σ·scale of a type's group of an operand's quants, by rows, without vectors of them: four at a time, each plus 128, in
 /// two sums of 16 bits.

@@ -42,10 +42,13 @@ FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* codebook) {
     return w;
 }
 FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, codebook); }
+FOVEA_LANES Bytes less(Bytes w, int n) {
+    for (int i = 0; i < 4; ++i) w.q[i] = vsubq_s8(w.q[i], vdupq_n_s8(static_cast<std::int8_t>(n)));
+    return w;
+}
 template<int kZero>
 FOVEA_LANES Bytes centred_cell(Bytes w) {
-    for (int i = 0; i < 4; ++i) w.q[i] = vsubq_s8(w.q[i], vdupq_n_s8(kZero));
-    return w;
+    return less(w, kZero);
 }
 FOVEA_LANES void store_bytes(U32x16 x, std::byte* p) {
     const uint16x8_t low = vcombine_u16(vmovn_u32(x.q[0]), vmovn_u32(x.q[1]));
@@ -203,8 +206,8 @@ template<Type kType>
 FOVEA_LANES F32x16 end_sum(Dot sum, const std::byte* start) {
     const Dot dot = whole<kType>(sum);
     F32x16 x;
-    if constexpr (kType == Type::q4) {
-        const int32x4_t first = vdupq_n_s32(word(start));
+    if constexpr (has_packed_zero(kType)) {
+        const int32x4_t first = vdupq_n_s32(word(start) * (format_of(kType).zero / 8));
         for (int i = 0; i < 4; ++i) x.q[i] = vcvtq_f32_s32(dot.q[i] + first);
     } else {
         for (int i = 0; i < 4; ++i) x.q[i] = vcvtq_f32_s32(dot.q[i]);

@@ -2,7 +2,6 @@
 //   Bytes                  64 bytes are also sixteen int32 sums: Dot
 //   four(x)                the four bytes at x, sixteen times
 //   flip(w)                bit 7 of each flipped: as an unsigned number, w + 128
-//   less(w, n)             w − n by bytes
 //   words_up_to(p, n)      n <= 16 words at p, zeros after; reads nothing beyond
 //   dot4(sum, u, x)        sum + the products of unsigned u with signed x by fours, exactly (VNNI)
 //   pairs(u, x)            the same products by twos, as int16, saturated
@@ -165,6 +164,15 @@ FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
 
 using Dot = Bytes;
 
+/// −zero·Σ of −8·Σ, which pack_q8 has; of types without a zero what is given.
+template<Type kType>
+FOVEA_LANES Bytes packed_zero(Bytes eight) {
+    constexpr int kZero = format_of(kType).zero;
+    static_assert(sums_own(kType) || kZero == 0 || kZero == 1 || kZero == 8 || kZero == 16);
+    if constexpr (kZero == 1) return eighth(eight);
+    return kZero == 16 ? add32(eight, eight) : eight;
+}
+
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
 /// Signed weights are multiplied as unsigned ones, w + 128.
@@ -178,7 +186,7 @@ template<Type kType, std::uint32_t kRows>
 struct Starts {
     const std::byte* first;
     FOVEA_LANES Starts(const std::byte*, std::size_t n_packed, const std::byte* x_scales, const std::byte* = nullptr)
-        : first(x_scales + (kType == Type::q4 || has_zero_of_one(kType) ? 8 : 4) * n_packed) {}
+        : first(x_scales + (format_of(kType).zero ? 8 : 4) * n_packed) {}
     FOVEA_LANES const std::byte* of(std::uint32_t r) const { return first + 4 * r; }
 };
 /// Where no one packed the sums of quants: −zero·Σ, with minima −Σ·scale as floats, all rows side by side.
@@ -225,8 +233,7 @@ requires(format_of(kType).minima && !sums_own(kType) && kRows <= QuantTiling::kS
 template<Type kType>
 FOVEA_LANES Bytes begin_sum(const std::byte* start) {
     if constexpr (format_of(kType).minima) return Bytes{};
-    if constexpr (has_zero_of_one(kType)) return eighth(four(start));
-    return four(start);
+    return sums_own(kType) ? four(start) : packed_zero<kType>(four(start));
 }
 template<Type>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
@@ -257,13 +264,14 @@ FOVEA_LANES Bytes begin_sum(const std::byte*) {
 template<Type kType>
 FOVEA_LANES Bytes add_products(Bytes sum, Bytes cell, const std::byte* x) {
     if constexpr (sums_16(kType)) return add16(sum, pairs(cell, four(x)));
-    if constexpr (format_of(kType).minima) return add32(sum, widened(pairs(cell, four(x))));
+    if constexpr (format_of(kType).minima || has_packed_zero(kType)) return add32(sum, widened(pairs(cell, four(x))));
     return add32(sum, widened(pairs(magnitudes(cell), apply_sign(four(x), cell))));
 }
 template<Type kType>
 FOVEA_LANES F32x16 end_sum(Bytes sum, const std::byte* start) {
-    if constexpr (kType == Type::q4) return to_float(add32(widened(sum), four(start)));
-    return to_float(sums_16(kType) ? widened(sum) : sum);
+    if constexpr (sums_16(kType)) sum = widened(sum);
+    if constexpr (has_packed_zero(kType)) sum = add32(sum, packed_zero<kType>(four(start)));
+    return to_float(sum);
 }
 
 #endif

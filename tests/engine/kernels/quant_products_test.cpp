@@ -33,7 +33,8 @@ TEST_CASE(
     const std::pair<Type, std::string> kNames[] = {
         {Type::q8, "q8"},     {Type::q4, "q4"},         {Type::q6_k, "q6_k"},   {Type::q5_k, "q5_k"},
         {Type::q4_k, "q4_k"}, {Type::iq4_nl, "iq4_nl"}, {Type::mxfp4, "mxfp4"}, {Type::q3_k, "q3_k"},
-        {Type::q2_k, "q2_k"}, {Type::iq4_xs, "iq4_xs"}, {Type::tq2_0, "tq2_0"}, {Type::q8_128, "q8_128"}};
+        {Type::q2_k, "q2_k"}, {Type::iq4_xs, "iq4_xs"}, {Type::tq2_0, "tq2_0"}, {Type::q8_128, "q8_128"},
+        {Type::q5, "q5"},     {Type::q4_1, "q4_1"},     {Type::q5_1, "q5_1"}};
     REQUIRE(std::size(kNames) == kQuantTypeCount);
     for (const auto& entry : kNames) {
         const Type type = entry.first;
