@@ -19,16 +19,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 HEAD = """# Families
 
-Which models `fovea convert` reads. `tests/families/make_table.py` writes this page from what the converter says of itself and
-of the golden models; `./dev families` compares random models of each family with Hugging Face's transformers.
+This page lists the models that `fovea convert` reads. `tests/families/make_table.py` writes it from what the converter says of
+itself and of the golden models, small models with known results in `tests/golden`.
 
-In f32 their logits are within 1e-4 of the largest logit. In bf16 and q8 the logits after a token, as a vector, are within 4 % and
-13 % of that vector's length for half of the tokens or more, in every family: the largest such distances of any of the random
-models are 2.7 % and 10 %, those in the middle 0.6 % and 2.2 %. Random weights are a hard case, for nothing in them is redundant. Where
-experts are chosen a rounding may choose others; the logits of those tokens are then another model's, and no bound holds them.
+`./dev families` compares random models of each family with Hugging Face's transformers:
 
-What a checkpoint has beyond its family (a quantization, an option that changes what is computed) is refused by the field's name.
-A golden model shows what its family is made of: widths are the golden's, not the family's.
+- In f32 the logits differ by at most 1e-4 of the largest logit.
+- In bf16 and q8 the measure is the distance between the two vectors of logits after a token, as a share of the vector's length.
+  Its median over a model's tokens is below 4 % (bf16) and 13 % (q8) in every family. The largest median of any random model is
+  2.7 % and 10 %, the middle one 0.6 % and 2.2 %. Random weights are a hard case, for nothing in them is redundant.
+- In models with experts a rounding may choose another expert. The logits of such a token are then another model's, and no bound
+  holds for them.
+
+A checkpoint that has something beyond its family (an option that changes what is computed, a quantization that
+[format.md](format.md#what-comes-from-where) does not list) is refused, with the field's name. The table shows the layers of one
+golden model of each family: numbers such as widths are the golden model's.
 
 | model_type | a golden model's layer | norm |
 | --- | --- | --- |
@@ -85,15 +90,15 @@ def main():
     others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types) - set(wholes))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
     text += f"""
-Of models that see or hear, too, the text model is read, and the rest left out, with a note: {", ".join(wholes)}.
+Of these models, which also see or hear, only the text model is read; a note says that the rest is left out: {", ".join(wholes)}.
 
 From GGUF files: {", ".join(architectures)}.
 
 ## What is refused
 
-Names of language models in transformers that no reader has: {", ".join(others)}.
+Language models of transformers that `convert` does not read: {", ".join(others)}.
 
-Architectures of the `gguf` package that no reader has: {", ".join(known)}.
+Architectures of the `gguf` package that `convert` does not read: {", ".join(known)}.
 """
     (ROOT / "docs" / "families.md").write_text(text)
 
