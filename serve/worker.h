@@ -39,7 +39,7 @@ struct WorkerOptions {
     const char* isa = nullptr;      ///< nullptr: the best
     std::uint32_t context = 0;      ///< positions of a sequence; 0: the model's, at most 4,096
     std::uint32_t n_sequences = 8;  ///< that are computed at the same time
-    std::uint32_t n_positions = 0;  ///< of all caches together; 0: n_sequences * context
+    std::uint32_t n_positions = 0;  ///< of all caches together; 0: four whole contexts, or n_sequences if fewer
     std::uint32_t max_batch = 192;  ///< rows of a pass
     std::uint32_t n_beside = 64;    ///< of those, of prompts, in a pass that others' next tokens wait for
     std::uint32_t n_looked = 0;     ///< tokens of a text whose attention is shown, at most; 0: none is

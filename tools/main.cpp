@@ -38,6 +38,16 @@ std::vector<std::string> names_at(const CLI::App& app) {
     return names;
 }
 
+/// What is said of an argument that is no option and one too many: the name of what there is one of, where there is.
+std::string second_argument(const CLI::App& verb, const std::string& typed) {
+    const auto is_named = [](const CLI::Option* option) { return option->get_positional(); };
+    const std::vector<const CLI::Option*> named = verb.get_options(is_named);
+    if (named.empty()) return "argument: expected options alone, got " + typed;
+    const bool prompted = verb.get_option_no_throw("--prompt") != nullptr;
+    return named.back()->get_name(true) + ": expected one, got also " + typed +
+           (prompted ? "; a prompt follows -p" : "");
+}
+
 /// The first argument that CLI11 could not place, in our words.
 std::string extra_argument(const CLI::App& app) {
     const bool at_verb = app.remaining().empty() && !app.get_subcommands().empty();
@@ -45,6 +55,7 @@ std::string extra_argument(const CLI::App& app) {
     const std::vector<std::string> extras = place.remaining();
     const std::string typed = extras.empty() ? "" : extras.front(), meant = nearest(typed, names_at(place));
     const std::string got = ", got " + typed + (meant.empty() ? "" : "; did you mean " + meant + "?");
+    if (at_verb && meant.empty() && !typed.starts_with('-')) return second_argument(place, typed);
     if (at_verb) return "argument: expected one that `fovea " + place.get_name() + " --help` lists" + got;
     if (typed.starts_with('-')) return "option: expected one that `fovea --help` lists" + got;
     return "command: expected one of " + verb_names(app) + got;

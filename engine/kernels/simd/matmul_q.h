@@ -80,7 +80,7 @@ private:
 /// The type as whose cells those of that type are made ready to multiply: fewer kernels for many rows.
 [[nodiscard]] constexpr Type widened_type(Type type) {
     const QuantFormat& format = format_of(type);
-    if (format.codebook || type == Type::q5) return Type::q8;
+    if (format.codebook || (has_packed_zero(type) && type != Type::q4)) return Type::q8;
     return format.minima && format.scale_columns == kGroup ? Type::q5_k : type;
 }
 
