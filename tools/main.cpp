@@ -43,9 +43,7 @@ std::string second_argument(const CLI::App& verb, const std::string& typed) {
     const auto is_named = [](const CLI::Option* option) { return option->get_positional(); };
     const std::vector<const CLI::Option*> named = verb.get_options(is_named);
     if (named.empty()) return "argument: expected options alone, got " + typed;
-    const bool prompted = verb.get_option_no_throw("--prompt") != nullptr;
-    return named.back()->get_name(true) + ": expected one, got also " + typed +
-           (prompted ? "; a prompt follows -p" : "");
+    return named.back()->get_name(true) + ": expected one, got also " + typed;
 }
 
 /// The first argument that CLI11 could not place, in our words.

@@ -27,7 +27,7 @@ struct Bound {
 };
 constexpr Bound kBounds[] = {{Type::q6_k, 0.02},  {Type::q5_k, 0.04}, {Type::q4_k, 0.08}, {Type::iq4_nl, 0.08},
                              {Type::mxfp4, 0.13}, {Type::q3_k, 0.16}, {Type::q2_k, 0.32}, {Type::iq4_xs, 0.08},
-                             {Type::tq2_0, 0.5},  {Type::q5, 0.04},   {Type::q4_1, 0.08}, {Type::q5_1, 0.04}};
+                             {Type::tq2_0, 0.5},  {Type::q5, 0.042},  {Type::q4_1, 0.08}, {Type::q5_1, 0.04}};
 
 std::vector<float> normal_rows(std::uint32_t n_cols, std::uint32_t seed) {
     std::mt19937 engine(seed);

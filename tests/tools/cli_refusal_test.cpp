@@ -64,8 +64,7 @@ TEST_CASE("cli: what may have been meant") {
     check_refused({"runn", "-p", "x"}, 2, ", got runn; did you mean run?\n");
     check_refused({"covnert", "a b"}, 2, "got covnert; did you mean convert?\n");
     check_refused({"pull", "m"}, 2, "got pull\n");
-    check_refused({"run", "m.fovea", "hello there"}, 2,
-                  "MODEL: expected one, got also hello there; a prompt follows -p\n");
+    check_refused({"run", "m.fovea", "hello", "there"}, 2, "PROMPT: expected one, got also there\n");
     check_refused({"convert", "a", "b", "-o", "c"}, 2, "SOURCE: expected one, got also b\n");
     check_refused({"run", "--tempp", "1"}, 2,
                   "argument: expected one that `fovea run --help` lists, got --tempp; did you mean --temp?\n");
