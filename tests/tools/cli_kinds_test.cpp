@@ -77,8 +77,7 @@ TEST_CASE("cli: a text beyond the model's positions keeps the tokens that close 
 
 TEST_CASE("cli: one verb, and after it no name of another") {
     check_refused({"run", "plan"}, 1, "plan: no such file");
-    check_refused({"tokenize", "none.fovea", "-p", "x", "run"}, 2,
-                  "argument: expected one that `fovea tokenize --help`");
+    check_refused({"tokenize", "none.fovea", "-p", "x", "run"}, 2, "MODEL: expected one, got also run\n");
 }
 
 TEST_CASE("cli: what a shell made standard output keeps what it has") {

@@ -62,12 +62,14 @@ struct QuantUnit {
             if constexpr (kFormat.bits == 2) return centred_cell<kFormat.zero>(two);
             return centred_cell<kFormat.zero>(two | moved_bits(bytes(p + 128), at, 2, 4));
         }
-        const Bytes both = bytes(p + 64 * pair), low = i ? high_nibbles(both) : low_nibbles(both);
-        if constexpr (kFormat.codebook != nullptr) return codebook_cell(low, kFormat.codebook);
+        const Bytes both = bytes(p + 64 * pair);
         if constexpr (kFormat.bits == 6)
-            return centred_cell<kFormat.zero>(low | moved_bits(bytes(p + 256 + pair / 2 * 64), at % 4 * 2, 4, 0x30));
-        if constexpr (kFormat.bits == 5) return low | moved_bits(bytes(p + 256), at, 4, 0x10);
-        return low;
+            return centred_cell<kFormat.zero>(
+                join_nibbles(both, i, moved_bits(bytes(p + 256 + pair / 2 * 64), at % 4 * 2, 4, 0x30)));
+        if constexpr (kFormat.bits == 5) return join_nibbles(both, i, moved_bits(bytes(p + 256), at, 4, 0x10));
+        const Bytes nibbles = i ? high_nibbles(both) : low_nibbles(both);
+        if constexpr (kFormat.codebook != nullptr) return codebook_cell(nibbles, kFormat.codebook);
+        return nibbles;
     }
 
 private:
@@ -106,10 +108,10 @@ struct WideUnit {
     }
 };
 
-/// Bytes of the starts of a unit's groups for kRows rows: of types whose groups' starts take longer to make than to load.
+/// Bytes of the starts of a unit's groups for kRows rows: of types that have their own, which take longer to make than to load.
 template<Type kType, std::uint32_t kRows>
 constexpr std::size_t unit_starts() {
-    if constexpr (requires { Starts<kType, kRows>::kOfUnit; } && format_of(kType).bits <= 3)
+    if constexpr (requires { Starts<kType, kRows>::kOfUnit; })
         return Starts<kType, kRows>::kOfUnit * kRows * 4;
     else
         return 0;

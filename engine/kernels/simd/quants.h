@@ -5,6 +5,7 @@
 //   Bytes                  64 of them: a cell (four columns of sixteen rows)
 //   bytes(p), store(x, p)  p[0..64), 64-byte aligned where stored
 //   low_nibbles(w), high_nibbles(w), a | b
+//   join_nibbles(w, high, more)  either, | more
 //   moved_bits(w, from, to, mask)  each byte's bits from bit `from` on moved to where bit `to` is, those of the mask
 //   signed_cell(w)         int8 weights as add_products wants them
 //   less(w, n)             w − n by bytes

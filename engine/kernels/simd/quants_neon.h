@@ -27,6 +27,9 @@ FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
     for (int i = 0; i < 4; ++i) a.q[i] = vorrq_s8(a.q[i], b.q[i]);
     return a;
 }
+FOVEA_LANES Bytes join_nibbles(Bytes w, bool high, Bytes more) {
+    return (high ? high_nibbles(w) : low_nibbles(w)) | more;
+}
 FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
     const int8x16_t by = vdupq_n_s8(static_cast<std::int8_t>(to - from));  // to the right where it is negative
     for (int i = 0; i < 4; ++i) {

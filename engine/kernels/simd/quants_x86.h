@@ -2,6 +2,7 @@
 //   Bytes                  64 bytes are also sixteen int32 sums: Dot
 //   four(x)                the four bytes at x, sixteen times
 //   flip(w)                bit 7 of each flipped: as an unsigned number, w + 128
+//   table_of(sixteen)      a table for lookup(w, table), which takes one in vectors too
 //   words_up_to(p, n)      n <= 16 words at p, zeros after; reads nothing beyond
 //   dot4(sum, u, x)        sum + the products of unsigned u with signed x by fours, exactly (VNNI)
 //   pairs(u, x)            the same products by twos, as int16, saturated
@@ -35,15 +36,19 @@ FOVEA_LANES Bytes four(const std::byte* x) { return _mm512_set1_epi32(word(x)); 
 FOVEA_LANES Bytes flip(Bytes w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
 FOVEA_LANES Bytes low_nibbles(Bytes w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
 FOVEA_LANES Bytes high_nibbles(Bytes w) { return low_nibbles(_mm512_srli_epi16(w, 4)); }
+FOVEA_LANES Bytes join_nibbles(Bytes w, bool high, Bytes more) {
+    const Bytes nibbles = high ? _mm512_srli_epi16(w, 4) : w;
+    return _mm512_ternarylogic_epi32(nibbles, _mm512_set1_epi8(15), more, 0xea);  // (nibbles & 15) | more
+}
 FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
     const Bytes moved = from < to ? _mm512_slli_epi16(w, static_cast<unsigned>(to - from))
                                   : _mm512_srli_epi16(w, static_cast<unsigned>(from - to));
     return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
 }
-FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
-    const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(sixteen), w);
+FOVEA_LANES Bytes table_of(const std::int8_t* sixteen) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
 }
+FOVEA_LANES Bytes lookup(Bytes w, Bytes table) { return _mm512_shuffle_epi8(table, w); }
 FOVEA_LANES Bytes less(Bytes w, int n) { return _mm512_sub_epi8(w, _mm512_set1_epi8(static_cast<char>(n))); }
 FOVEA_LANES Bytes words_up_to(const std::byte* p, std::uint32_t n) {
     return _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
@@ -104,6 +109,9 @@ FOVEA_LANES Bytes high_nibbles(Bytes w) {
 FOVEA_LANES Bytes operator|(Bytes a, Bytes b) {
     return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)};
 }
+FOVEA_LANES Bytes join_nibbles(Bytes w, bool high, Bytes more) {
+    return (high ? high_nibbles(w) : low_nibbles(w)) | more;
+}
 FOVEA_LANES __m256i moved_bits(__m256i w, int from, int to, int mask) {
     const __m256i moved = from < to ? _mm256_slli_epi16(w, to - from) : _mm256_srli_epi16(w, from - to);
     return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
@@ -111,10 +119,11 @@ FOVEA_LANES __m256i moved_bits(__m256i w, int from, int to, int mask) {
 FOVEA_LANES Bytes moved_bits(Bytes w, int from, int to, int mask) {
     return {moved_bits(w.low, from, to, mask), moved_bits(w.high, from, to, mask)};
 }
-FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) {
-    const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
-    const __m256i both = _mm256_broadcastsi128_si256(sixteen);
-    return {_mm256_shuffle_epi8(both, w.low), _mm256_shuffle_epi8(both, w.high)};
+FOVEA_LANES Bytes table_of(const std::int8_t* sixteen) {
+    return all(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen))));
+}
+FOVEA_LANES Bytes lookup(Bytes w, Bytes table) {
+    return {_mm256_shuffle_epi8(table.low, w.low), _mm256_shuffle_epi8(table.high, w.high)};
 }
 FOVEA_LANES Bytes less(Bytes w, int n) {
     const __m256i all_n = _mm256_set1_epi8(static_cast<char>(n));
@@ -163,6 +172,7 @@ FOVEA_LANES Bytes dot4(Bytes sum, Bytes u, Bytes x) {
 #endif
 
 using Dot = Bytes;
+FOVEA_LANES Bytes lookup(Bytes w, const std::int8_t* table) { return lookup(w, table_of(table)); }
 
 /// −zero·Σ of −8·Σ, which pack_q8 has; of types without a zero what is given.
 template<Type kType>
@@ -177,7 +187,7 @@ FOVEA_LANES Bytes packed_zero(Bytes eight) {
 
 /// Signed weights are multiplied as unsigned ones, w + 128.
 FOVEA_LANES Bytes signed_cell(Bytes w) { return flip(w); }
-FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return flip(lookup(w, codebook)); }
+FOVEA_LANES Bytes codebook_cell(Bytes w, const std::int8_t* codebook) { return lookup(w, flip(table_of(codebook))); }
 template<int>
 FOVEA_LANES Bytes centred_cell(Bytes w) {
     return w;
