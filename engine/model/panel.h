@@ -57,19 +57,23 @@ struct QuantFormat {
     [[nodiscard]] constexpr std::uint32_t factor_columns() const noexcept {
         return broad() ? kBroadGroup : kFactorColumns;
     }
-    [[nodiscard]] constexpr bool factors() const noexcept { return scale >= QuantScale::factor; }
+    [[nodiscard]] constexpr bool factors() const noexcept {
+        return has(Part::gguf_types) && scale >= QuantScale::factor;
+    }
     /// Bytes of a group's scale, and of its minimum.
     [[nodiscard]] constexpr std::uint32_t scale_bytes() const noexcept {
-        return scale == QuantScale::alone ? 0 : factors() ? 1 : 2;
+        if (!factors()) return 2;
+        return scale == QuantScale::alone ? 0 : 1;
     }
     [[nodiscard]] constexpr std::uint32_t minimum_bytes() const noexcept { return factors() ? 1 : 2; }
     [[nodiscard]] constexpr std::uint32_t head_bytes() const noexcept { return factors() ? 64 : 0; }
     /// Of a unit: where minima and quants start, and its size.
     [[nodiscard]] constexpr std::uint32_t minima_at() const noexcept {
-        return scale == QuantScale::nibble ? 0 : n_groups() * kLanes * scale_bytes();
+        return factors() && scale == QuantScale::nibble ? 0 : n_groups() * kLanes * scale_bytes();
     }
     [[nodiscard]] constexpr std::uint32_t quants_at() const noexcept {
-        const std::uint32_t n_minima = minima ? n_groups() * kLanes : 0;  // of nibbles they are the scales' bytes
+        const bool any = has(Part::gguf_types) && minima;
+        const std::uint32_t n_minima = any ? n_groups() * kLanes : 0;  // of nibbles they are the scales' bytes
         return minima_at() + n_minima * minimum_bytes();
     }
     [[nodiscard]] constexpr std::uint32_t group_bytes() const noexcept { return kLanes * kGroup * bits / 8; }
