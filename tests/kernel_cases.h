@@ -346,7 +346,7 @@ public:
                     .scale = scale(),
                     .softcap = c_.softcap,
                     .chunk = index,
-                    .second_level = c_.head_dim % 2 != 0,
+                    .second_level = n_rows_ % 2 != 0,
                     .m = s.m.data(),
                     .l = s.l.data(),
                     .o = s.o.data()};

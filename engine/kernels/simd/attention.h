@@ -16,6 +16,7 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
     const std::size_t reference_size = kHasReferences<W> ? round_up(a.head_dim, kSuperblock) : 0;
     const std::size_t panel_size = n * kUnitBytes<W> / sizeof(W) + reference_size;
     const W* keys = reinterpret_cast<const W*>(a.keys_at(t.base));
+    const std::size_t value_step = value_panel_bytes(kCacheType<W>, a.value_head_dim) / n;
     for (std::uint32_t panel = t.panel / kPanels * kPanels; panel < t.panel_end; panel += kPanels)
         for (std::uint32_t unit = 0; unit < n; unit += kBlockUnits<W>) {
             Block<W, kPanels> b{.weight = {},
@@ -26,13 +27,15 @@ void score_rows(const Attend& a, std::uint32_t row, Tile& t) {
                                 .total = t.score + row * kTile + panel * kLanes,
                                 .total_stride = kTile,
                                 .ahead = {},
-                                .ahead_step = kUnitBytes<W>,
-                                .ahead_cols = n - unit - smaller(n - unit, kAheadUnits<W>),
+                                .ahead_step = a.second_level ? value_step : kUnitBytes<W>,
+                                .ahead_cols = a.second_level ? n : n - unit - smaller(n - unit, kAheadUnits<W>),
                                 .ahead_jump = ((kPanels - 1) * panel_size + reference_size) * sizeof(W),
                                 .second_level = a.second_level};
             for (std::uint32_t p = 0; p < kPanels; ++p) {
                 b.weight[p] = keys + smaller(panel + p, t.panel_end - 1) * panel_size + ColumnGroup<W>::weight_at(unit);
-                b.ahead[p] = reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
+                b.ahead[p] = a.second_level
+                                 ? a.values_at(t.base) + ((panel + p) * n + unit) * value_step
+                                 : reinterpret_cast<const std::byte*>(b.weight[p]) + kAheadUnits<W> * kUnitBytes<W>;
             }
             if (kRows == Tiling::kRows || a.head_dim < kFetchedDims)
                 microkernel<kRows, Fetch::nothing>(b);

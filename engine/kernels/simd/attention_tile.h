@@ -17,8 +17,18 @@ inline constexpr bool kHasReferences = __is_same(W, CacheQ4);
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
 
-// Few rows, so those of a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions.
-// Whole blocks of rows, those of a prompt, find their tiles in the cache.
+template<class W>
+inline constexpr Type kCacheType = Type::q8;
+template<>
+inline constexpr Type kCacheType<CacheQ4> = Type::q4;
+template<>
+inline constexpr Type kCacheType<Half> = Type::f16;
+template<>
+inline constexpr Type kCacheType<float> = Type::f32;
+
+// Few rows, so those of a decoding step, wait for memory: keys are fetched kAheadBytes ahead, values so many positions. Where
+// that is into the second-level cache, a pass over a tile fetches what the next pass reads: scores fetch the tile's values,
+// and sums of values the next tile's keys. Whole blocks of rows, those of a prompt, find their tiles in the cache.
 inline constexpr std::size_t kAheadRows = 16;
 inline constexpr std::uint32_t kFetchedDims = 32;  // the keys of narrower heads are a tiny model's: in the cache
 

@@ -5,28 +5,62 @@
 namespace fovea {
 namespace {
 
+/// What a sum of values fetches: every position a piece, the first of them at `at`.
+struct ValueFetch {
+    const std::byte* at;
+    std::size_t step;
+    bool second_level;
+    FOVEA_LANES void piece(std::size_t pos) const { fetch_stream(at + pos * step, second_level); }
+};
+
+/// The next tile's keys, shared out over the positions of n_groups groups of dims.
+template<class W>
+class NextKeys {
+public:
+    NextKeys(const Attend& a, const Tile& t, std::uint32_t n_groups) : second_level_(a.second_level) {
+        const std::size_t tile_bytes = kTilePanels * key_panel_bytes(kCacheType<W>, a.head_dim);
+        const std::uint32_t next = t.base + kTile;
+        keys_ = next % kChunk ? a.keys_at(next) : nullptr;
+        if (!keys_) keys_ = a.keys_at(t.base) + tile_bytes;  // of another chunk: most often right behind
+        step_ = tile_bytes / (kTile * n_groups);
+    }
+    /// Those that a group's sum from a position on fetches; `near`, its own values, where they are not fetched so far ahead.
+    FOVEA_LANES ValueFetch of(std::uint32_t group, std::uint32_t pos, const void* near, std::size_t near_step) const {
+        const std::byte* far = keys_ + (group * kTile + pos) * step_;
+        return {second_level_ ? far : static_cast<const std::byte*>(near), second_level_ ? step_ : near_step,
+                second_level_};
+    }
+
+private:
+    const std::byte* keys_;
+    std::size_t step_;
+    bool second_level_;
+};
+
 /// o = o·decay, then o = fma(weight, value, o) over the tile's positions in order, for kRows rows from row `row` on.
 template<std::uint32_t kRows, std::uint32_t kPanels, class W>
 void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
     const std::uint32_t n_panels = a.value_stride / kLanes;
-    const W* values = reinterpret_cast<const W*>(a.values_at(t.base)) + std::size_t{t.begin - t.base} * a.value_stride;
+    const std::uint32_t begin = t.begin - t.base;
+    const W* values = reinterpret_cast<const W*>(a.values_at(t.base)) + std::size_t{begin} * a.value_stride;
     float* o = a.o + std::size_t{row} * a.value_stride;
+    const NextKeys<W> next(a, t, n_panels);
     for (std::uint32_t panel = 0; panel < n_panels; panel += kPanels) {
         const W* value[kPanels];
+        ValueFetch fetch[kPanels];
         F32x16 sum[kRows][kPanels];
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
             const std::uint32_t at = smaller(panel + p, n_panels - 1) * kLanes;  // past the last: repeated, not stored
             value[p] = values + at;
+            fetch[p] = next.of(panel + p, begin, value[p] + kAheadRows * a.value_stride, a.value_stride * sizeof(W));
             FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
                 sum[r][p] = load(o + r * a.value_stride + at) * splat(t.decay[row + r]);
             }
         }
-        accumulate<kTile>(sum, value, a.value_stride, t.score + row * kTile + (t.begin - t.base), 1, t.end - t.begin,
+        accumulate<kTile>(sum, value, a.value_stride, t.score + row * kTile + begin, 1, t.end - t.begin,
                           [&](std::size_t pos) {
                               if constexpr (kRows < Tiling::kRows) {
-                                  FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
-                                      __builtin_prefetch(value[p] + (pos + kAheadRows) * a.value_stride, 0, 3);
-                                  }
+                                  FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) { fetch[p].piece(pos); }
                               }
                           });
         FOVEA_UNROLL for (std::uint32_t p = 0; p < kPanels; ++p) {
@@ -67,6 +101,7 @@ void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
     const auto panel_stride = static_cast<std::size_t>(value_panel_bytes(Group::kType, a.value_head_dim));
     const std::byte* values = a.values_at(t.base);
     alignas(64) float weight[kRows * kTile];
+    const NextKeys<W> next(a, t, (a.value_stride + kGroup - 1) / kGroup);
     for (std::uint32_t dim = 0; dim < a.value_stride; dim += kGroup, values += value_group_bytes(Group::kType)) {
         const bool both = dim + kLanes < a.value_stride;
         float* o = a.o + std::size_t{row} * a.value_stride + dim;
@@ -86,11 +121,12 @@ void add_quants(const Attend& a, const Tile& t, std::uint32_t row) {
             const std::uint32_t lane = t.base + panel * kLanes, begin = t.begin > lane ? t.begin - lane : 0;
             const std::int8_t* quants = group.quants(at_panel) + begin * Group::kStride;
             const std::int8_t* const value[] = {quants, quants + Group::kSecond};
-            const std::byte* ahead = at_panel + panel_stride + begin * value_row_bytes(Group::kType);
+            const std::size_t row_bytes = value_row_bytes(Group::kType);
+            const ValueFetch fetch =
+                next.of(dim / kGroup, panel * kLanes + begin, at_panel + panel_stride + begin * row_bytes, row_bytes);
             accumulate<kTile>(sum, value, Group::kStride, weight + panel * kLanes + begin, 1,
                               smaller(t.end - lane, kLanes) - begin, [&](std::size_t pos) {
-                                  if (kRows < Tiling::kRows)
-                                      __builtin_prefetch(ahead + pos * value_row_bytes(Group::kType), 0, 3);
+                                  if constexpr (kRows < Tiling::kRows) fetch.piece(pos);
                               });
         }
         FOVEA_UNROLL for (std::uint32_t r = 0; r < kRows; ++r) {
