@@ -17,6 +17,7 @@ inline constexpr bool kHasReferences = __is_same(W, CacheQ4);
 inline constexpr std::uint32_t kTilePanels = kTile / kLanes;
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000u;
 
+/// The type of a cache whose keys are panels of W.
 template<class W>
 inline constexpr Type kCacheType = Type::q8;
 template<>
