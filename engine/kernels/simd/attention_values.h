@@ -76,7 +76,7 @@ void add_values(const Attend& a, const Tile& t, std::uint32_t row) {
 /// positions, then the others.
 template<class W>
 struct ValueGroup {
-    static constexpr Type kType = kHasReferences<W> ? Type::q4 : Type::q8;
+    static constexpr Type kType = kCacheType<W>;
     static constexpr std::size_t kStride = kHasReferences<W> ? kLanes : kGroup;  // from a position to the next
     static constexpr std::size_t kSecond = kHasReferences<W> ? kLanes * kLanes : kLanes;
     alignas(64) std::byte found[kHasReferences<W> ? 2 * kSecond : 1];
