@@ -139,7 +139,7 @@ struct Attend {
     float scale;                           // multiplies a dot product
     float softcap;                         // 0: unused
     std::uint32_t chunk;
-    bool second_level = false;  // where keys are fetched to, as in Matmul
+    bool second_level = false;  // where lines are fetched to, as in Matmul
     float* m;                   // out [n_rows]: largest score, −inf where nothing was seen
     float* l;                   // out [n_rows]: sum of exp(score − m)
     float* o;                   // out [n_rows][value_stride]: unnormalised weighted sum
