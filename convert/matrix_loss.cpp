@@ -48,9 +48,8 @@ std::vector<Type> candidate_types(const ModelSource& source, const TensorSpec& s
     std::vector<Type> types;
     for (int i = 0; i < kQuantTypeCount; ++i) {
         const Type type = quant_type(i);
-        // Broad groups are for speed, and beside others cost an operand of their own. q5, q4_1 and q5_1, the types after them,
-        // are kept where a file has them.
-        const bool special = type == Type::mxfp4 || type == Type::tq2_0 || type >= Type::q8_128;
+        // Broad groups are for speed, and beside others cost an operand of their own.
+        const bool special = type == Type::mxfp4 || type == Type::tq2_0 || type == Type::q8_128;
         if (!special || (source.type_of && source.type_of(spec) == type)) types.push_back(type);
     }
     return types;

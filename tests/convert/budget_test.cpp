@@ -140,6 +140,30 @@ TEST_CASE("budget: a file within its bytes that is nearer to the model than one 
     CHECK(divergence("one.fovea") < divergence("fed.fovea"));
 }
 
+TEST_CASE("budget: where rows are short, a file nearer to the model than one type of five bits of as many bytes") {
+    const auto stories = reference_model("stories260k");
+    if (!stories) return;
+    const TemporaryFolder folder;
+    const auto path = [&](const char* name) { return (folder / name).string(); };
+    run_well("convert " + (*stories / "checkpoint_v1.bin").string() + " --type f32 -o " + path("f32.fovea"));
+    std::string text;
+    for (const char* seed : {"1", "2", "3", "4", "5", "6"})
+        text += run_fovea({"run", path("f32.fovea"), "-p", "", "-n", "255", "--temp", "1", "--seed", seed}).out + "\n";
+    write_text(path("text.txt"), text);
+    const auto divergence = [&](const std::string& how) {
+        run_well("convert " + path("f32.fovea") + " " + how + " -o " + path("few.fovea"));
+        const auto json = nlohmann::json::parse(run_well("eval " + path("few.fovea") + " --text " + path("text.txt") +
+                                                         " --against " + path("f32.fovea") + " --json"));
+        return json.at("against").at("kl_divergence").get<double>();
+    };
+    for (const char* type : {"q5", "q5_1", "q5_k"}) {
+        CAPTURE(type);
+        const double uniform = divergence(std::string("--type ") + type);
+        const auto bytes = std::filesystem::file_size(path("few.fovea"));
+        CHECK(divergence("--bytes " + std::to_string(bytes)) < uniform);
+    }
+}
+
 TEST_CASE("budget: bits of a weight, from the least there are, refused below with that number") {
     const TemporaryFolder folder;
     const std::string out = (folder / "m.fovea").string();
