@@ -28,8 +28,7 @@ itself and of the golden models, small models with known results in `tests/golde
 - In bf16 and q8 the measure is the distance between the two vectors of logits after a token, as a share of the vector's length.
   Its median over a model's tokens is below 4 % (bf16) and 13 % (q8) in every family. The largest median of any random model is
   2.7 % and 10 %, the middle one 0.6 % and 2.2 %. Random weights are a hard case, for nothing in them is redundant.
-- In models with experts a rounding may choose another expert. The logits of such a token are then another model's, and no bound
-  holds for them.
+- In models with experts a rounding may change which expert is chosen. No bound holds for the logits of such a token.
 
 A checkpoint that has something beyond its family (an option that changes what is computed, a quantization that
 [format.md](format.md#what-comes-from-where) does not list) is refused, with the field's name. The table shows the layers of one
@@ -90,7 +89,7 @@ def main():
     others = sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - set(types) - set(wholes))
     known = sorted(set(gguf.MODEL_ARCH_NAMES.values()) - set(architectures))
     text += f"""
-Of these models, which also see or hear, only the text model is read; a note says that the rest is left out: {", ".join(wholes)}.
+These models also take images or sound. Only their text model is read; a note says that the rest is left out: {", ".join(wholes)}.
 
 From GGUF files: {", ".join(architectures)}.
 
