@@ -26,9 +26,9 @@ struct Adapter {
 /// The rank of its products; 0 of a model.
 [[nodiscard]] std::uint32_t adapter_rank(const Model& model) noexcept;
 
-/// From here on every pass adds the adapters' products, in their order, to those of the model's matrices; with none it is
-/// as it was. Results do not depend, in any bit, on threads, instruction sets or how tokens are split into calls. What caches
-/// hold stays what it was computed with. Allocates nothing.
+/// From here on every pass adds the adapters' products, in their order, to those of the model's matrices. An empty span
+/// removes all adapters. Results do not depend, in any bit, on threads, instruction sets or how tokens are split into
+/// calls. Keys and values that are already cached stay as they were computed. Allocates nothing.
 ///
 /// Errors, nothing changed: bad_argument (not made; no adapter; a scale that is not finite; a session with positions cached),
 /// bad_limits (more adapters or a higher rank than was planned), bad_shape (an adapter of a model of another shape),

@@ -79,7 +79,7 @@ Status end_cache(Cache& cache) noexcept;
 [[nodiscard]] Status save_cache(const Cache& cache, std::span<std::byte> out, std::size_t& written) noexcept;
 
 /// The cache becomes what the saved one was, whatever it held: what forward computes from here on is the same in every
-/// bit. `saved`, exactly what save_cache wrote, may be anything at all, and is checked before the first change. The
+/// bit. `saved` may hold any bytes at all; whether they are what save_cache wrote is checked before the first change. The
 /// checksum finds damage; it does not tell who wrote the bytes.
 /// Errors, nothing changed: bad_argument (not valid), truncated, bad_shape (too long), version_unsupported,
 /// checksum_mismatch, session_mismatch (no saved cache, or of another model, cache type or numerics version),

@@ -85,9 +85,9 @@ struct Block {
     /// router chooses. 0: the block has one for all rows.
     std::uint32_t n_experts = 0;
     std::uint32_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
-    std::uint32_t shared_d_ff = 0;     ///< hidden width of one more, which every row adds; 0: none
+    std::uint32_t shared_d_ff = 0;     ///< hidden width of the shared expert, which every row adds; 0: none
     bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
-    bool shared_gate = false;  ///< the shared one is multiplied by the sigmoid of a learned product with the row
+    bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
     bool router_bias = false;  ///< of the router's logits
     RouterScore router_score = RouterScore::softmax;
     bool choice_bias = false;  ///< a learned number for each expert, added to its score for the choice alone
@@ -96,13 +96,13 @@ struct Block {
     std::uint16_t n_expert_groups = 0;
     std::uint16_t n_groups_used = 0;
     float routed_scale = 0.0f;     ///< the chosen experts' weights are multiplied by this; 0: 1
-    std::uint32_t query_rank = 0;  ///< queries are made of a normed map of the row to this width; 0: of the row
-    /// Latent attention (DeepSeek-AI 2024): the one key-value head's dims behind rotary_dim are normed, and are the values too. Of
-    /// each query head a map of its own makes those dims out of so many. 0: attention is not latent.
+    std::uint32_t query_rank = 0;  ///< queries come from a normed projection of the row to this width; 0: from the row
+    /// Latent attention (DeepSeek-AI 2024): there is one key-value head. Its dims after rotary_dim are normed, and are the
+    /// values too. Each query head has a map of its own from this many dims to those. 0: attention is not latent.
     std::uint32_t latent_query_dim = 0;
     std::uint32_t latent_value_dim = 0;  ///< latent: what each head's own map makes of its output
-    /// Where this block's matrices are quantized, each column of their inputs is multiplied by a power of two of its own before it
-    /// is quantized, and the matrices are divided by those (Xiao et al. 2023). Not those of experts.
+    /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
+    /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;

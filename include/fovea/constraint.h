@@ -1,6 +1,6 @@
 // Answers of a form: which tokens may come next so that the text fits a grammar, a regular expression or a JSON schema.
 //
-//     // form and index: bytes that grammar/grammar.h (or `fovea grammar`) made for this vocabulary
+//     // form and index: bytes that convert/grammar/grammar.h (or `fovea grammar`) made for this vocabulary
 //     Constraint constraint;
 //     open_constraint(tokenizer, form, index, constraint);            // once, any number of texts share it
 //     std::vector<std::byte> memory(constraint_state_bytes(constraint));
@@ -72,8 +72,9 @@ void restart(ConstraintState& state) noexcept;
 /// Clears the bits of tokens that may not come next: bit id % 32 of word id / 32 of `mask`, [(vocab_size + 31) / 32] of the
 /// model; ids that the tokenizer does not know are among them. Where the form forces several tokens' bytes, one is allowed.
 void allow_tokens(ConstraintState& state, std::span<std::uint32_t> mask) noexcept;
-/// The text goes on with `token`. False, and nothing changes, where it may not. An end token changes nothing, and may come
-/// where can_end. Any tokens that spell the form may, also where allow_tokens would force others of the same bytes.
+/// The text goes on with `token`. False, and nothing changes, if the form does not allow it. An end token changes
+/// nothing, and is allowed where can_end is true. Any tokens that spell the form are allowed, even where allow_tokens
+/// would leave only other tokens of the same bytes.
 bool advance(ConstraintState& state, Token token) noexcept;
 /// Whether the text fits the form as it is.
 [[nodiscard]] bool can_end(const ConstraintState& state) noexcept;

@@ -53,9 +53,9 @@ struct EncodeInput {
     std::span<const float> memory = {};                  ///< [n_memory_rows, d_model]
     std::span<const std::uint32_t> memory_lengths = {};  ///< [n_sequences]
     Masks memory_masks = {};                             ///< of the target's attention to the memory
-    /// Of a last stack that does not pool: the rows, by number, whose results are wanted, max_batch at most; empty: all.
+    /// If the last stack does not pool: the numbers of the rows whose results are wanted, at most max_batch; empty: all.
     std::span<const std::uint32_t> rows = {};
-    bool before_head = false;  ///< what the last stack's head would read, d_model wide, in place of what it makes
+    bool before_head = false;  ///< give the input of the last stack's head, d_model wide, instead of its output
 };
 
 /// Runs every layer once. The memory's keys and values are made once per layer; nothing is computed for padding, since
@@ -66,15 +66,15 @@ struct EncodeInput {
 ///                               stack's result_width(), or with before_head its d_model
 ///
 /// A sequence's result depends on no other, nor, in any bit, on threads and instruction set. Allocates nothing.
-/// Errors, `out` unchanged: unsupported (a model for forward or attend), bad_shape, token_out_of_range; `out` of no use:
-/// cancelled.
+/// Errors, `out` unchanged: bad_argument (not made), unsupported (a model for forward or attend), bad_shape,
+/// token_out_of_range; `out` of no use: cancelled.
 /// Source: Vaswani et al. 2017, section 3; Devlin et al. 2019 (encoders alone).
 [[nodiscard]] Status encode(Workspace& workspace, const EncodeInput& input, std::span<float> out) noexcept;
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
 
 /// The first half of a decoder's work on a memory, once for all steps to come: runs the encoder on `source`, or takes
 /// `memory`, and writes every layer's keys and values of the memory to the caches, sequence i to memories[i], which
-/// grow from 0 to its length. `target`, masks of the memory, rows and before_head are not for here.
+/// grow from 0 to its length. `target` must be empty; masks of the memory, rows and before_head are not used.
 ///
 ///     make_workspace_plan(config, {.max_kv_len = 448, .max_batch = 1500}, plan);   // max_kv_len: it computes steps
 ///     make_pool_plan(config, {.max_kv_len = 1500, .memory = true}, memory_plan);   // a pool for memories

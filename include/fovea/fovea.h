@@ -1,5 +1,6 @@
 // The C interface: what most programs need of the C++ headers, with the same bits, for C, Python, WebAssembly and others.
-// Frames of sound (sound.h), texts in pairs and set_trace are for C++ alone.
+// For C++ alone: frames of sound (sound.h), texts in pairs, other metadata (find_info), chosen rows and vectors before
+// a head (EncodeInput), set_trace, crc32c and map_file.
 //
 //     struct fovea_model* model;                                    // 1. a view of a file's bytes
 //     fovea_open_model(file, file_bytes, 0, memory, sizeof memory, &model);
@@ -42,8 +43,8 @@
 extern "C" {
 #endif
 
-/// Raised where a caller has to be compiled anew; fovea_api_version() is the library's own. 2: models are handles,
-/// fovea_encode is an encoder's, and what it was is fovea_tokenize.
+/// Raised when callers must be compiled again; fovea_api_version() is the library's own. Since 2 models are handles,
+/// fovea_encode runs an encoder, and its old function is fovea_tokenize.
 #define FOVEA_API_VERSION 2u
 uint32_t fovea_api_version(void);
 /// FOVEA_VERSION of fovea/version.h that the library was built with.
@@ -62,7 +63,7 @@ enum {
     FOVEA_N_CODES  ///< how many this header knows
 };
 
-/// What a call came to: code is FOVEA_OK or another. wanted and had are in the unit that `what` names.
+/// The result of a call: code is FOVEA_OK or an error. wanted and had are in the unit that `what` names.
 typedef struct {
     uint32_t code;
     const char* what;
@@ -104,7 +105,7 @@ typedef struct {
     uint32_t n_kv_heads;      ///< key and value heads; divides n_heads [n_heads]
     uint32_t head_dim;        ///< floats of a query or key head, at least 1
     uint32_t value_head_dim;  ///< floats of a value head [head_dim]
-    uint32_t window;          ///< a query sees so many positions, itself included; needs causal [all]
+    uint32_t window;          ///< a query sees this many positions, itself included; not causal: as many after it [all]
     uint32_t causal;          ///< not 0: a query sees no later position
     uint32_t zero_attn;       ///< not 0: a key and a value of zeros follow the others
     float softmax_scale;      ///< multiplies scores [1/sqrt(head_dim)]
@@ -153,7 +154,7 @@ typedef struct {
     uint32_t has_tokenizer;     ///< 1: fovea_model_tokenize and its like work
     uint64_t file_bytes;
     uint64_t max_piece_bytes;  ///< the most that a token adds to a text
-    fovea_text name;           ///< what the converter was given
+    fovea_text name;           ///< the model's name in its source, else its architecture
     fovea_text architecture;   ///< the source's own word: "llama", "gpt2", …
     fovea_text prompt_suffix;  ///< closes a prompt before the model answers; often empty
     fovea_text chat_template;  ///< the source's own (Jinja); the library does not run it
@@ -264,10 +265,10 @@ typedef struct {
     /// Tokens of a text and its continuation together [all the model was made for]. Each costs a session its keys and
     /// values, a workspace little. 0 where the model gives no logits.
     uint32_t max_positions;
-    /// Rows computed together; longer prompts go in pieces [192, or max_positions; encode, attend: all of a call's, as
-    /// many as the model's positions, or 512]. Each costs a row of activations.
+    /// Rows computed together; longer prompts go in pieces [a session: the smaller of 192 and max_positions; a workspace:
+    /// 192; encode, attend, which need all rows of a call: the model's positions, or 512]. Each costs a row of activations.
     uint32_t max_batch;
-    uint32_t max_text_bytes;  ///< a session's longest text for fovea_tokenize; each byte costs 16 to 320 [none]
+    uint32_t max_text_bytes;  ///< a session's longest text for fovea_tokenize; each byte costs up to 640 [none]
     uint32_t n_threads;       ///< each costs some KB of scratch [1]
     uint32_t kv_type;         ///< keys and values are cached as FOVEA_F32, FOVEA_F16, FOVEA_Q8 or FOVEA_Q4 [FOVEA_F32]
     const char* isa;          ///< an instruction set's name, which changes no result [the best for the model]
@@ -329,7 +330,7 @@ fovea_status fovea_forward_into(fovea_session* session, const uint32_t* tokens, 
 /// [vocab_size] float32, unnormalised, of the last fovea_forward; zeros before the first.
 const float* fovea_logits(const fovea_session* session);
 
-/// How many positions there are; back to an earlier number of them.
+/// How many positions are cached; going back to fewer of them.
 uint32_t fovea_kv_len(const fovea_session* session);
 fovea_status fovea_rewind(fovea_session* session, uint32_t kv_len);
 

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t struct_size;     ///< sizeof(fovea_generator_limits)
     uint32_t max_tokens;      ///< of a text with its prompt; each costs 4 bytes [all the model was made for]
     uint32_t max_stop_bytes;  ///< of all stop strings together, at most 65535; each costs 9 bytes [256]
-    uint32_t max_proposed;    ///< tokens speculated in one pass; each costs a row of logits [none]
+    uint32_t max_proposed;    ///< tokens speculated in one pass, at most 256; each costs a row of logits [none]
 } fovea_generator_limits;
 
 typedef struct {

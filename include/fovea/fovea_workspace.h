@@ -27,8 +27,8 @@ typedef struct fovea_workspace fovea_workspace;
 fovea_status fovea_make_workspace(const struct fovea_model* model, const fovea_limits* limits, void* arena,
                                   size_t arena_bytes, fovea_workspace** workspace);
 
-/// Ends the call that another thread has under way, and those to come, with FOVEA_CANCELLED, within a layer's time; 0: no
-/// longer. Caches are as before the call. May be called by any thread.
+/// Not 0: ends the call that is running, and later calls, with FOVEA_CANCELLED, within a layer's time. 0: calls run
+/// again. Caches are as before the call. May be called by any thread.
 /// Errors: FOVEA_BAD_ARGUMENT where limits.cancellable was 0.
 fovea_status fovea_cancel(fovea_workspace* workspace, int cancelled);
 
@@ -181,14 +181,14 @@ typedef struct {
     const fovea_mask* memory_padding_mask;  ///< [NULL]
 } fovea_encode_input;
 
-/// Runs every layer once. out: n_out floats, d_model for each row of the last stack or, where info.pools, for each
-/// sequence.
+/// Runs every layer once. out: n_out floats, info.result_width for each row of the last stack or, where info.pools, for
+/// each sequence.
 /// Errors, `out` unchanged unless cancelled: those of encode.h's encode.
 fovea_status fovea_encode(fovea_workspace* workspace, const fovea_encode_input* input, float* out, size_t n_out);
 
 /// Runs the encoder on `source`, or takes `memory`, and writes every decoder layer's keys and values of it to the caches,
-/// sequence i to memories[i]; steps read them from there. No target, masks of the memory or rows. The workspace's limits
-/// have max_positions, the caches' pool has `memory`. Errors, nothing changed: those of encode.h's cache_memory.
+/// sequence i to memories[i]; steps read them from there. `target` must be NULL; masks of the memory are not used. Set
+/// max_positions in the workspace's limits and `memory` in those of the caches' pool. Errors, nothing changed: those of encode.h's cache_memory.
 fovea_status fovea_cache_memory(fovea_workspace* workspace, const fovea_encode_input* input,
                                 const fovea_cache* memories, size_t n_memories);
 

@@ -29,7 +29,7 @@ namespace fovea FOVEA_API {
 struct GeneratorLimits {
     std::uint32_t max_tokens = 0;        ///< of a text with its prompt. 0: the model's max_positions. 4 bytes each
     std::uint32_t max_stop_bytes = 256;  ///< of all stop strings together, at most 65535. 9 bytes each
-    std::uint32_t max_proposed = 0;      ///< tokens speculated in one pass. Each costs a row of logits
+    std::uint32_t max_proposed = 0;      ///< tokens speculated in one pass, at most 256. Each costs a row of logits
 };
 using GeneratorPlan = PlanOf<GeneratorLimits>;
 
@@ -44,7 +44,7 @@ struct TokenFilter {
     /// Clears the bits of forbidden tokens in `mask`, [(vocab_size + 31) / 32], bit id % 32 of word id / 32. All are set
     /// before the call. `text` is the prompt and every token since.
     void (*allow)(void* context, std::span<const Token> text, std::span<std::uint32_t> mask) = nullptr;
-    void (*accept)(void* context, Token token) = nullptr;  ///< joins the text, or ends it; nullptr: not wanted
+    void (*accept)(void* context, Token token) = nullptr;  ///< told each token that joins or ends the text
     void* context = nullptr;
     /// Writes tokens that allow is certain to leave alone in the mask, one after the other, and returns how many; nullptr: not
     /// known. As many as limits.max_proposed go through one pass together with the token before them.
@@ -66,8 +66,8 @@ struct Speculation {
     std::uint32_t n_proposed = 0;  ///< tokens a pass at most; 0: none
     /// Where valid, proposes its likeliest tokens. Else what followed the text's last tokens where they came before.
     DraftModel draft{};
-    /// A row more in a pass, as a share of a pass of one row: what a proposal costs. Where there is a clock, the first
-    /// guess only. A token is proposed while it is likelier to be right than this.
+    /// What a proposal costs: the time that one more row adds to a pass, as a share of a pass of one row. With a clock
+    /// this is only the first guess. A token is proposed while its chance of being right exceeds 1.2 times this.
     float row_cost = 0.2f;
     /// Ticks of any constant length; nullptr: no clock. With it costs are measured, from next_step to take.
     std::uint64_t (*clock)() = nullptr;
@@ -88,8 +88,8 @@ struct GenerateOptions {
     bool counts_prompt = false;
     TokenFilter filter{};
     Speculation speculation{};
-    /// Of a model that reads a memory: what cache_memory of encode.h filled. Where it is another one than before, nothing
-    /// of the last text is kept; who fills the same one anew rewinds the text's cache to 0.
+    /// For a model that reads a memory: the cache that cache_memory of encode.h filled. If it is another one than before,
+    /// nothing of the last text is kept. If you fill the same one again, rewind the text's cache to 0 yourself.
     Cache memory{};
 };
 
@@ -146,14 +146,16 @@ private:
                                     const GeneratorLimits& limits, std::span<std::byte> arena,
                                     Generator& generator) noexcept;
 
-/// Says that the cache, filled by others or restored, holds `tokens`: start then computes what differs. Ends the text.
+/// Tells the generator which `tokens` its cache holds, if others filled or restored it: start then computes only what
+/// differs. Ends the present text.
 /// Errors, nothing changed: bad_argument (not made, cache ended), bad_shape (not as many as the cache has), context_full.
 [[nodiscard]] Status resume(Generator& generator, std::span<const Token> tokens) noexcept;
 
 /// Begins a text with `prompt`, at least one token. What the cache holds of it stays; at least the last is computed.
-/// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are empty or
-/// not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full, token_out_of_range,
-/// buffer_too_small (stop strings), section_missing (stop strings without a tokenizer).
+/// Errors, nothing changed: bad_argument (not made, cache ended, options outside their ranges, stop strings that are
+/// empty or not UTF-8, a draft of another vocabulary or with this cache), bad_shape (no token), context_full,
+/// token_out_of_range, buffer_too_small (stop strings), section_missing (stop strings without a tokenizer),
+/// session_mismatch (a draft's cache of another model), unsupported (penalties left out of this build).
 [[nodiscard]] Status start(Generator& generator, std::span<const Token> prompt,
                            const GenerateOptions& options) noexcept;
 

@@ -16,7 +16,7 @@ struct TensorRecord;   // engine/model/format.h
 
 /// How inputs and outputs of a model's text are spelled; from the file's metadata. Views into the file.
 struct ModelInfo {
-    std::string_view name;           ///< what the converter was given
+    std::string_view name;           ///< the model's name in its source, else its architecture
     std::string_view architecture;   ///< the source's own word: "llama", "gpt2", …
     std::string_view prompt_suffix;  ///< closes a prompt before the model answers; often empty
     std::string_view chat_template;  ///< the source's template, kept as text; the engine does not run it
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::uint32_t fingerprint() const noexcept { return fingerprint_; }
 
 private:
-    friend struct ModelAccess;  // engine/model.h
+    friend struct ModelAccess;  // engine/model/model.h
     Config config_{};
     ModelInfo info_{};
     std::span<const std::byte> bytes_{};
@@ -51,7 +51,7 @@ private:
 /// The value of that key in the file's metadata; empty where it has none. A view into the file. docs/format.md lists keys.
 [[nodiscard]] std::string_view find_info(const Model& model, std::string_view key) noexcept;
 
-/// Of a model that hears (see Sound): [n_mels][n_bins], what each filter weighs a window's powers with. Empty of all others.
+/// A speech model's mel filters (see Sound): [n_mels][n_bins] weights of a window's powers. Empty for other models.
 [[nodiscard]] std::span<const float> mel_filters(const Model& model) noexcept;
 
 struct OpenOptions {
@@ -66,7 +66,7 @@ struct OpenOptions {
 [[nodiscard]] Status open_model(std::span<const std::byte> bytes, Model& model,
                                 const OpenOptions& options = {}) noexcept;
 
-/// Where the reader can be told about damage in the weights: recomputes every section's CRC-32C.
+/// Finds damage anywhere in the file, in the weights too: recomputes every section's CRC-32C, which reads all of it.
 /// Errors: checksum_mismatch, `what` naming the section's kind.
 [[nodiscard]] Status verify_checksums(const Model& model) noexcept;
 

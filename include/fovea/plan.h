@@ -12,23 +12,23 @@ namespace fovea FOVEA_API {
 
 /// What a session or a workspace must be able to hold. The defaults work for every model.
 struct Limits {
-    /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session; in a
-    /// workspace the partial sums of one row's attention. For forward alone; a workspace of a model that reads a memory
-    /// computes steps where it is not 0, up to so many positions.
+    /// Positions of a sequence. 0: the model's max_positions. Raising it costs keys and values in a session, and in a
+    /// workspace the partial sums of one row's attention. Only forward uses it. For a model that reads a memory, a
+    /// workspace computes steps only if this is not 0, up to this many positions.
     std::uint32_t max_kv_len = 0;
-    /// Tokens computed together; longer prompts go in pieces. 0: min(192, max_kv_len). Raising it costs rows of
-    /// activations and makes long prompts a little faster.
+    /// Tokens computed together; longer prompts go in pieces. 0: min(192, max_kv_len), in a workspace 192. Raising it
+    /// costs rows of activations and makes long prompts a little faster.
     /// encode, attend: rows of all sequences of a stack. 0: max_positions, or 512.
     std::uint32_t max_batch = 0;
-    std::uint32_t n_threads = 1;  ///< 1 to kMaxThreads; the size of the team, fixed for its life
+    std::uint32_t n_threads = 1;  ///< 1 to kMaxThreads (256), the calling thread included; fixed for its life
     /// f32, f16, q8 or q4: how keys and values are cached. A workspace's caches have a type of their own.
     Type kv_type = Type::f32;
     /// encode, attend: sequences in one call. 0: 1. A workspace: steps in one pass. 0: max_batch.
     std::uint32_t max_sequences = 0;
     /// encode, attend: rows of the memory, or keys, past ones too, of all sequences. 0: max_batch.
     std::uint32_t max_key_rows = 0;
-    /// Adapters in use at a time, see fovea/adapter.h: each costs a table of its tensors, any at all the rows between an
-    /// adapter's two matrices. 0: none.
+    /// Adapters in use at a time, at most 64, see fovea/adapter.h. Each costs a table of its tensors; if there are any, the
+    /// rows between an adapter's two matrices are added. 0: none.
     std::uint32_t max_adapters = 0;
     std::uint32_t max_adapter_rank = 0;  ///< the largest of their ranks; at least 1 where there are adapters
 };

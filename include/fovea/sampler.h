@@ -25,7 +25,7 @@ struct SamplerOptions {
     float frequency_penalty = 0.0f;  ///< taken from a token's logit for each time it came, -1000 to 1000
     float presence_penalty = 0.0f;   ///< taken once, where it came at all
     std::span<const LogitBias>
-        bias{};  ///< views, which must stay; ids that are none are skipped, of one id they add up
+        bias{};  ///< a view, which must stay valid; ids outside the vocabulary are skipped, biases of one id are added
 };
 
 /// Its options, and where the seed's random numbers start (PCG32, O'Neill 2014). Value type; choosing does not change it.

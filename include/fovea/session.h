@@ -26,8 +26,8 @@ namespace fovea FOVEA_API {
 
 struct SessionState;  // lives at the start of the arena; engine/run/session.h
 
-/// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena. Functions
-/// refuse one that make_session has not made, with bad_argument.
+/// A handle to state inside the caller's arena; trivially copyable. There is no destructor: release the arena. Until
+/// make_session has made it, functions that return a Status refuse it with bad_argument.
 class Session {
 public:
     [[nodiscard]] std::uint32_t kv_len() const noexcept;      ///< positions cached so far
@@ -36,8 +36,8 @@ public:
     /// Only for a session that was made.
     [[nodiscard]] const Model& model() const noexcept;
     [[nodiscard]] const Limits& limits() const noexcept;
-    /// What it consists of: for functions that take either. Not valid where the session is not; cache: nor where the
-    /// model gives no logits.
+    /// Its workspace and its cache, for functions that take those. Not valid if the session is not; the cache is not valid
+    /// either if the model gives no logits.
     [[nodiscard]] Workspace workspace() const noexcept;
     [[nodiscard]] Cache cache() const noexcept;
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
@@ -49,11 +49,11 @@ private:
 
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a session and starts its threads.
 /// The arena and the model's bytes must outlive the session.
-/// Threads: with n_threads above 1 and no executor, the calling thread gets n_threads − 1 threads, which all its
-/// sessions share, which sleep between calls, and which end with it. No later call makes any. A session may be used by
-/// another thread than its maker's, by one at a time: it then runs on that thread and its workers, which a thread that has
-/// made no session lacks. A forked child has its parent's sessions and none of their threads; sessions made there get new ones.
-/// With an executor no thread is made here.
+/// Threads: with n_threads above 1 and no executor, n_threads − 1 workers are made for the calling thread. All sessions of
+/// that thread share them. They sleep between calls, and end with the thread. No later call makes threads. Another thread
+/// may use the session, but only one at a time. Then its own workers run the call; it has some only if it has made a
+/// session, else it runs alone. A forked child has its parent's sessions but none of their threads; sessions that it makes
+/// get new ones. With an executor no thread is made here.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
 /// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
@@ -90,7 +90,8 @@ private:
 [[nodiscard]] Status restore_session(Session& session, std::span<const std::byte> saved) noexcept;
 [[nodiscard]] Status copy_session(const Session& from, Session& to) noexcept;
 
-/// As those of fovea/workspace.h; nothing where the session was not made.
+/// As in fovea/workspace.h. For a session that was not made set_cancel and set_trace do nothing, and capture_attention
+/// is bad_argument.
 void set_cancel(Session& session, const std::atomic<bool>* flag) noexcept;
 [[nodiscard]] Status capture_attention(Session& session, const AttentionWeights& weights) noexcept;
 void set_trace(Session& session, const Trace& trace) noexcept;

@@ -19,7 +19,7 @@ namespace fovea FOVEA_API {
 /// Samples that one window of frames covers: n_frames · hop_length, 30 seconds for Whisper. 0 for a model without sound.
 [[nodiscard]] std::uint64_t window_samples(const Sound& sound) noexcept;
 
-/// Exact bytes of make_frames' scratch, about 80 KB for Whisper. With one byte less make_frames is an error.
+/// Exact bytes of make_frames' scratch, about 75 KB for Whisper. With one byte less make_frames is an error.
 /// Errors, `n_bytes` unchanged: config_invalid (no sound, a value outside its range, or an n_fft of large primes, whose
 /// transform would take longer than that of 2^16 samples), unsupported (a build without encoders).
 [[nodiscard]] Status frames_scratch(const Sound& sound, std::uint64_t& n_bytes) noexcept;

@@ -17,8 +17,8 @@ enum class Code : std::uint8_t {
 };
 
 /// The result of a call. Trivially copyable; `what` points at a string literal.
-/// `wanted` and `had` are in the unit that `what` names; both 0 where a number says nothing; where they are equal they are one
-/// number that says where.
+/// `wanted` and `had` are in the unit that `what` names. Both are 0 if no number applies. If they are equal and not 0, they
+/// are one number that says where, such as a tensor's number.
 struct [[nodiscard]] Status {
     Code code = Code::ok;
     const char* what = "";

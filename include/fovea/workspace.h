@@ -8,7 +8,7 @@
 //     const Step steps[] = {{a, prompt, {}}, {b, {&token, 1}, logits}};
 //     forward(workspace, steps);                            // 3. as often as there are tokens; allocates nothing
 //
-// A program with one sequence has less to do with fovea/session.h, which is a workspace and a cache in one arena.
+// For one sequence fovea/session.h is simpler: a session is a workspace and a cache in one arena.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -48,8 +48,8 @@ private:
 ///
 /// It calls work(argument, member) once for each member from 0 to n_members − 1 and returns when all calls have returned.
 /// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
-/// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. What the caller wrote
-/// before is seen by every member, and what members wrote by the caller after. `work` neither throws nor allocates.
+/// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. Every member must
+/// see what the caller wrote before, and the caller must see afterwards what the members wrote. `work` neither throws nor allocates.
 /// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread):
 ///
 ///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
@@ -94,10 +94,10 @@ struct Step {
 /// On success each kv_len grows by its n_tokens. A sequence's logits are those it has alone, in every bit: they do not
 /// depend on the other steps, their order, the pages' places, forks, threads or instruction set. Allocates nothing; takes
 /// pages from the caches' pools.
-/// Errors, nothing changed: bad_argument (a cache that is not valid, or comes twice), session_mismatch (a cache of another
-/// model), bad_shape (no steps, more than max_sequences, no tokens, logits of another size, an empty memory), token_out_of_range,
-/// context_full, pool_full (pages needed), unsupported (not a model for logits). On `cancelled` the caches are as before the
-/// call and the logits of no use.
+/// Errors, nothing changed: bad_argument (not made; a cache that is not valid, or comes twice; a memory that the model
+/// does not read), session_mismatch (a cache of another model), bad_shape (no steps, more than max_sequences, no tokens,
+/// logits of another size, an empty memory), token_out_of_range, context_full, pool_full (pages needed), unsupported (not
+/// a model for logits). On `cancelled` the caches are as before the call and the logits of no use.
 /// Source: Vaswani et al. 2017, eq. 1 (attention); Su et al. 2021, eq. 34 (rotary positions); Kwon et al. 2023 (pages).
 [[nodiscard]] Status forward(Workspace& workspace, std::span<const Step> steps) noexcept;
 
@@ -126,9 +126,9 @@ struct AttentionWeights {
     /// Rows that no call computes stay as they are.
     std::span<float> out;
 };
-/// Asks for weights of every call from here on or, with {}, no longer. `out` must stay. Calls refuse, with bad_shape,
-/// where they have more queries, keys or sequences than it has room for, or, with several sequences, more rows than one
-/// pass takes. Errors: bad_argument (no such layer).
+/// Captures weights in every call from here on; with {} in none. `out` must stay valid. A call is refused with bad_shape
+/// if it has more queries, keys or sequences than `out` has room for, or if it has several sequences and more rows than
+/// one pass takes. Errors: bad_argument (no such layer).
 [[nodiscard]] Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept;
 
 /// A tap on intermediate results: called by member 0, without an executor the calling thread, between phases, one row at
