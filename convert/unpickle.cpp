@@ -20,6 +20,7 @@ struct Value {
 
 constexpr const char* kKinds[] = {"a mark", "None",         "a boolean", "a number",  "a text",  "a tuple",
                                   "a list", "a dictionary", "a name",    "a storage", "a tensor"};
+constexpr std::size_t kMostText = 256;  // bytes: instructions of few bytes may name a text again and again
 constexpr std::string_view kRebuild = "torch._utils._rebuild_tensor_v2", kOrdered = "collections.OrderedDict";
 
 bool is_storage_type(std::string_view name) {
@@ -61,9 +62,18 @@ private:
         std::memcpy(&x, take(sizeof x), sizeof x);
         return x;
     }
+    std::string text(std::uint64_t n) {
+        if (n > kMostText)
+            refuse("texts of at most " + std::to_string(kMostText) + " bytes", "one of " + std::to_string(n));
+        return {take(n), static_cast<std::size_t>(n)};
+    }
     std::string line() {
         std::string text;
-        for (char c; (c = *take(1)) != '\n';) text += c;
+        for (char c; (c = *take(1)) != '\n';) {
+            if (text.size() == kMostText)
+                refuse("lines of at most " + std::to_string(kMostText) + " bytes", "a longer one");
+            text += c;
+        }
         return text;
     }
 
@@ -164,8 +174,6 @@ private:
         return static_cast<std::int64_t>(x);
     }
 
-    void push_text(std::uint64_t n) { push(Kind::text, 0, std::string(take(n), static_cast<std::size_t>(n))); }
-
     /// One instruction; false: it was the last.
     bool step() {
         const auto code = static_cast<std::uint8_t>(*take(1));
@@ -199,8 +207,8 @@ private:
             case 'M': push(Kind::number, number<std::uint16_t>()); return true;               // BININT2
             case 'J': push(Kind::number, number<std::int32_t>()); return true;                // BININT
             case 0x8a: push(Kind::number, long_number(number<std::uint8_t>())); return true;  // LONG1
-            case 'X': push_text(number<std::uint32_t>()); return true;                        // BINUNICODE
-            case 0x8c: push_text(number<std::uint8_t>()); return true;                        // SHORT_BINUNICODE
+            case 'X': push(Kind::text, 0, text(number<std::uint32_t>())); return true;        // BINUNICODE
+            case 0x8c: push(Kind::text, 0, text(number<std::uint8_t>())); return true;        // SHORT_BINUNICODE
             case 'c': {                                                                       // GLOBAL
                 const std::string module = line();
                 push_name(module, line());

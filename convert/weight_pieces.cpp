@@ -117,8 +117,8 @@ void WeightPieces::make_quantized_panel(const TensorSpec& spec, Type type, std::
     const QuantLoss panel_loss = inputs ? quantize_panel(type, scratch.rows.data(), spec.n_cols, *inputs, panel)
                                         : quantize_panel(type, scratch.rows.data(), spec.n_cols, panel);
     if (panel_loss.overflow)
-        throw Refusal("weights of tensor " + place_of(spec) + " are beyond " + type_name(type) +
-                      "'s range; use --type bf16 or f32");
+        throw Refusal("weights of tensor " + place_of(spec) + ": expected finite numbers within " + type_name(type) +
+                      "'s range, got others; --type bf16 and f32 hold any");
     loss.error += panel_loss.error;
     loss.total += panel_loss.total;
 }

@@ -7,6 +7,7 @@ namespace fovea::serve {
 namespace {
 
 constexpr std::size_t kMostMessages = 4096;
+constexpr std::uint32_t kMostKeys = 4096;  // of an object
 
 /// [{"type": "text", "text": ...}, ...] as one text.
 std::string join_parts(const Json& parts, const std::string& place) {
@@ -46,10 +47,18 @@ void read_tool_calls(Json& calls, const std::string& place) {
 }  // namespace
 
 Json read_json(std::string_view body) {
-    const auto bounded = [](int depth, Json::parse_event_t, Json&) {
+    std::vector<std::uint32_t> n_keys;  // of the objects that are open, by depth
+    const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
         if (depth > kMostDepth)
             throw RequestError(400, "body: expected at most " + std::to_string(kMostDepth) +
                                         " arrays and objects in each other, got more");
+        if (event == Json::parse_event_t::object_start) {
+            n_keys.resize(static_cast<std::size_t>(depth) + 2);
+            n_keys.back() = 0;
+        }
+        if (event == Json::parse_event_t::key && ++n_keys[static_cast<std::size_t>(depth)] > kMostKeys)
+            throw RequestError(400, "body: expected at most " + std::to_string(kMostKeys) +
+                                        " keys in an object, got more");  // each is looked for among those before
         return true;
     };
     try {

@@ -108,8 +108,9 @@ void TextWorker::plan_pass() {
     std::uint32_t left = n_tokens ? std::min(most, options_.n_beside) : most;
     auto n_filling = static_cast<std::uint32_t>(filling.size());
     for (Sequence* s : filling) {
-        const std::uint32_t n_before = left;
-        fill(*s, left / n_filling--);
+        const std::uint32_t n_before = left, n_rows = left / n_filling--;
+        if (!s->job) continue;  // one of the same request could not start, which ended them all
+        fill(*s, n_rows);
         left = n_before - s->n_rows;
     }
 }

@@ -105,6 +105,7 @@ Value split(Interpreter& run, const Value& self, const Bound& a, const Arguments
     if (!a[0] || is<None>(*a[0])) return texts(run, split_spaces(text, most));
     const std::string& by = text_needed(a, 0, "split");
     if (by.empty()) fail("split: expected a text to split by, got an empty one");
+    run.budget().search(text.size(), by.size());
     std::vector<std::string_view> parts;
     for (std::size_t at;
          (most < 0 || static_cast<std::int64_t>(parts.size()) < most) && (at = text.find(by)) != text.npos;) {
@@ -121,6 +122,7 @@ Value split_from_right(Interpreter& run, const Value& self, const Bound& a, cons
     const std::int64_t most = integer_or(a, 1, -1);
     const std::string& by = text_needed(a, 0, "rsplit");
     if (by.empty()) fail("rsplit: expected a text to split by, got an empty one");
+    run.budget().search(text.size(), by.size());
     std::vector<std::string_view> parts;
     for (std::size_t at;
          (most < 0 || static_cast<std::int64_t>(parts.size()) < most) && (at = text.rfind(by)) != text.npos;) {
@@ -136,6 +138,7 @@ Value replace(Interpreter& run, const Value& self, const Bound& a, const Argumen
     const std::string_view text = own(run, self);
     const std::string &from = text_needed(a, 0, "replace"), &to = text_needed(a, 1, "replace");
     std::int64_t most = integer_or(a, 2, -1);
+    run.budget().search(text.size(), from.size());
     std::string out;
     std::size_t at = 0;
     while (most != 0) {
@@ -170,6 +173,7 @@ template<bool from_right, bool must>
 Value find_text(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
     const std::string_view text = own(run, self);
     const std::string& part = text_needed(a, 0, "find");
+    run.budget().search(text.size(), part.size());
     const std::size_t at = from_right ? text.rfind(part) : text.find(part);
     if (at == text.npos && must) fail("index: expected a text that is within the other, got one that is not");
     return at == text.npos ? std::int64_t{-1} : count_characters(text.substr(0, at));
@@ -178,6 +182,7 @@ Value find_text(Interpreter& run, const Value& self, const Bound& a, const Argum
 Value count_text(Interpreter& run, const Value& self, const Bound& a, const Arguments&) {
     const std::string_view text = own(run, self);
     const std::string& part = text_needed(a, 0, "count");
+    run.budget().search(text.size(), part.size());
     if (part.empty()) return count_characters(text) + 1;
     std::int64_t n = 0;
     for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;

@@ -164,7 +164,7 @@ bool less(Budget& budget, const Value& a, const Value& b) {
 bool contains(Budget& budget, const Value& container, const Value& item) {
     if (is_text(container)) {
         if (!is_text(item)) fail("in: expected a text to look for in a text, got " + kind_of(item));
-        budget.steps(text_of(container).size() / 16);
+        budget.search(text_of(container).size(), text_of(item).size());
         return text_of(container).find(text_of(item)) != std::string::npos;
     }
     if (const auto* dict = std::get_if<DictPointer>(&container)) return find(budget, **dict, item) != nullptr;

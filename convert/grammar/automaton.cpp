@@ -13,6 +13,7 @@ namespace {
 
 // For each state that an automaton may have: a grammar that is refused costs so much at most.
 constexpr std::size_t kFragmentsEach = 7, kWorkEach = 333;
+constexpr std::uint32_t kMostDepth = 2000;  // expressions within expressions: enough stack for a thread of 2 MB
 
 struct Fragment {
     std::vector<std::uint32_t> empty;
@@ -51,6 +52,10 @@ private:
         return static_cast<std::uint32_t>(fragments_.size() - 1);
     }
     void link(std::uint32_t from, std::uint32_t to) { fragments_[from].empty.push_back(to); }
+    void count_work(std::size_t n) {
+        work_ += n;
+        if (work_ > max_states_ * kWorkEach) too_large();
+    }
 
     void add_bytes(std::string_view text, std::uint32_t from, std::uint32_t to) {
         if (text.empty()) return link(from, to);
@@ -136,7 +141,14 @@ private:
     }
 
     void add(NodeId id, std::uint32_t from, std::uint32_t to) {
-        const Node& node = grammar_.nodes[id];
+        count_work(1);
+        if (++depth_ > kMostDepth)
+            throw GrammarError("expected expressions at most " + std::to_string(kMostDepth) +
+                               " deep within expressions, got more");
+        add_node(grammar_.nodes[id], from, to);
+        --depth_;
+    }
+    void add_node(const Node& node, std::uint32_t from, std::uint32_t to) {
         switch (node.kind) {
             case NodeKind::bytes: return add_bytes(node.text, from, to);
             case NodeKind::set: return add_set(node.set, from, to);
@@ -169,6 +181,7 @@ private:
         stamps_.resize(fragments_.size());
         std::vector<std::uint32_t> set;
         while (!seeds.empty()) {
+            count_work(1);
             const std::uint32_t s = seeds.back();
             seeds.pop_back();
             if (stamps_[s] == stamp_) continue;
@@ -178,8 +191,7 @@ private:
             seeds.insert(seeds.end(), fragment.empty.begin(), fragment.empty.end());
         }
         std::sort(set.begin(), set.end());
-        work_ += set.size() + 1;
-        if (work_ > max_states_ * kWorkEach) too_large();
+        count_work(set.size() + 1);
         const auto [place, made] = known_.try_emplace(std::move(set), static_cast<std::uint32_t>(out_.states.size()));
         if (made) {
             if (out_.states.size() >= max_states_) too_large();
@@ -203,7 +215,7 @@ private:
             std::vector<std::uint32_t> targets;
             for (const ByteRange& edge : edges)
                 if (edge.low <= low && low <= edge.high) targets.push_back(edge.target);
-            work_ += edges.size();
+            count_work(edges.size());
             if (!targets.empty()) {
                 const std::uint32_t target = state_of(std::move(targets));
                 const auto high = static_cast<std::uint8_t>(end - 1);
@@ -234,6 +246,7 @@ private:
         known_.clear();
         sets_.clear();
         unit_ = unit;
+        depth_ = 0;
         start_ = fresh();  // in a set, so that the unit's first state is no other
         end_ = fresh();
         add(out_.units[unit].body, start_, end_);
@@ -260,7 +273,7 @@ private:
     std::vector<std::uint32_t> stamps_;
     std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfWords> known_;
     std::vector<const std::vector<std::uint32_t>*> sets_;  // keys of known_, by state
-    std::uint32_t stamp_ = 0, start_ = 0, end_ = 0, unit_ = 0;
+    std::uint32_t stamp_ = 0, start_ = 0, end_ = 0, unit_ = 0, depth_ = 0;
     std::size_t max_states_, work_ = 0;
 };
 

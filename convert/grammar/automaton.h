@@ -82,7 +82,7 @@ private:
     const Grammar& grammar_;
     std::vector<bool> nullable_, nullable_rules_, inlined_;
     std::vector<std::uint32_t> size_;
-    std::vector<std::vector<RuleId>> uses_;  // of each rule, with repetitions
+    std::vector<std::vector<RuleId>> uses_;  // of each rule; twice those that it uses more often
 };
 
 /// Repeated parts up to this size are written out; larger ones become units that are counted.

@@ -73,6 +73,11 @@ NodeId Grammar::list(std::vector<NodeId> items, std::string kinds, NodeId separa
     items.push_back(separator);
     return add({.kind = NodeKind::list, .text = std::move(kinds), .children = std::move(items)});
 }
+NodeId Grammar::shared(NodeId node, const char* name) {
+    const NodeKind kind = nodes[node].kind;
+    if (kind == NodeKind::bytes || kind == NodeKind::set || kind == NodeKind::rule) return node;
+    return rule(add_rule(name, node));
+}
 NodeId Grammar::rule(RuleId rule) { return add({.kind = NodeKind::rule, .rule = rule}); }
 
 }  // namespace fovea::grammar

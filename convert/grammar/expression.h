@@ -65,6 +65,8 @@ struct Grammar {
     [[nodiscard]] NodeId optional(NodeId child) { return repeat(child, 0, 1); }
     [[nodiscard]] NodeId rule(RuleId rule);
     [[nodiscard]] NodeId list(std::vector<NodeId> items, std::string kinds, NodeId separator);
+    /// A node that several others will hold: a rule, unless it is as small as one. Else each of them would hold a copy.
+    [[nodiscard]] NodeId shared(NodeId node, const char* name);
     [[nodiscard]] RuleId add_rule(std::string name, NodeId body = 0) {
         rules.push_back({std::move(name), body, false});
         return static_cast<RuleId>(rules.size() - 1);

@@ -27,23 +27,30 @@ namespace {
     return excluded.is_object() && (excluded.contains("enum") || excluded.contains("const"));
 }
 
+constexpr std::size_t kMostExcluded = 4000;
+
 /// The schemas of which none may fit.
-void flatten(const Json& excluded, const Resolve& resolve, std::vector<Json>& out, int depth = 0) {
+void flatten(const Json& excluded, const Resolve& resolve, const std::string& place, std::vector<Json>& out,
+             int depth = 0) {
     const Json one = resolve(excluded);
     if (depth < 32 && one.is_object() && one.contains("anyOf") && one["anyOf"].is_array()) {
         Json rest = one;
         rest.erase("anyOf");
         if (std::all_of(rest.items().begin(), rest.items().end(),
                         [](const auto& i) { return is_annotation(i.key()); })) {
-            for (const Json& way : one["anyOf"]) flatten(way, resolve, out, depth + 1);
+            for (const Json& way : one["anyOf"]) flatten(way, resolve, place, out, depth + 1);
             return;
         }
     }
+    if (out.size() == kMostExcluded)
+        throw GrammarError(place + "/not: expected at most " + std::to_string(kMostExcluded) +
+                           " schemas that are excluded, got more");
     out.push_back(one);
 }
 
 /// The count or bound beside a keyword's that leaves exactly the others.
-bool add_other_side(const std::string& key, const Json& value, std::vector<Json>& ways) {
+bool add_other_side(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
+    const Json& value = excluded[key];
     struct Side {
         const char *key, *type, *other;
         int step;
@@ -60,7 +67,7 @@ bool add_other_side(const std::string& key, const Json& value, std::vector<Json>
                                       {"maxProperties", "object", "minProperties", 1}};
     for (const Side& side : kSides) {
         if (key != side.key || !value.is_number()) continue;
-        const Json bound = side.step ? Json(value.get<std::int64_t>() + side.step) : value;
+        const Json bound = side.step ? Json(std::int64_t{read_size(excluded, side.key, 0, place)} + side.step) : value;
         if (!side.step || bound >= 0) ways.push_back({{"type", side.type}, {side.other, bound}});
         return true;
     }
@@ -70,7 +77,7 @@ bool add_other_side(const std::string& key, const Json& value, std::vector<Json>
 /// What fits where one keyword does not hold.
 void add_ways(const std::string& key, const Json& excluded, const std::string& place, std::vector<Json>& ways) {
     const Json& value = excluded[key];
-    if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, value, ways)) return;
+    if (is_annotation(key) || key == "then" || key == "else" || add_other_side(key, excluded, place, ways)) return;
     if (key == "type") {
         ways.push_back(no({{"type", value}}));
     } else if (key == "enum" || key == "const") {
@@ -118,7 +125,7 @@ Json without_if(const Json& given) {
 
 std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place) {
     std::vector<Json> all;
-    flatten(given["not"], resolve, all);
+    flatten(given["not"], resolve, place, all);
     Json rest = given;
     rest.erase("not");
     Json out = Json::array({rest});

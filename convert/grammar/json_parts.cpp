@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -107,8 +108,8 @@ NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> 
         const std::uint32_t least = min > n_first ? min - n_first : 0,
                             most = max == kNoLimit ? kNoLimit : max - n_first;
         if (n_first == 0) {
-            const NodeId next = g.sequence({comma(), *item});
-            rest = g.sequence({*item, g.repeat(next, least ? least - 1 : 0, most == kNoLimit ? kNoLimit : most - 1)});
+            const NodeId one = g.shared(*item, "item"), next = g.sequence({comma(), one});
+            rest = g.sequence({one, g.repeat(next, least ? least - 1 : 0, most == kNoLimit ? kNoLimit : most - 1)});
             if (least == 0) rest = g.optional(rest);
         } else {
             rest = g.repeat(g.sequence({comma(), *item}), least, most);
@@ -291,9 +292,14 @@ NodeId JsonParts::number(const NumberBounds& bounds) {
     const std::int64_t high = std::min(bounds.high.value_or(kMostInteger), kMostInteger);
     std::vector<NodeId> ways{integer(bounds)};
     // What a fraction is added to stays below the bound that it moves towards. Beside an open bound it is not zero, nor so
-    // near to one that a reader rounds it.
+    // near to one that a reader rounds it: the larger a double, the fewer digits it has behind the point.
     const bool open = bounds.open_low || bounds.open_high;
-    const NodeId some = open ? g.sequence({digits(0, 5), g.set({{'1', '9'}})}) : digits(1, 15);
+    const double largest = static_cast<double>(std::max(high, -low));
+    std::uint32_t n_digits = 6;
+    while (n_digits > 0 && std::pow(10.0, -static_cast<double>(n_digits)) < std::nextafter(largest, HUGE_VAL) - largest)
+        --n_digits;
+    if (open && n_digits == 0) return ways[0];
+    const NodeId some = open ? g.sequence({digits(0, n_digits - 1), g.set({{'1', '9'}})}) : digits(1, 15);
     const NodeId fraction = g.sequence({g.bytes("."), some});
     if (std::max<std::int64_t>(low, 0) < high)
         ways.push_back(g.sequence({natural(std::max<std::int64_t>(low, 0), high - 1), fraction}));

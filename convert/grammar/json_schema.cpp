@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
 constexpr std::size_t kMostRewritten = 4'000;
-constexpr std::size_t kMostUnique = 9;  // values of items that come once: a rule for each set of them
+constexpr std::size_t kMostCopied = 20'000'000;  // values of schemas that references and merging lead to
+constexpr std::size_t kMostUnique = 9;          // values of items that come once: a rule for each set of them
 
 /// Keywords that ask for what is not kept.
 constexpr const char* kUnsupported[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
@@ -59,11 +60,21 @@ private:
         }
     }
 
+    /// References may lead to the same schemas again and again, each time twice as many: what that takes is bounded.
+    void count_copied(const Json& schema, const std::string& place) const {
+        n_copied_ += n_values(schema);
+        if (n_copied_ > kMostCopied)
+            throw GrammarError(
+                place + ": expected a smaller schema, got one whose references and conditions lead to more than " +
+                std::to_string(kMostCopied) + " values");
+    }
+
     /// A schema without references at its top.
     [[nodiscard]] Json expanded(Json given, const std::string& place) const {
         for (int i = 0; given.is_object() && given.contains("$ref"); ++i) {
             if (i == 32) throw GrammarError(place + "/$ref: expected a schema at its end, got ever more references");
-            const Json target = target_of(pointer_of(given["$ref"], place), place);
+            const Json& target = target_of(pointer_of(given["$ref"], place), place);
+            count_copied(target, place);
             given.erase("$ref");
             given = has_meaning(given) ? merge_schemas(target, given, place) : target;
         }
@@ -150,7 +161,10 @@ private:
         const Json all = given["allOf"];
         out.erase("allOf");
         if (!all.is_array() || all.empty()) throw GrammarError(place + "/allOf: expected schemas, got " + all.dump());
-        for (const Json& one : all) out = merge_schemas(out, expanded(one, place), place);
+        for (const Json& one : all) {
+            out = merge_schemas(out, expanded(one, place), place);
+            count_copied(out, place);
+        }
         return is_impossible(out) ? grammar_.choice({}) : schema(out, place, depth + 1);
     }
 
@@ -162,7 +176,10 @@ private:
         beside.erase(keyword);
         const bool alone = !has_meaning(beside);
         std::vector<Json> ways;
-        for (const Json& one : all) ways.push_back(alone ? one : merge_schemas(beside, expanded(one, place), place));
+        for (const Json& one : all) {
+            ways.push_back(alone ? one : merge_schemas(beside, expanded(one, place), place));
+            count_copied(ways.back(), place);
+        }
         if (std::string_view(keyword) == "oneOf") check_apart(ways, place);
         std::vector<NodeId> nodes;
         for (std::size_t i = 0; i < ways.size(); ++i)
@@ -395,8 +412,8 @@ private:
         if (most < n) return grammar_.choice({});
         const Json both = merge_schemas(expanded(rest, place), expanded(given["contains"], place), place + "/contains");
         const Json other = bounded ? merge_schemas(expanded(rest, place), {{"not", given["contains"]}}, place) : rest;
-        const NodeId item = schema(other, place + "/items", depth + 1);
-        const NodeId wanted = schema(both, place + "/contains", depth + 1);
+        const NodeId item = grammar_.shared(schema(other, place + "/items", depth + 1), "item");
+        const NodeId wanted = grammar_.shared(schema(both, place + "/contains", depth + 1), "wanted");
         std::vector<NodeId> items{item};
         std::string kinds(1, kAnyNumber);
         for (std::uint32_t i = 0; i < most; ++i) {
@@ -449,32 +466,13 @@ private:
     JsonParts parts_;
     std::map<std::string, RuleId> references_;  // by pointer
     std::size_t n_rewritten_ = 0;
+    mutable std::size_t n_copied_ = 0;
 };
-
-/// Brackets within brackets, so that nothing that reads the schema goes too deep.
-void check_nesting(std::string_view json) {
-    std::uint32_t depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < json.size(); ++i) {
-        const char c = json[i];
-        if (in_string && c == '\\') {
-            ++i;
-        } else if (c == '"') {
-            in_string = !in_string;
-        } else if (!in_string && (c == '{' || c == '[')) {
-            if (++depth > 2 * kMostDepth)
-                throw GrammarError("schema: expected at most " + std::to_string(2 * kMostDepth) +
-                                   " brackets within brackets, got more");
-        } else if (!in_string && (c == '}' || c == ']') && depth) {
-            --depth;
-        }
-    }
-}
 
 }  // namespace
 
 Grammar read_json_schema(std::string_view json, const SchemaOptions& options) {
-    check_nesting(json);
+    check_nesting(json, 2 * kMostDepth);
     Json root;
     try {
         root = Json::parse(json);

@@ -82,4 +82,30 @@ bool is_of_type(const Json& value, const Json& type, const std::string& place) {
     throw GrammarError(place + "/type: expected object, array, string, number, integer, boolean or null, got " + name);
 }
 
+std::size_t n_values(const Json& value) {
+    std::size_t n = 1;
+    if (value.is_structured())
+        for (const Json& one : value) n += n_values(one);
+    return n;
+}
+
+void check_nesting(std::string_view json, std::uint32_t most) {
+    std::uint32_t depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        if (in_string && c == '\\') {
+            ++i;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (!in_string && (c == '{' || c == '[')) {
+            if (++depth > most)
+                throw GrammarError("schema: expected at most " + std::to_string(most) +
+                                   " brackets within brackets, got more");
+        } else if (!in_string && (c == '}' || c == ']') && depth) {
+            --depth;
+        }
+    }
+}
+
 }  // namespace fovea::grammar

@@ -1,4 +1,4 @@
-// What a schema says of single values: their types, their bounds, and whether a constant keeps to them.
+// What a schema says of single values: their types, their bounds, and whether a constant keeps to them. How large one is.
 #pragma once
 #include <string>
 
@@ -13,5 +13,10 @@ namespace fovea::grammar {
 [[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole = true);
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
+
+/// Values within a value, itself included.
+[[nodiscard]] std::size_t n_values(const Json& value);
+/// Throws GrammarError where brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too deep.
+void check_nesting(std::string_view json, std::uint32_t most);
 
 }  // namespace fovea::grammar

@@ -111,32 +111,36 @@ private:
         return false;
     }
 
-    RegexPart quantified(RegexPart part) {
-        for (;;) {
-            std::uint32_t min = 0, max = kNoLimit;
-            const char c = text_.peek();
-            if (c == '*' || c == '+' || c == '?') {
-                text_.skip(1);
-                min = c == '+';
-                if (c == '?') max = 1;
-            } else if (c != '{' || !read_counts(min, max)) {
-                return part;
-            }
-            if (text_.take("?")) {  // which match is tried first changes no language
-            } else if (text_.peek() == '+') {
-                text_.fail("a greedy or lazy repetition");
-            }
-            RegexPart out;
-            out.node = grammar_.repeat(part.node, min, max);
-            out.min_length = times(part.min_length, min);
-            out.max_length = times(part.max_length, max);
-            out.repeated = part.min_length == 1 && part.max_length == 1;
-            out.child = part.node;
-            out.min = min;
-            out.max = max;
-            part = out;
-            if (text_.peek() == '*' || text_.peek() == '+' || text_.peek() == '?') text_.fail("one repetition");
+    RegexPart quantified(const RegexPart& part) {
+        std::uint32_t min = 0, max = kNoLimit;
+        const char c = text_.peek();
+        if (c == '*' || c == '+' || c == '?') {
+            text_.skip(1);
+            min = c == '+';
+            if (c == '?') max = 1;
+        } else if (c != '{' || !read_counts(min, max)) {
+            return part;
         }
+        if (text_.take("?")) {  // which match is tried first changes no language
+        } else if (text_.peek() == '+') {
+            text_.fail("a greedy or lazy repetition");
+        }
+        const std::size_t end = text_.place();
+        std::uint32_t least, most;
+        if (text_.peek() == '*' || text_.peek() == '+' || text_.peek() == '?' ||
+            (text_.peek() == '{' && read_counts(least, most))) {
+            text_.go_back(end);
+            text_.fail("one repetition");
+        }
+        RegexPart out;
+        out.node = grammar_.repeat(part.node, min, max);
+        out.min_length = times(part.min_length, min);
+        out.max_length = times(part.max_length, max);
+        out.repeated = part.min_length == 1 && part.max_length == 1;
+        out.child = part.node;
+        out.min = min;
+        out.max = max;
+        return out;
     }
 
     RegexPart atom(std::uint32_t depth) {

@@ -1,6 +1,8 @@
 // What is known of rules before automata are made of them: which may be empty, how large they are, which become part of
 // those that use them.
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "convert/grammar/automaton.h"
 #include "convert/grammar/grammar.h"
@@ -18,14 +20,44 @@ constexpr std::uint32_t kMostNested = 40;  // rules that are parts of parts
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(a + b, kMostSize));
 }
 
-void find_uses(const Grammar& grammar, NodeId root, std::vector<RuleId>& uses) {
-    std::vector<NodeId> left{root};
-    while (!left.empty()) {
-        const Node& node = grammar.nodes[left.back()];
-        left.pop_back();
-        if (node.kind == NodeKind::rule) uses.push_back(node.rule);
-        left.insert(left.end(), node.children.begin(), node.children.end());
+/// The nodes of bodies: a node may stand below several, and in one of them in many places.
+class Bodies {
+public:
+    explicit Bodies(const Grammar& grammar) : grammar_(grammar), seen_(grammar.nodes.size()) {}
+
+    /// Each node of a body once, before those that hold it.
+    std::vector<NodeId> nodes_of(NodeId body) {
+        ++n_asked_;
+        std::vector<NodeId> all, left{body};
+        while (!left.empty()) {
+            const NodeId id = left.back();
+            left.pop_back();
+            if (std::exchange(seen_[id], n_asked_) == n_asked_) continue;
+            all.push_back(id);
+            left.insert(left.end(), grammar_.nodes[id].children.begin(), grammar_.nodes[id].children.end());
+        }
+        std::sort(all.begin(), all.end());
+        return all;
     }
+
+private:
+    const Grammar& grammar_;
+    std::vector<std::uint32_t> seen_;  // by the call that saw it last
+    std::uint32_t n_asked_ = 0;
+};
+
+/// The rules that a body uses; twice those that it uses more often than once.
+std::vector<RuleId> uses_in(const Grammar& grammar, const std::vector<NodeId>& nodes) {
+    std::vector<RuleId> uses;
+    std::unordered_map<NodeId, std::uint32_t> times;
+    times[nodes.back()] = 1;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+        const Node& node = grammar.nodes[nodes[i]];
+        const std::uint32_t n = times[nodes[i]];
+        for (const NodeId child : node.children) times[child] = std::min(times[child] + n, 2u);
+        if (node.kind == NodeKind::rule) uses.insert(uses.end(), n, node.rule);
+    }
+    return uses;
 }
 
 }  // namespace
@@ -37,7 +69,9 @@ Rules::Rules(const Grammar& grammar)
       inlined_(grammar.rules.size()),
       size_(grammar.nodes.size()),
       uses_(grammar.rules.size()) {
-    for (RuleId r = 0; r < grammar.rules.size(); ++r) find_uses(grammar, grammar.rules[r].body, uses_[r]);
+    Bodies bodies(grammar);
+    for (RuleId r = 0; r < grammar.rules.size(); ++r)
+        uses_[r] = uses_in(grammar, bodies.nodes_of(grammar.rules[r].body));
     find_nullable();
     find_sizes();
 }
@@ -76,9 +110,10 @@ std::uint32_t Rules::size_of(const Node& node) const {
     switch (node.kind) {
         case NodeKind::bytes: return plus(node.text.size(), 0);
         case NodeKind::set: return node.set.empty() || node.set.back().high < 0x80 ? 1 : 6;
-        case NodeKind::repeat: {
-            const std::uint64_t times = node.max == kNoLimit ? std::max(node.min, 1u) : std::max(node.max, 1u);
-            return size * times <= kMostUnrolled ? static_cast<std::uint32_t>(size * times) : 2;
+        case NodeKind::repeat: {  // as Builder::add_repeat writes it
+            const std::uint64_t n = node.max == kNoLimit ? node.min : node.max;
+            if (n > 1 && size * n > kMostUnrolled) return 2;
+            return plus(size * n, node.max == kNoLimit ? size : 0);
         }
         case NodeKind::rule: return inlined_[node.rule] ? size_[grammar_.rules[node.rule].body] : 1;
         case NodeKind::list: return plus(size, 3 * node.children.size());
@@ -100,16 +135,10 @@ void Rules::find_sizes() {
         }
         if (uses_[r].empty()) ready.push_back(r);
     }
-    // A node may stand below several bodies, so sizes are found anew for each body, its nodes in their order.
+    // A node may stand below several bodies, so sizes are found anew for each body.
+    Bodies bodies(grammar_);
     const auto measure = [&](NodeId body) {
-        std::vector<NodeId> all{body};
-        for (std::size_t i = 0; i < all.size() && all.size() < kMostSize; ++i) {
-            const Node& node = grammar_.nodes[all[i]];
-            all.insert(all.end(), node.children.begin(), node.children.end());
-        }
-        std::sort(all.begin(), all.end());
-        all.erase(std::unique(all.begin(), all.end()), all.end());
-        for (const NodeId id : all) size_[id] = size_of(grammar_.nodes[id]);
+        for (const NodeId id : bodies.nodes_of(body)) size_[id] = size_of(grammar_.nodes[id]);
     };
     std::vector<bool> measured(n_rules);
     for (std::size_t i = 0; i < ready.size(); ++i) {

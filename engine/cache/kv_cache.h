@@ -53,11 +53,11 @@ struct KvPages {
 
     [[nodiscard]] HeadPanels keys(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = key_panel_bytes(type, b.head_dim);
-        return {places[one_place ? 0 : layer].keys + kv_head * (page_len / kLanes) * bytes, bytes};
+        return {places[one_place ? 0 : layer].keys + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
     }
     [[nodiscard]] HeadPanels values(const Block& b, std::uint32_t layer, std::uint32_t kv_head) const noexcept {
         const std::uint64_t bytes = value_panel_bytes(type, b.value_head_dim);
-        return {places[one_place ? 0 : layer].values + kv_head * (page_len / kLanes) * bytes, bytes};
+        return {places[one_place ? 0 : layer].values + std::uint64_t{kv_head} * (page_len / kLanes) * bytes, bytes};
     }
     /// The panel of a head that holds position `pos`.
     [[nodiscard]] std::byte* panel(const HeadPanels& head, std::uint32_t pos) const noexcept {

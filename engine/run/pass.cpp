@@ -78,10 +78,13 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
         if (normed) norm(weights, rows[0], width, scratch());
         const float* row = normed ? scratch() : rows[0];
         if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
-        // Broad ones have a place of their own, for experts may want both.
-        const std::uint64_t at =
-            operand_kind(type) == OperandKind::broad_groups && width <= workspace.map.hidden_stride;
-        float* packed = scratch() + (1 + at) * workspace.map.hidden_stride;
+        // Broad ones have a place of their own behind the others', for experts may want both.
+        const std::uint64_t stride = workspace.map.hidden_stride;
+        float* packed = scratch() + stride;
+        if (operand_kind(type) == OperandKind::broad_groups && width <= stride) {
+            const std::uint64_t other = round_up(operand_bytes(Type::q8, 1, width), 64) / 4;
+            packed += other > stride ? other : stride;  // a row of few columns is longer packed
+        }
         if (has(Part::columns) && weights.columns)
             pack_scaled(type, weights.columns, 1, row, 0, 1, width, packed);
         else

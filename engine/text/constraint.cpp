@@ -37,13 +37,13 @@ public:
     Parts(std::span<const std::byte> bytes, std::size_t at) noexcept : bytes_(bytes), at_(at) {}
 
     template<class T>
-    void take(std::uint32_t n, std::span<const T>& part) noexcept {
-        const std::uint64_t wanted = std::uint64_t{n} * sizeof(T);
+    void take(std::uint64_t n, std::span<const T>& part) noexcept {
+        const std::uint64_t wanted = n * sizeof(T);
         if (at_ > bytes_.size() || wanted > bytes_.size() - at_) {
             at_ = bytes_.size() + std::uint64_t{1};
             return;
         }
-        part = {reinterpret_cast<const T*>(bytes_.data() + at_), n};
+        part = {reinterpret_cast<const T*>(bytes_.data() + at_), static_cast<std::size_t>(n)};
         at_ += wanted;
     }
     [[nodiscard]] std::uint64_t at() const noexcept { return at_; }  ///< more than there is: truncated
@@ -69,7 +69,7 @@ private:
     parts.take(header.n_states, form.states);
     parts.take(header.n_calls, form.calls);
     parts.take(header.n_ranges, form.ranges);
-    parts.take(header.n_rows > 0xffffu ? 0xffffffffu : header.n_rows * 256, form.rows);
+    parts.take(std::uint64_t{header.n_rows} * 256, form.rows);
     // Rows are whole words, so what follows is aligned.
     parts.take(header.n_wide, form.wide);
     parts.take(header.n_words, form.words);

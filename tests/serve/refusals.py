@@ -15,7 +15,8 @@ class Refusals(WithServer):
     arguments = ["--context", "128", "--body", "64K"]
 
     def test_requests_that_say_the_wrong_thing(self):
-        wrong = [(b"", "JSON"), (b"{", "JSON"), (b"[]", "an object"), (b"\xff", "JSON"), (b"[" * 5000, "100"),
+        many_keys = json.dumps({f"k{i}": 0 for i in range(5000)}).encode()
+        wrong = [(many_keys, "4096 keys"), (b"", "JSON"), (b"{", "JSON"), (b"[]", "an object"), (b"\xff", "JSON"), (b"[" * 5000, "100"),
                  (chat("x", temperature=-1), "temperature"), (chat("x", temperature="hot"), "temperature"),
                  (chat("x", n=0), "n: expected 1 to 32"), (chat("x", top_p=2), "top_p"), (chat("x", seed=1.5), "seed"),
                  (chat("x", max_tokens=0), "max_tokens"), (chat("x", stop=["a"] * 20), "stop"),
@@ -34,7 +35,8 @@ class Refusals(WithServer):
             self.assertNotIn("\n", error["message"])
         for body, words in ((complete("x", prompt=[[99999]]), "ids below"), (complete("x", prompt=[]), "prompt"),
                             (complete("x", echo=True, logprobs=1), "echo"),
-                            (complete("x", n=20, prompt=["a", "b"]), "32"), (complete("x", prompt={"a": 1}), "prompt")):
+                            (complete("x", n=20, prompt=["a", "b"]), "32"), (complete("x", prompt={"a": 1}), "prompt"),
+                            (complete("x", grammar='root ::= "a"' + "*" * 50000), "deep within")):
             self.assertIn(words, self.server.post(COMPLETE, body, want=400)["error"]["message"])
         self.assertIn("demo", self.server.post(CHAT, {**chat("x"), "model": "gpt-9"}, want=404)["error"]["message"])
         self.server.post("/v1/nothing", {}, want=404)

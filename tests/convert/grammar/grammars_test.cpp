@@ -239,6 +239,49 @@ TEST_CASE("grammars: one of too many states is refused before it costs more") {
     CHECK(refusal([&] { return doubling(18); }) == "expected a grammar of at most 60000 states, got more");
 }
 
+TEST_CASE("grammars: a short text that asks for much is refused at once") {
+    const auto gbnf = [](const std::string& text) { return refusal([&] { return read_gbnf(text); }); };
+    const auto regex = [](const std::string& text) { return refusal([&] { return read_regex(text); }); };
+    const auto schema = [](const std::string& text) { return refusal([&] { return read_json_schema(text); }); };
+    // Repetitions of repetitions, of which none is in brackets.
+    CHECK(gbnf("root ::= \"a\"" + std::string(1000, '*')) == "");
+    CHECK(gbnf("root ::= \"a\"" + std::string(60000, '*')).find("2000 deep within expressions") != std::string::npos);
+    CHECK(regex("a{2}{3}").find("column 5: expected one repetition") != std::string::npos);
+    CHECK(regex("a{2}{b").empty());
+    // Each rule twice in the one before, down to an empty text.
+    std::string rules = "root ::= a0 \"x\"\n";
+    for (int i = 0; i < 38; ++i) {
+        const std::string next = "a" + std::to_string(i + 1);
+        rules += "a" + std::to_string(i) + " ::= " + next + " | " + next + "\n";
+    }
+    CHECK(gbnf(rules + "a38 ::= \"\"").find("60000 states, got more") != std::string::npos);
+    // Parts that may be empty, repeated within one another.
+    CHECK(regex("((ab|cd)(){65534}(){65534}(){65534})*") == "");
+    CHECK(regex("(((){65534}){65534}){65534}").find("60000 states, got more") != std::string::npos);
+    // Schemas that are each twice in the one before.
+    std::string all, not_any, arrays = R"({"type":"null"})";
+    for (int i = 0; i < 40; ++i) {
+        const std::string n = std::to_string(i), a = R"({"$ref":"#/$defs/a)" + std::to_string(i + 1) + "\"}",
+                          b = R"({"$ref":"#/$defs/b)" + std::to_string(i + 1) + "\"}";
+        all += "\"a" + n + R"(":{"allOf":[)" + a + "," + b + "]},\"b" + n + R"(":{"allOf":[)" + b + "," + a + "]},";
+        not_any += "\"a" + n + R"(":{"anyOf":[)" + a + "," + a + "]},";
+        arrays = R"({"type":"array","items":)" + arrays + "}";
+    }
+    const char* const last = R"("a40":{"type":"string"},"b40":{"type":"string","minLength":1}}})";
+    CHECK(schema(R"({"$ref":"#/$defs/a0","$defs":{)" + all + last).find("20000000 values") != std::string::npos);
+    CHECK(schema(R"({"not":{"$ref":"#/$defs/a0"},"$defs":{)" + not_any + last).find("4000 schemas that are excluded") !=
+          std::string::npos);
+    CHECK(schema(arrays) == "");
+    const auto itself = [](const std::string& name) {
+        const std::string r = R"({"$ref":"#/$defs/)" + name + "\"}";
+        return "\"" + name + R"(":{"type":"object","required":["x","y","z"],"properties":{"x":)" + r + R"(,"y":)" + r +
+               R"(,"z":)" + r + "}}";
+    };
+    CHECK(schema(R"({"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"$defs":{)" + itself("A") + "," + itself("B") +
+                 "}}")
+              .find("20000000 values") != std::string::npos);
+}
+
 TEST_CASE("grammars: bytes that the vocabulary has no token for are not asked for") {
     // The demo's like: a vocabulary of few bytes. Here that of WordPiece, whose end is given.
     const Vocabulary pieces("tokenizer_bert.json", {0});

@@ -299,6 +299,24 @@ TEST_CASE("schemas: what not excludes may be objects, bounds and several at once
     CHECK_FALSE(allows(both, R"("a")"));
     CHECK(allows(R"({"type":"integer","not":{"not":{"minimum":3}}})", "3"));
     CHECK_FALSE(allows(R"({"type":"integer","not":{"not":{"minimum":3}}})", "2"));
+    CHECK(allows(R"({"not":{"maxLength":2}})", R"("abc")"));
+    CHECK_FALSE(allows(R"({"not":{"maxLength":2}})", R"("ab")"));
+    for (const char* length : {"9223372036854775807", "18446744073709551615", "1e300", "2.5"})
+        CHECK_THROWS_AS((void)grammar::read_json_schema(R"({"not":{"maxLength":)" + std::string(length) + "}}"),
+                        grammar::GrammarError);
+}
+
+TEST_CASE("schemas: no number beside an open bound is read as that bound") {
+    const char* const small = R"({"minimum":0,"exclusiveMaximum":10,"type":"number"})";
+    CHECK(allows(small, "9.999999"));
+    CHECK_FALSE(allows(small, "10"));
+    const char* const large = R"({"minimum":99999999999,"exclusiveMaximum":100000000000,"type":"number"})";
+    CHECK(allows(large, "99999999999"));
+    CHECK(allows(large, "99999999999.9999"));
+    CHECK_FALSE(allows(large, "99999999999.999999"));  // which is 1e11 as a double
+    const char* const low = R"({"exclusiveMinimum":-900000000000000,"maximum":5,"type":"number"})";
+    CHECK(allows(low, "-899999999999999"));
+    CHECK_FALSE(allows(low, "-899999999999999.99"));
 }
 
 TEST_CASE("schemas: items that come once") {

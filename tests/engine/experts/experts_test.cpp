@@ -164,6 +164,29 @@ TEST_CASE("experts: logits of NaN choose the first, with the same bits everywher
     }
 }
 
+TEST_CASE("experts: matrices of two types of operand, in a model of few columns, have the same bits row by row") {
+    Config config = llama_config(1, 16, 1, 1, 16, 32, 40);
+    Block& b = config.decoder.blocks[0];
+    b.n_experts = 4;
+    b.n_experts_used = 2;
+    b.shared_d_ff = 32;
+    for (const auto& [expert, other] : {std::pair{Type::q8, Type::q8_128}, std::pair{Type::q8_128, Type::q4}}) {
+        const MatrixTypes types{{{StackIndex::decoder, 0, Role::expert_up}, expert},
+                                {{StackIndex::decoder, 0, Role::shared_up}, other}};
+        for (std::uint32_t seed = 1; seed <= 8; ++seed) {
+            CAPTURE(seed);
+            const AlignedBytes file = write_bytes(random_model(config, seed), {.type = Type::f32, .types = &types});
+            Model model;
+            REQUIRE(open_model(file, model).ok());
+            std::vector<Token> tokens(40);
+            for (std::uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = (i * 7 + seed) % 40;
+            const std::vector<float> at_once = logits_of(model, tokens);
+            CHECK(std::none_of(at_once.begin(), at_once.end(), [](float logit) { return std::isnan(logit); }));
+            CHECK(same_bits(logits_of(model, tokens, {.max_batch = 1}), at_once));
+        }
+    }
+}
+
 TEST_CASE("experts: of groups only those are used that have the largest scores") {
     Config config = routed_config();
     Block& b = config.decoder.blocks[0];
