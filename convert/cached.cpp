@@ -126,11 +126,13 @@ fs::path cache_folder() {
 
 fs::path cached_file(ConvertOptions options, const std::function<void(const fs::path&)>& made) {
     const std::string source = absolute_path(options.source);
-    const std::string what = source + '\0' + (options.type ? type_name(*options.type) : "as source") + '\0' +
-                             options.tokenizer.string() + '\0' + options.config.string();
+    const auto beside = [](const fs::path& path) { return path.empty() ? std::string() : absolute_path(path); };
+    const std::string tokenizer = beside(options.tokenizer), config = beside(options.config);
+    const std::string what =
+        source + '\0' + (options.type ? type_name(*options.type) : "as source") + '\0' + tokenizer + '\0' + config;
     const std::string state = std::string(FOVEA_VERSION) + ' ' + std::to_string(kFormatMajor) + '.' +
                               std::to_string(kFormatMinor) + ' ' + std::to_string(kConversions) + '\n' +
-                              state_of(options.source) + state_of(options.tokenizer) + state_of(options.config);
+                              state_of(source) + state_of(tokenizer) + state_of(config);
     std::string prefix = fs::path(source).filename().string();
     if (prefix.size() > 80) prefix.resize(80);
     prefix += "-" + hashed(what, 0) + "-";

@@ -285,6 +285,9 @@ WriteOptions write_options(const ConvertOptions& options, const ModelSource& sou
 
 void convert(const ConvertOptions& options) {
     const ModelSource source = read_source(options);
+    const bool is_adapter = source.config.encoder.adapter_rank || source.config.decoder.adapter_rank;
+    if (is_adapter && (options.budget || is_quantized(options.type.value_or(source.type))))
+        throw Refusal("--type: expected f32, f16 or bf16 for an adapter, got a quantized one", 2);
     for (const std::string& note : source.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     WriteOptions write = write_options(options, source);
     const bool calibrates = options.calibration_text || options.calibrates_itself;

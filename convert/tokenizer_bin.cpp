@@ -24,7 +24,8 @@ struct Pieces {
 Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_name, std::uint32_t vocab_size) {
     std::size_t pos = 0;
     const auto refuse = [&](std::size_t id, const std::string& rest) {
-        throw Refusal(file_name + ": token " + std::to_string(id) + " of " + std::to_string(vocab_size) + ": " + rest);
+        throw Refusal(file_name + ": token " + std::to_string(id) +
+                      (vocab_size ? " of " + std::to_string(vocab_size) : "") + ": " + rest);
     };
     const auto take = [&](void* to, std::size_t n, std::size_t id) {
         if (bytes.size() - pos < n)
@@ -35,7 +36,7 @@ Pieces read_pieces(std::span<const std::byte> bytes, const std::string& file_nam
     Pieces pieces;
     std::int32_t longest = 0;
     take(&longest, sizeof longest, 0);
-    for (std::uint32_t id = 0; id < vocab_size; ++id) {
+    for (std::uint32_t id = 0; vocab_size ? id < vocab_size : pos < bytes.size(); ++id) {
         float score = 0;
         std::int32_t n = 0;
         take(&score, sizeof score, id);

@@ -26,7 +26,7 @@ extern "C" void end_by_signal(int signal) {
 }
 
 void catch_signals() {
-    for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGXCPU}) {
         struct sigaction action {};
         if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
         action.sa_handler = end_by_signal;
@@ -72,6 +72,8 @@ Unfinished::Unfinished(const std::string& target) : target_(target) {
         remove_by_signal(path_.c_str());  // before it is there, for a signal may come at any moment
         fd_ = open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
         made_ = fd_ >= 0;
+        if (made_ && stat(target.c_str(), &there) == 0 && S_ISREG(there.st_mode))
+            (void)fchmod(fd_, there.st_mode & 07777);  // whoever may not read the old one may not read the new one
         if (made_) return;
         remove_by_signal("");
         if (errno != EEXIST) return;

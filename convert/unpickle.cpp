@@ -63,9 +63,10 @@ private:
         return x;
     }
     std::string text(std::uint64_t n) {
+        const char* bytes = take(n);
         if (n > kMostText)
             refuse("texts of at most " + std::to_string(kMostText) + " bytes", "one of " + std::to_string(n));
-        return {take(n), static_cast<std::size_t>(n)};
+        return {bytes, static_cast<std::size_t>(n)};
     }
     std::string line() {
         std::string text;

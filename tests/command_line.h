@@ -26,6 +26,7 @@ struct Ran {
 struct RunSettings {
     std::string out_path;            ///< where standard output goes; empty: into Ran::out
     bool open_input = false;         ///< standard input is a pipe that stays open and says nothing; else empty
+    int closed = -1;                 ///< a descriptor that it starts without, 0 to 2
     std::uint64_t memory_bytes = 0;  ///< limit of the address space; 0: none
     std::uint64_t file_bytes = 0;    ///< after which a file is too large to be written; 0: none
     std::vector<std::string> environment = {};  ///< NAME=VALUE, beside what there is
@@ -50,6 +51,7 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
         dup2(input, 0);
         dup2(output, 1);
         dup2(error, 2);
+        if (settings.closed >= 0) close(settings.closed);
         if (settings.memory_bytes) {
             const auto most = static_cast<rlim_t>(settings.memory_bytes);
             const rlimit limit{most, most};
@@ -59,7 +61,6 @@ inline Ran run_fovea(const std::vector<std::string>& arguments, const RunSetting
             const auto most = static_cast<rlim_t>(settings.file_bytes);
             const rlimit limit{most, most};
             setrlimit(RLIMIT_FSIZE, &limit);
-            signal(SIGXFSZ, SIG_IGN);  // writing then fails, as on a full disk
         }
         for (const std::string& variable : settings.environment) putenv(const_cast<char*>(variable.c_str()));
         execv(FOVEA_CLI, argv.data());

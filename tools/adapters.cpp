@@ -11,6 +11,7 @@ void add_loras(CLI::App& verb, std::vector<ScaledPath>& loras) {
 }
 
 void check_sessions(const std::string& session, const std::vector<ScaledPath>& loras) {
+    if (session == "-") throw Refusal("--session: expected a file's name, got -", 2);
     if (!session.empty() && !loras.empty()) throw Refusal("--session, --lora: expected one of them, got both", 2);
 }
 

@@ -57,6 +57,10 @@ NpyArray read_some(const std::string& path) {
 MaskArray read_elements(const NpyArray& array, bool keep) {
     MaskArray mask;
     if (array.type != "b1") {
+        if (!array.type.starts_with('f') || keep)
+            throw Refusal(array.path + ": elements: expected " +
+                          (keep ? "booleans to keep by" : "booleans that hide or floats that are added") + ", got " +
+                          array.type);
         mask.added = floats_of(array);
         mask.mask.added = mask.added.data();
         return mask;

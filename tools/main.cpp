@@ -1,6 +1,9 @@
 // fovea: the command line. Results go to standard output, everything else to standard error. Exit status 0; 2 for a
 // usage error and 1 for any other, each with exactly one line on standard error.
+#include <fcntl.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -127,7 +130,17 @@ int run_command_line(int argc, char** argv) {
     });
 }
 
+/// Descriptors 0 to 2 where a caller closed them: else the next file that is opened is one of these, and messages go into it.
+/// Reading from the first fails as before, and so does writing to the others.
+static void keep_standard_descriptors() {
+    for (int fd = 0; fd <= 2; ++fd)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // the lowest that is free: fd
+}
+
 int main(int argc, char** argv) {
+    keep_standard_descriptors();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that becomes too large is then an error of writing it
     // A buffer of our own: stdio would allocate one at the first write, in the middle of a generation.
     static char buffer[1 << 16];
     std::setvbuf(stdout, buffer, _IOFBF, sizeof buffer);

@@ -5,6 +5,7 @@
 #include "convert/cached.h"
 #include "convert/lfs_pointer.h"
 #include "convert/refusal.h"
+#include "output_file.h"
 #include "progress.h"
 #include "report.h"
 
@@ -59,6 +60,7 @@ OpenedModel open_path(const std::string& path, const OpenOptions& options) {
         OpenedModel opened;
         opened.name = path;
         require(map_file(file.c_str(), opened.mapping), file);
+        keep_from_writing(file);
         refuse_lfs_pointer(opened.mapping.bytes(), file);
         finish_opening(opened, opened.mapping.bytes(), options);
         return opened;

@@ -73,12 +73,18 @@ std::vector<std::uint32_t> read_list(const std::string& what, const std::string&
 }
 
 CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
-    return add_option(verb, names, "TEXT", help, [&value](const std::string& text) { value = text; });
+    CLI::Option* option = add_option(verb, names, "TEXT", help, [&value](const std::string& text) { value = text; });
+    // A text may be empty, a name may not: most often a script's variable has no value.
+    return option->check([option](const std::string& text) {
+        const bool is_name = option->get_type_name() != "TEXT";
+        return text.empty() && is_name ? "expected " + option->get_type_name() + ", got nothing" : std::string();
+    });
 }
 
 CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
                               const std::string& help) {
     const auto take = [&values, option = names](const std::string& text) {
+        if (text.empty()) throw bad_value(option, "PATH or PATH:SCALE", text);
         ScaledPath value{text};
         const std::size_t colon = text.rfind(':');
         std::error_code error;

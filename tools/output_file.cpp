@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "convert/refusal.h"
 
@@ -27,10 +30,25 @@ int standard_stream(const std::string& path) {
     return -1;
 }
 
+/// What a path leads to: device and file. Nothing where that is no regular file.
+using FileId = std::pair<dev_t, ino_t>;
+std::optional<FileId> file_id(const std::string& path) {
+    struct stat file {};
+    if (::stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return {};
+    return FileId{file.st_dev, file.st_ino};
+}
+std::vector<FileId> files_in_use;
+
 }  // namespace
+
+void keep_from_writing(const std::string& path) {
+    if (const auto id = file_id(path)) files_in_use.push_back(*id);
+}
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), target_(behind_links(path == "-" ? "/dev/stdout" : path)), stream_(standard_stream(target_)) {
+    if (const auto id = file_id(target_); id && std::count(files_in_use.begin(), files_in_use.end(), *id))
+        throw Refusal(path + ": expected another file than what is read");
     if (stream_ >= 0) std::fflush(stdout);
     if (stream_ < 0 && !is_special(target_)) unfinished_.emplace(target_);
     if (!unfinished_ || unfinished_->fd() >= 0)

@@ -27,6 +27,9 @@ private:
     std::ofstream file_;
 };
 
+/// From here on no OutputFile is made of this file, which is read while the process runs, whatever name it is given.
+void keep_from_writing(const std::string& path);
+
 /// Throws the Refusal that writing `path` would end with, as far as it can be known before: work that is written when it is
 /// done is not begun for nothing. Leaves the file as it is.
 void check_can_write(const std::string& path);

@@ -21,7 +21,9 @@ Text text_of(const std::string& line, const std::string& place) {
     if (line.empty() || line.front() != '{') return {line, {}};
     const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) {
-        if (line.starts_with("{\"text\"")) throw Refusal(place + "expected a JSON object, got one that does not parse");
+        const std::size_t begin = line.find_first_not_of(" \t", 1);
+        if (begin != line.npos && line.compare(begin, 6, "\"text\"") == 0)
+            throw Refusal(place + "expected a JSON object, got one that does not parse");
         return {line, {}};
     }
     const auto field = [&](const char* key) -> std::optional<std::string> {

@@ -84,7 +84,7 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
         chat.template_ =
             ChatTemplate::parse(std::string(kLastAlone) + "{{ " +
                                 suffix.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + " }}");
-        chat.note_ = "no chat template: it answers each message by itself";
+        chat.note_ = "no chat template: it answers each message by itself, without a system text";
     } else {
         chat.template_ = ChatTemplate::parse(kPlain);
         chat.note_ = "no chat template: turns as plain text";

@@ -100,6 +100,14 @@ TEST_CASE("cli: attend refuses in one line") {
             "expected at most [2, 1, 6, 6] or dimensions of 1, got [3, 6]");
     refuses({"--query", x, "-o", y, "--attn-mask", mask, "--keep-mask", mask}, 2, "expected one of them, got both");
     refuses({"--query", x, "-o", y, "--key-padding-mask", mask}, 1, "padding mask: expected [2, 6], got [3, 6]");
+    std::string header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 6), }";
+    header.resize(117, ' ');
+    const std::string ints = files.path("ints.npy");
+    write_text(ints, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + std::string(96, '\0'));
+    refuses({"--query", x, "-o", y, "--key-padding-mask", ints}, 1,
+            "expected booleans that hide or floats that are added, got i8");
+    refuses({"--query", x, "-o", y, "--keep-mask", files.array("keep.npy", {6, 6})}, 1,
+            "expected booleans to keep by, got f4");
     refuses({"--query", x, "-o", y, "--past-key", four}, 2, "--past-key and --past-value: expected both");
     refuses({"--query", x, "-o", y, "--kv-lengths", files.array("one.npy", {1})}, 1, "expected whole numbers");
     refuses({"--query", empty, "-o", y}, 1, "elements: expected 1 or more, got shape [0, 6]");

@@ -40,6 +40,81 @@ TEST_CASE("cli: an empty name is no model, and not the built-in one") {
         check_refused(command, 2, "MODEL: expected a file, got an empty name");
 }
 
+TEST_CASE("cli: an option that names something refuses an empty name") {
+    const DemoFile demo;
+    check_refused({"serve", demo.path, "--api-key-file", ""}, 2, "--api-key-file: expected FILE, got nothing");
+    check_refused({"certify", demo.path, "--expect", ""}, 2, "--expect: expected HASH, got nothing");
+    check_refused({"run", demo.path, "-p", "hi", "--json-schema", ""}, 2, "--json-schema: expected FILE, got nothing");
+    check_refused({"run", demo.path, "-p", "hi", "--session", ""}, 2, "--session: expected FILE, got nothing");
+    check_refused({"run", demo.path, "-p", "hi", "--lora", ""}, 2, "--lora: expected PATH or PATH:SCALE, got nothing");
+    check_refused({"run", demo.path, "-p", "hi", "--session", "-"}, 2, "--session: expected a file's name, got -");
+    check_refused({"convert", demo.path, "-o", "-"}, 2, "-o: expected a file's name, got -");
+    CHECK(run_fovea({"run", demo.path, "-p", "", "-n", "4"}).status == 0);  // a text may be empty
+}
+
+TEST_CASE("cli: nothing that is written replaces the model that is read") {
+    const DemoFile demo;
+    const std::string before = read_text(demo.path), link = (demo.folder / "link.npy").string();
+    fs::create_symlink(demo.path, link);
+    const std::string words = ": expected another file than what is read\n";
+    check_refused({"logits", demo.path, "-p", "hi", "-o", demo.path}, 1, demo.path + words);
+    check_refused({"logits", demo.path, "-p", "hi", "-o", link}, 1, link + words);
+    check_refused({"run", demo.path, "-p", "hi", "--weights", demo.path}, 1, demo.path + words);
+    check_refused({"run", demo.path, "-p", "hi", "--picture", link}, 2, "--picture: expected");
+    check_refused({"run", demo.path, "-p", "hi", "--session", demo.path}, 1, demo.path + words);
+    check_refused({"embed", demo.path, "-o", demo.path}, 1, demo.path + words);
+    check_refused({"grammar", demo.path, "--regex", "a", "-o", demo.path}, 1, demo.path + words);
+    CHECK(read_text(demo.path) == before);
+    const std::string nowhere = (demo.folder / "none/w.npy").string();  // known before anything is generated
+    check_refused({"run", demo.path, "-p", "hi", "--weights", nowhere}, 1, "w.npy: cannot be written: no such file");
+}
+
+TEST_CASE("cli: a stream that is closed gets nothing, and neither does a file in its place") {
+    const DemoFile demo;
+    const std::string file = (demo.folder / "x.npy").string();
+    REQUIRE(run_fovea({"logits", demo.path, "-p", "hi", "-o", file}).status == 0);
+    const std::string expected = read_text(file);
+    for (const int closed : {0, 1, 2}) {
+        CAPTURE(closed);
+        RunSettings settings;
+        settings.closed = closed;
+        CHECK(run_fovea({"logits", demo.path, "-p", "hi", "-o", file, "--json"}, settings).status == (closed == 1));
+        CHECK(read_text(file) == expected);
+        const Ran chat = run_fovea({"chat", demo.path}, settings);  // and does not wait for what never comes
+        CHECK(chat.status == 0);
+    }
+}
+
+TEST_CASE("cli: a file that is replaced keeps its permissions, and one that grows too large leaves no part") {
+    const DemoFile demo;
+    const fs::path file = demo.folder / "private.npy", large = demo.folder / "large.fovea";
+    write_text(file, "");
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+    REQUIRE(run_fovea({"logits", demo.path, "-p", "hi", "-o", file}).status == 0);
+    CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+    RunSettings small;
+    small.file_bytes = 4096;
+    check_refused({"convert", demo.path, "--type", "f32", "-o", large}, 1, "cannot be written: file too large", small);
+    for (const auto& entry : fs::directory_iterator(demo.folder.path()))
+        CHECK_FALSE(entry.path().filename().string().starts_with("large"));
+}
+
+TEST_CASE("cli: a source is converted once, whatever the spelling of its path") {
+    const TemporaryFolder folder;
+    RunSettings cached;
+    cached.environment = {"XDG_CACHE_HOME=" + folder.path().string()};
+    const std::string source = FOVEA_GOLDEN_DIR "/families/llama";
+    const auto run = [&](const std::string& path) {
+        return run_fovea({"run", path, "--tokens", "1,2", "-n", "2", "--quiet"}, cached);
+    };
+    CHECK(contains(run(source).err, "was converted into"));
+    for (const std::string& other : {source + "/", FOVEA_GOLDEN_DIR "/../golden/families/./llama" + std::string()}) {
+        const Ran again = run(other);
+        CHECK(again.status == 0);
+        CHECK(again.err == "");
+    }
+}
+
 TEST_CASE("cli: a text that starts with @ is a file's, with @@ itself") {
     const DemoFile demo;
     const std::string file = (demo.folder / "prompt.txt").string();
@@ -66,6 +141,7 @@ TEST_CASE("cli: lines of texts that are JSON say what they mean") {
     refused(R"({"text":"a","pair":[]})", "line 2: pair: expected a text, got array");
     refused(R"({"foo":"a"})", "line 2: text: expected one in a JSON object, got none");
     refused(R"({"text":"a")", "line 2: expected a JSON object, got one that does not parse");
+    refused(R"({ "text" : "a")", "line 2: expected a JSON object, got one that does not parse");
     write_text(texts, "{ braces are text, too\n");
     (void)output_of({"encode", model, "--texts", texts, "-o", folder / "v.npy"});
 }

@@ -120,7 +120,14 @@ TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {
     CHECK(second["n_kept_tokens"].get<int>() >= whole[0]["n_prompt_tokens"].get<int>());
     CHECK(second["n_prompt_tokens"].get<int>() > whole[0]["n_prompt_tokens"].get<int>());
     check_refused({"chat", model.path, "--session", model.path, "-p", "a"}, 1,
+                  "expected another file than what is read");
+    const std::string other = (model.folder / "other").string();
+    write_text(other, "text");
+    check_refused({"chat", model.path, "--session", other, "-p", "a"}, 1,
                   "expected a saved conversation, got another file");
+    const std::string kept_by = (model.folder / "kept").string();
+    CHECK(piped("Hello\n/nothing\n", {"chat", model.path, "-n", "2", "--session", kept_by}).status == 1);
+    CHECK(contains(read_text(kept_by), "Hello"));  // what was said before the message that is refused
     const std::string mine = (model.folder / "mine").string();
     write_text(mine, "not a conversation");
     const Ran kept = piped("Hello\n/save " + mine + "\n", {"chat", model.path, "-n", "2"});

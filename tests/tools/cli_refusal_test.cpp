@@ -147,7 +147,7 @@ TEST_CASE("cli: tokens that are out of range") {
     const std::string model = written(folder, "demo.fovea", demo_file());
     check_refused({"logits", model, "--tokens", "1,512"}, 1, "token out of range: token: expected at most ");
     check_refused({"logits", model, "--tokens", "1,-2"}, 2, "--tokens: expected a whole number");
-    check_refused({"logits", model, "--tokens", ""}, 2, "--tokens: expected a whole number");
+    check_refused({"logits", model, "--tokens", ""}, 2, "--tokens: expected IDS, got nothing");
     check_refused({"logits", model, "--tokens", "0-256"}, 1,
                   "tokens: expected 1 to 256 of them in a sequence, got 257");
     check_refused({"logits", model, "--tokens", written(folder, "a.npy", "\x93NUMPX")}, 1,

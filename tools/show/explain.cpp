@@ -444,8 +444,9 @@ std::string in_words(const std::vector<ExplainedStep>& steps) {
         const std::uint64_t n_cols = step.shape.back(), n_rows = step.shape[step.shape.size() - 2];
         for (std::uint64_t row = 0; row < std::min(n_rows, kRows); ++row) {
             for (std::uint64_t col = 0; col < std::min(n_cols, kColumns); ++col) {
+                const double value = static_cast<double>(step.values[row * n_cols + col]);
                 char text[32];
-                std::snprintf(text, sizeof text, " %10.6f", static_cast<double>(step.values[row * n_cols + col]));
+                std::snprintf(text, sizeof text, std::abs(value) < 1e9 ? " %10.6f" : " %10.6g", value);
                 words += text;
             }
             words += n_cols > kColumns ? "  \u2026\n" : "\n";

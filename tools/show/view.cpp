@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "convert/refusal.h"
+#include "output_file.h"
 #include "report.h"
 #include "show/picture.h"
 
@@ -121,6 +122,8 @@ void check_layer(const ViewOptions& view, const Stack& stack) {
     if (view.wanted() && view.layer >= stack.n_layers)
         throw Refusal("--layer: expected at most " + std::to_string(stack.n_layers - 1) + ", got " +
                       std::to_string(view.layer));
+    for (const std::string& path : {view.weights, view.picture})
+        if (!path.empty() && path != "-") check_can_write(path);
 }
 
 std::uint32_t Attended::n_queries() const { return longest(queries); }

@@ -11,6 +11,7 @@
 #include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "trace_hash.h"
 #include "verbs/verbs.h"
@@ -186,14 +187,18 @@ void certify(CertifyOptions& options) {
     if (!options.common.json)
         std::printf("%s: %zu tokens, numerics version %u\n", one_line(opened.name).c_str(), tokens.size(),
                     kNumericsVersion);
+    std::fflush(stdout);
     const Way* other = nullptr;
-    for (Way& way : all) {
-        way.hash = certifier.run(way);
-        if (!other && way.hash != all.front().hash) other = &way;
+    Progress progress = options.rows ? Progress() : progress_line("computing the logits in every way");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i].hash = certifier.run(all[i]);
+        if (progress) progress(i + 1, all.size());
+        if (!other && all[i].hash != all.front().hash) other = &all[i];
         if (options.common.json || !options.rows) continue;
-        std::printf("%s  %s\n", hex(way.hash).c_str(), way.name().c_str());
+        std::printf("%s  %s\n", hex(all[i].hash).c_str(), all[i].name().c_str());
         std::fflush(stdout);
     }
+    progress = {};  // ends its line
     if (!options.common.json && !options.rows)
         std::printf("%s  %zu ways to compute them, %s\n", hex(all.front().hash).c_str(), all.size(),
                     options.common.isa.empty() ? joined(isa_names()).c_str() : options.common.isa.c_str());

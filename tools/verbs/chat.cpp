@@ -247,10 +247,14 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
         std::fprintf(stderr, "%s: a message per line; /help lists commands.\n", one_line(opened.name).c_str());
     const CatchInterrupt catches;
     Chat talk(options, opened, conversation, interactive);
-    if (options.has_prompt) {
-        talk.answer(options.prompt);
-    } else {
-        talk.run();
+    try {
+        if (options.has_prompt)
+            talk.answer(options.prompt);
+        else
+            talk.run();
+    } catch (const Refusal&) {  // what was said before it is kept
+        if (!options.session.empty()) conversation.save(options.session);
+        throw;
     }
     if (!options.session.empty()) conversation.save(options.session);
 }
@@ -261,8 +265,10 @@ void add_chat(CLI::App& app) {
     add_model(verb, options->model);
     add_text(verb, "--system", options->system, "the text that tells the model how to answer");
     CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "one message; its answer, and the end");
-    add_text(verb, "--session", options->session, "a file that keeps the conversation and its cache between runs");
-    add_text(verb, "--template", options->template_path, "a file with a chat template (default: the model's own)");
+    add_text(verb, "--session", options->session, "a file that keeps the conversation and its cache between runs")
+        ->type_name("FILE");
+    add_text(verb, "--template", options->template_path, "a file with a chat template (default: the model's own)")
+        ->type_name("FILE");
     verb.add_option_function<std::string>(
             "-n",
             [options](const std::string& text) {

@@ -111,6 +111,7 @@ struct Columns {
 void convert_as_asked(Arguments& arguments) {
     if (arguments.source.empty()) throw Refusal("SOURCE: expected a model to convert, got none", 2);
     if (arguments.output.empty()) throw Refusal("-o: expected the file to write, got none", 2);
+    if (arguments.output == "-") throw Refusal("-o: expected a file's name, got -", 2);
     settle(arguments.common);
     ConvertOptions options;
     options.source = arguments.source;

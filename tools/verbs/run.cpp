@@ -441,10 +441,12 @@ void add_run(CLI::App& app) {
         add_count(verb, "--speculate", options->n_proposed, 0, 256,
                   "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
     add_text(verb, "--draft", options->draft,
-             "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)");
+             "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)")
+        ->type_name("FILE");
     add_text(
         verb, "--session", options->session,
-        "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again");
+        "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again")
+        ->type_name("FILE");
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     add_loras(verb, options->loras);

@@ -59,8 +59,9 @@ TokenizerInUse open_any_tokenizer(const std::string& given) {
         return result;
     }
     std::vector<std::string> notes;
+    const std::uint32_t n_tokens = std::filesystem::path(path).extension() == ".bin" ? 0 : kMostTokens;
     const std::vector<std::byte> section =
-        tokenizer_section_from_file(path, {.vocab_size = kMostTokens, .bos = {}, .eos = {}}, notes);
+        tokenizer_section_from_file(path, {.vocab_size = n_tokens, .bos = {}, .eos = {}}, notes);
     for (const std::string& note : notes) std::fprintf(stderr, "fovea: %s\n", note.c_str());
     result.section.resize((section.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
     std::memcpy(result.section.data(), section.data(), section.size());
