@@ -44,7 +44,7 @@ function(rules_of file out_ours out_system)
   elseif(file MATCHES "^convert/")
     set(ours "convert/.*|include/.*|engine/model/format\\.h|engine/tokenizer/(rewrite|tables|utf8)\\.h")
     set(system ".*")
-  elseif(file STREQUAL "tools/show/picture.cpp")  # labels show characters, or the bytes that are none
+  elseif(file MATCHES "^tools/(show/picture|head_results)\\.cpp$")  # labels and answers are characters, or bytes that are none
     set(ours "tools/.*|convert/.*|include/.*|engine/tokenizer/utf8\\.h")
     set(system ".*")
   elseif(file STREQUAL "tools/show/explain.cpp")  # runs kernels one by one

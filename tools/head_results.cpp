@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "convert/refusal.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace fovea {
 namespace {
@@ -28,6 +30,65 @@ std::string decoded(const OpenedModel& opened, std::span<const Token> ids, bool 
     for (const Token id : ids) text += decode(opened.tokenizer, decoder, id, special, piece);
     text += finish(decoder, piece);
     return text.starts_with(' ') ? text.substr(1) : text;
+}
+
+/// Where the first tokens of a text end in it: behind the longest beginning that has them and no others. Tokenizers change and
+/// join characters, so beginnings are tried. Nothing where none is found.
+std::optional<std::size_t> end_of_tokens(const OpenedModel& opened, std::string_view text, std::span<const Token> ids) {
+    constexpr std::size_t kNear =
+        64;  // bytes: a beginning that ends within a word may have more tokens than a longer one
+    if (ids.empty()) return 0;
+    std::vector<std::size_t> places;  // between characters
+    for (std::size_t at = 0; at < text.size();) places.push_back(at += first_character(text.substr(at)).bytes);
+    const auto tokens_to = [&](std::size_t at) {
+        return tokenize_text(opened, std::string(text.substr(0, at)), false, false);
+    };
+    const auto has_fewer = [&](std::size_t at, std::size_t n) { return tokens_to(at).size() < n; };
+    const auto about = std::lower_bound(places.begin(), places.end(), ids.size(), has_fewer);
+    const std::size_t middle = about == places.end() ? text.size() : *about;
+    std::optional<std::size_t> end;
+    for (const std::size_t at : places) {
+        if (at + kNear < middle || at > middle + kNear) continue;
+        const std::vector<Token> tokens = tokens_to(at);
+        if (std::equal(tokens.begin(), tokens.end(), ids.begin(), ids.end())) end = at;
+    }
+    return end;
+}
+
+/// Letters and digits of scripts that put spaces between words.
+bool is_of_word(std::uint32_t code) {
+    if (code < 0x80) return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
+    return code >= 0xc0 && code < 0x2000 && code != 0xd7 && code != 0xf7;
+}
+
+/// The part of a text that its tokens from `begin` to `end` stand for, whole words. Nothing where it is not found.
+std::optional<std::string> part_of(const OpenedModel& opened, std::string_view text, std::span<const Token> ids,
+                                   std::size_t begin, std::size_t end) {
+    const auto first = end_of_tokens(opened, text, ids.first(begin)),
+               last = end_of_tokens(opened, text, ids.first(end));
+    if (!first || !last || *first >= *last) return {};
+    constexpr std::string_view kBlanks = " \t\r\n";
+    std::size_t from = text.find_first_not_of(kBlanks, *first), to = text.find_last_not_of(kBlanks, *last - 1);
+    if (from == text.npos || to == text.npos || from > to) return {};
+    ++to;
+    bool is_within = false;  // of a word, up to where the part begins
+    std::size_t word = 0;
+    for (std::size_t at = 0; at < from;) {
+        const Character c = first_character(text.substr(at));
+        if (!is_of_word(c.code)) word = at + c.bytes;
+        is_within = is_of_word(c.code);
+        at += c.bytes;
+    }
+    if (is_within && is_of_word(first_character(text.substr(from)).code)) from = word;
+    std::uint32_t before = 0;
+    for (std::size_t at = from; at < to; at += first_character(text.substr(at)).bytes)
+        before = first_character(text.substr(at)).code;
+    while (is_of_word(before) && to < text.size()) {
+        const Character c = first_character(text.substr(to));
+        if (!is_of_word(c.code)) break;
+        to += c.bytes;
+    }
+    return std::string(text.substr(from, to - from));
 }
 
 bool starts_word(const OpenedModel& opened, Token id) { return token_bytes(opened.tokenizer, id).starts_with(' '); }
@@ -103,8 +164,8 @@ std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& 
     return words;
 }
 
-Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::span<const float> logits,
-                   std::size_t most_tokens) {
+Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+                   std::span<const float> logits, std::size_t most_tokens) {
     const std::size_t n = text.second_end - text.second_begin;
     std::vector<float> starts, ends;
     for (std::size_t i = 0; i < n; ++i) {
@@ -118,7 +179,9 @@ Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::span<
         for (std::size_t j = i; j < n && j - i < most_tokens; ++j)
             if (start[i] * end[j] > best.score) best.score = start[i] * end[j], best.begin = i, best.end = j + 1;
     if (best.end == 0) throw Refusal("--pair: expected a text to find the answer in, got one without tokens");
-    best.text = decoded(opened, std::span(text.ids).subspan(text.second_begin + best.begin, best.end - best.begin));
+    const auto ids = std::span(text.ids).subspan(text.second_begin, n);
+    const auto part = part_of(opened, second, ids, best.begin, best.end);
+    best.text = part ? *part : decoded(opened, ids.subspan(best.begin, best.end - best.begin));
     return best;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "opened.h"
@@ -43,13 +44,14 @@ struct LabelledWord {
                                                        const TextTokens& text, std::span<const float> logits);
 
 struct Answer {
-    std::string text;
+    std::string text;  ///< as the second text has it, whole words
     double score = 0;  ///< the product of its start's and its end's probability among the second text's tokens
     std::size_t begin = 0, end = 0;  ///< tokens of the second text
 };
-/// The likeliest span of at most `most_tokens`. logits: [tokens][2], start and end (Devlin et al. 2019, section 4.2).
-[[nodiscard]] Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::span<const float> logits,
-                                 std::size_t most_tokens);
+/// The likeliest span of at most `most_tokens` of `second`, the text of the pair's second tokens. logits: [tokens][2], start and
+/// end (Devlin et al. 2019, section 4.2).
+[[nodiscard]] Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+                                 std::span<const float> logits, std::size_t most_tokens);
 
 /// Where the text's tokens are masks. Throws Refusal where none is.
 [[nodiscard]] std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text);

@@ -1,4 +1,5 @@
 // `classify`, and `encode` of many texts: what they print of golden models, by the numbers that transformers computed.
+#include <cctype>
 #include <cmath>
 #include <cstring>
 
@@ -138,6 +139,24 @@ TEST_CASE("cli: classify labels words, finds answers and fills masks") {
     CHECK(answer["answer"] == pair["pair"].get<std::string>().substr(2 * begin, 2 * (end - begin) - 1));
     CHECK(std::abs(answer["score"].get<double>() - std::exp(best) / starts / ends) < 1e-4);
     check_refused({"classify", answers.path, "-p", "a"}, 2, "--pair: expected the text to find the answer in");
+    // An answer is a part of the text as it was given: capitals, accents, words that the tokenizer does not know, and all of a word.
+    for (const std::string text : {"\u00c9 \u00fc A b", "a  cat b dog", "A\tB (c) D.", "b", "dogs ab cd \u6f22"}) {
+        CAPTURE(text);
+        for (const char* question : {"a", "b c", "d a b"}) {
+            const json found = json::parse(output_of(
+                {"classify", answers.path, "-p", question, "--pair", text, "--json", "--answer-tokens", "2"}));
+            const std::string part = found["answer"];
+            const std::size_t at = text.find(part);
+            REQUIRE(at != text.npos);
+            CHECK(!part.empty());
+            const auto is_letter = [&](std::size_t i) {
+                return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+            };
+            const std::size_t end = at + part.size();
+            CHECK_FALSE((at > 0 && is_letter(at - 1) && is_letter(at)));
+            CHECK_FALSE((is_letter(end - 1) && is_letter(end)));
+        }
+    }
 
     const Model masked("electra_maskedlm");
     const json filled =

@@ -50,7 +50,7 @@ public:
         switch (head_.task) {
             case Task::classes: add_classes(results, object, lines); break;
             case Task::words: add_words(tokens, results, object, lines); break;
-            case Task::answer: add_answer(tokens, results, object, lines); break;
+            case Task::answer: add_answer(text, tokens, results, object, lines); break;
             case Task::masked: add_masked(tokens, results, object, lines); break;
         }
         object["n_tokens"] = tokens.ids.size();
@@ -86,8 +86,9 @@ private:
         }
         if (many_) lines += "\n";
     }
-    void add_answer(const TextTokens& tokens, std::span<const float> results, Json& object, std::string& lines) const {
-        const Answer answer = best_answer(opened_, tokens, results, options_.answer_tokens);
+    void add_answer(const Text& text, const TextTokens& tokens, std::span<const float> results, Json& object,
+                    std::string& lines) const {
+        const Answer answer = best_answer(opened_, tokens, *text.pair, results, options_.answer_tokens);
         object["answer"] = answer.text;
         object["score"] = answer.score;
         object["tokens"] = {answer.begin, answer.end};

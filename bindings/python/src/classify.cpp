@@ -79,7 +79,9 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
         switch (head.task) {
             case Task::classes: results[i].labels = label_scores(head, of); break;
             case Task::words: results[i].words = labelled_words(view, head, tokens[i], of); break;
-            case Task::answer: results[i].answer = best_answer(view, tokens[i], of, answer_tokens); break;
+            case Task::answer:
+                results[i].answer = best_answer(view, tokens[i], *texts[i].pair, of, answer_tokens);
+                break;
             case Task::masked: {
                 const std::size_t n = tokens[i].rows.size(), width = of.size() / n;
                 for (std::size_t mask = 0; mask < n; ++mask)
