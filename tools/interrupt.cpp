@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
+#include <iterator>
 
 namespace fovea {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::atomic<int> end_signal{0};
 int pipe_ends[2] = {-1, -1};  // a byte in it for each signal; a full one says as much
 
 }  // namespace
@@ -20,20 +22,24 @@ CatchInterrupt::CatchInterrupt() {
         }
     }
     struct sigaction action {};
-    action.sa_handler = [](int) {
+    action.sa_handler = [](int signal) {
         const int kept = errno;
+        if (signal != SIGINT) end_signal.store(signal);
         interrupted.store(true);
         (void)!write(pipe_ends[1], "", 1);
         errno = kept;
     };
     action.sa_flags = SA_RESTART;  // what is being written goes on
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, nullptr, &before_);
-    if (before_.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+        sigaction(kSignals[i], nullptr, &before_[i]);
+        if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+    }
 }
 
 CatchInterrupt::~CatchInterrupt() {
-    sigaction(SIGINT, &before_, nullptr);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+    end_signal.store(0);
     for (int& end : pipe_ends) {
         if (end >= 0) close(end);
         end = -1;
@@ -41,6 +47,8 @@ CatchInterrupt::~CatchInterrupt() {
 }
 
 const std::atomic<bool>& CatchInterrupt::came() { return interrupted; }
+
+int CatchInterrupt::ends() { return end_signal; }
 
 bool CatchInterrupt::forget() {
     char bytes[64];

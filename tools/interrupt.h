@@ -1,11 +1,12 @@
-// Ctrl-C, where it ends what the program is doing and not the program.
+// Ctrl-C, where it ends what the program is doing and not the program; and signals that end it, after what is to be kept is.
 #pragma once
 #include <signal.h>
 #include <atomic>
 
 namespace fovea {
 
-/// Catches Ctrl-C as long as it exists; one at a time. Where the signal is ignored, as behind `nohup`, it stays ignored.
+/// Catches Ctrl-C, a terminal that is closed (SIGHUP) and SIGTERM as long as it exists; one at a time. A signal that is ignored,
+/// as behind `nohup`, stays ignored.
 class CatchInterrupt {
 public:
     CatchInterrupt();
@@ -13,16 +14,19 @@ public:
     CatchInterrupt(const CatchInterrupt&) = delete;
     CatchInterrupt& operator=(const CatchInterrupt&) = delete;
 
-    /// Whether it came since the last forget().
+    /// Whether one came since the last forget().
     static const std::atomic<bool>& came();
-    /// Whether it came, and is forgotten.
+    /// The signal that is to end the program; 0: none came. It is not forgotten.
+    static int ends();
+    /// Whether one came, and is forgotten.
     static bool forget();
     /// What can be read from as soon as it came, for poll: a signal that comes just before poll, or to another thread, does
     /// not end the wait itself. -1, which poll leaves out, where nothing catches it.
     static int descriptor();
 
 private:
-    struct sigaction before_ {};
+    static constexpr int kSignals[] = {SIGINT, SIGHUP, SIGTERM};
+    struct sigaction before_[3]{};
 };
 
 }  // namespace fovea

@@ -224,7 +224,8 @@ public:
         termios set{};
         return shows("> ") && tcgetattr(terminal_, &set) == 0 && !(set.c_lflag & static_cast<tcflag_t>(ICANON | ECHO));
     }
-    /// Its exit status, if it ends within a minute.
+    void send(int signal) const { CHECK(kill(child_, signal) == 0); }
+    /// Its exit status, if it ends within a minute; -1: a signal ended it.
     int status() {
         for (int i = 0; i < 600 && !closed_; ++i) wait();
         REQUIRE(closed_);
@@ -290,6 +291,24 @@ TEST_CASE("cli: chat on a terminal: Ctrl-C ends the answer, takes back a line, a
         CHECK(chat.asks());
         chat.type("\x03");
         CHECK(chat.status() == 0);
+    }
+}
+
+TEST_CASE("cli: chat on a terminal: a signal that ends the program leaves the conversation in its file") {
+    const ChatModel model;
+    for (const int signal : {SIGTERM, SIGHUP}) {
+        const std::string session = (model.folder / (signal == SIGTERM ? "term" : "hup")).string();
+        OnTerminal chat({"chat", model.path, "-n", "3", "--session", session});
+        if (!chat.runs()) {
+            MESSAGE("skipped: no terminals here");
+            return;
+        }
+        REQUIRE(chat.asks());
+        chat.type("Hello\n");
+        REQUIRE(chat.asks());
+        chat.send(signal);
+        CHECK(chat.status() == -1);
+        CHECK(contains(read_text(session), "Hello"));
     }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "adapters.h"
@@ -46,6 +47,7 @@ public:
         bool ends_next = false;
         while (!done_) {
             CatchInterrupt::forget();
+            if (CatchInterrupt::ends()) break;
             std::optional<std::string> line = editor.read("> ");
             bool begun = editor.had_text();
             while (line && line->ends_with('\\')) {
@@ -55,6 +57,7 @@ public:
                 if (!more) break;
                 *line += *more;
             }
+            if (CatchInterrupt::ends()) break;
             const bool interrupted = CatchInterrupt::came();
             if (interrupted && interactive_) {  // Ctrl-C takes back what was typed, then says how to end, then ends
                 if (ends_next) break;
@@ -161,7 +164,7 @@ private:
         if (answer.n_forgotten)
             notes +=
                 "the context is full: the oldest " + std::to_string(answer.n_forgotten) + " messages were left out; ";
-        if (stopped) notes += "ended by Ctrl-C; ";
+        if (stopped) notes += CatchInterrupt::ends() ? "ended by a signal; " : "ended by Ctrl-C; ";
         if (!answer.ended && answer.made.finish == FinishReason::context) notes += "ended where the context does; ";
         if (!interactive_ && notes.empty()) return;
         const GenerateFigures& f = answer.made.figures;
@@ -245,7 +248,7 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
         std::fprintf(stderr, "%s: %s\n", one_line(opened.name).c_str(), chat.note().c_str());
     if (interactive && !options.quiet)
         std::fprintf(stderr, "%s: a message per line; /help lists commands.\n", one_line(opened.name).c_str());
-    const CatchInterrupt catches;
+    std::optional<CatchInterrupt> catches(std::in_place);
     Chat talk(options, opened, conversation, interactive);
     try {
         if (options.has_prompt)
@@ -257,6 +260,9 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
         throw;
     }
     if (!options.session.empty()) conversation.save(options.session);
+    const int signal = CatchInterrupt::ends();
+    catches.reset();
+    if (signal) (void)raise(signal);  // whoever sent it sees that it ended the program
 }
 
 void add_chat(CLI::App& app) {

@@ -9,6 +9,7 @@
 #include "head_results.h"
 #include "opened.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "texts.h"
 #include "verbs/verbs.h"
@@ -147,7 +148,13 @@ void classify(ClassifyOptions& options) {
     note_cut(opened, tokens);
     TextBatches batches(opened, tokens, {options.common.n_threads, options.common.isa_or_best(), options.kv_type});
     std::vector<std::vector<float>> results(texts.size());
-    batches.run([&](std::size_t i, std::span<const float> result) { results[i].assign(result.begin(), result.end()); });
+    Progress progress = progress_line("classifying");
+    std::uint64_t n_done = 0;
+    batches.run([&](std::size_t i, std::span<const float> result) {
+        results[i].assign(result.begin(), result.end());
+        if (progress) progress(++n_done, results.size());
+    });
+    progress = {};  // ends its line
     const Printer printer(options, opened, head, !options.texts.empty());
     for (std::size_t i = 0; i < texts.size(); ++i) printer.print(texts[i], tokens[i], results[i]);
 }

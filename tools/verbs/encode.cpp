@@ -8,6 +8,7 @@
 #include "convert/refusal.h"
 #include "opened.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "show/view.h"
 #include "texts.h"
@@ -306,12 +307,16 @@ void encode_texts(const VectorOptions& options, const OpenedModel& opened) {
     Shape shape = pooled ? Shape{n, width} : Shape{n, rows, width};
     if (is_one(options)) shape.erase(shape.begin());
     FloatArray result{options.output, shape, std::vector<float>(n * rows * width)};
+    Progress progress = progress_line("encoding");
+    std::uint64_t n_done = 0;
     const double seconds = timed(options.repeat, [&] {
         batches.run([&](std::size_t i, std::span<const float> vectors) {
             std::copy(vectors.begin(), vectors.end(),
                       result.data.begin() + static_cast<std::ptrdiff_t>(i * rows * width));
+            if (progress) progress(++n_done, n * options.repeat);
         });
     });
+    progress = {};  // ends its line
     finish_arrays(options.output, std::move(result), false, options.common.json, {}, batches.running, seconds);
 }
 
