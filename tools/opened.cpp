@@ -1,5 +1,6 @@
 #include "opened.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "convert/cached.h"
@@ -92,6 +93,12 @@ void need_logits(const OpenedModel& opened) {
     const Stack &encoder = opened.model.config().encoder, &decoder = opened.model.config().decoder;
     if (encoder.sound.hears())
         throw Refusal(opened.name + ": model: expected one that reads text, got one that hears (see fovea transcribe)");
+    const auto attends_to_memory = [](const Block& block) { return block.cross_attention; };
+    if (decoder.n_layers &&
+        std::any_of(decoder.blocks.begin(), decoder.blocks.begin() + decoder.n_blocks, attends_to_memory))
+        throw Refusal(opened.name +
+                      ": model: expected one that reads a text alone, got one that also reads an encoder's " +
+                      "vectors (the library's cache_memory and steps)");
     if (encoder.n_layers || !decoder.n_layers || !decoder.vocab_size || !decoder.has_output_head)
         throw Refusal(opened.name + ": model: expected one for logits, got one for vectors");
 }

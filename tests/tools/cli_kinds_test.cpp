@@ -36,7 +36,13 @@ TEST_CASE("cli: models of vectors are refused where logits are wanted") {
         check_refused({"bench", model}, 1, words);
         check_refused({"eval", model, "--text", text}, 1, words);
         check_refused({"eval", demo.path, "--against", model, "--text", text}, 1, words);
+        check_refused({"plan", model, "--context", "3"}, 1, words);
     }
+    Config memory = llama_config();
+    memory.decoder.blocks[0].cross_attention = true;
+    const std::string reader = written(folder, "reader.fovea", memory, false);
+    for (const char* verb : {"run", "logits"})
+        check_refused({verb, reader, "--tokens", "1"}, 1, "got one that also reads an encoder's vectors");
 }
 
 TEST_CASE("cli: ids of a tokenizer that the model has no logits for are refused") {

@@ -199,6 +199,7 @@ void make_and_print(PlanOptions& options) {
     options.limits.n_threads = options.common.n_threads;
     if (!options.preset.empty()) return print_plan(options.preset, preset_config(options.preset), 0, {}, options);
     const OpenedModel opened = open_path(options.model);
+    if (options.limits.max_kv_len) need_logits(opened);  // others cache no positions
     print_plan(opened.name, opened.model.config(), opened.model.bytes().size(), form_bytes(options.form, opened),
                options);
 }
