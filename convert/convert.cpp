@@ -7,6 +7,7 @@
 #include <string>
 
 #include "convert/calibration.h"
+#include "convert/chat_info.h"
 #include "convert/families/heads.h"
 #include "convert/fovea_file.h"
 #include "convert/gguf_model.h"
@@ -41,8 +42,6 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
-constexpr std::size_t kMostTextBytes = 256u << 20;  // of a template
-
 /// Adds the tokenizer the caller named, else the first of `beside` that is there, else none.
 void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside, const TokenizerFacts& facts,
                    ModelSource& source) {
@@ -51,26 +50,6 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
         if (path.empty() && is_there(candidate)) path = candidate;
     if (path.empty()) return;
     source.tokenizer = tokenizer_section_from_file(path, facts, source.notes);
-}
-
-/// The template is a field of tokenizer_config.json, a text or a list of named ones, or a file of its own.
-void add_chat_template(const fs::path& folder, ModelSource& source) {
-    std::string text;
-    if (is_there(folder / "chat_template.jinja")) {
-        const Mapping mapping = map_source(folder / "chat_template.jinja", kMostTextBytes);
-        text.assign(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
-    } else if (is_there(folder / "tokenizer_config.json")) {
-        const Fields fields = Fields::read(folder / "tokenizer_config.json");
-        if (!fields.has("chat_template")) return;
-        const nlohmann::json& field = fields.json()["chat_template"];
-        if (field.is_string()) text = field.get<std::string>();
-        if (field.is_array())
-            for (const auto& entry : field)
-                if (entry.is_object() && entry.value("name", nlohmann::json()) == "default" &&
-                    entry.contains("template") && entry["template"].is_string())
-                    text = entry["template"].get<std::string>();
-    }
-    if (!text.empty()) source.info.emplace_back("chat_template", text);
 }
 
 /// How long texts may be. Positions that are distances have no end of their own: a module may give one.
@@ -177,7 +156,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     Safetensors files = weights(config.quantization);
     if (config.is_text_part) keep_text_part(files);
     ModelSource source = join_hf_model(std::move(config), std::move(files));
-    add_chat_template(folder, source);
+    add_chat_info(folder, source);
     add_tokenizer(options.tokenizer,
                   {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model",
                    folder / "tokenizer.bin", reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()},

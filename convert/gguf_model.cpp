@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/chat_info.h"
 #include "convert/elements.h"
 #include "convert/families/gguf.h"
 #include "convert/gguf.h"
@@ -140,8 +141,7 @@ public:
         source.info.insert(source.info.begin(),
                            {{"name", config_.name}, {"architecture", file_.text("general.architecture")}});
         if (with_tokenizer) source.tokenizer = tokenizer_section_from_gguf(file_, stack.vocab_size, source.notes);
-        if (const std::string text = file_.text_or("tokenizer.chat_template", ""); !text.empty())
-            source.info.emplace_back("chat_template", text);
+        add_chat_info(file_, source);
         for (Mapping& mapping : file_.release()) weights_.keep(std::move(mapping));
         set_readers(std::move(weights_), source, true);
         return source;

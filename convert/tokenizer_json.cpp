@@ -253,8 +253,9 @@ private:
         while (!source_.suffix_ids.empty() && facts_.left_out_last == source_.suffix_ids.back())
             source_.suffix_ids.pop_back();
         while (!source_.pair.empty() && facts_.left_out_last == source_.pair.back().id) source_.pair.pop_back();
-        if (!source_.prefix_ids.empty()) source_.bos = source_.prefix_ids[0];
         if (facts_.bos) source_.bos = *facts_.bos;
+        if (!source_.prefix_ids.empty())
+            source_.bos = source_.prefix_ids[0];  // config.json may name another (R1 distills)
         source_.end_ids = facts_.eos;
     }
 

@@ -61,9 +61,9 @@ void Connection::await_request() {
     parser_.emplace();
     prepare(*parser_, server_.limits);
     head_only_ = ends_ = in_chunks_ = keeps_alive_ = false;
+    set_idle(true);
     if (buffer_.size()) return read_headers();
     buffer_.shrink_to_fit();
-    set_idle(true);
     stream_.expires_after(first_ ? server_.limits.header_time : server_.limits.idle_time);
     if (!std::exchange(first_, false)) server_.make_room(nullptr);
     stream_.async_read_some(buffer_.prepare(2048), [self = shared_from_this()](beast::error_code error, std::size_t n) {
@@ -90,6 +90,7 @@ void Connection::read_headers() {
 /// Takes the body's bytes from what all bodies may have, then reads it.
 void Connection::read_body() {
     const HttpLimits& limits = server_.limits;
+    if (has_unknown_length(parser_->get(), parser_->chunked())) return refuse(400);
     const auto length = parser_->content_length();
     if (length && *length > limits.body_bytes) return refuse(413);
     const std::size_t n = length ? static_cast<std::size_t>(*length) : parser_->chunked() ? limits.body_bytes : 0;
@@ -255,6 +256,7 @@ void Connection::answered() {
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // of watch
     if (keeps_alive_) return await_request();
+    stream_.expires_after(kLingerTime);  // for all of it, however few bytes come at a time
     linger();
 }
 
@@ -263,7 +265,6 @@ void Connection::linger() {
     beast::error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     if (!broken_ || n_sent_ >= kLingered) return close();
-    stream_.expires_after(kLingerTime);
     buffer_.clear();
     stream_.async_read_some(buffer_.prepare(4096), [self = shared_from_this()](beast::error_code error, std::size_t n) {
         self->n_sent_ += n;

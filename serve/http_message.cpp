@@ -41,6 +41,10 @@ HttpRequest request_of(Message&& message) {
     return request;
 }
 
+bool has_unknown_length(const Message& message, bool chunked) {
+    return !chunked && message.count(http::field::transfer_encoding) > 0;
+}
+
 int refusal_of(const beast::error_code& error) {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
     if (error == http::error::body_limit) return 413;
@@ -65,6 +69,7 @@ ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
     }
     if (!error && !parser.is_done() && parser.got_some()) parser.put_eof(error);  // it wants a byte before the end
     if (error || !parser.is_done()) return {error ? refusal_of(error) : 400, {}};
+    if (has_unknown_length(parser.get(), parser.chunked())) return {400, {}};
     return {0, request_of(parser.release())};
 }
 

@@ -14,6 +14,8 @@ using Parser = http::request_parser<http::string_body>;
 
 void prepare(Parser& parser, const HttpLimits& limits);
 [[nodiscard]] HttpRequest request_of(Message&& message);
+/// A Transfer-Encoding that is not chunked leaves the length of a request unknown (RFC 9112, section 6.3).
+[[nodiscard]] bool has_unknown_length(const Message& message, bool chunked);
 [[nodiscard]] int refusal_of(const beast::error_code& error);
 
 }  // namespace fovea::serve

@@ -40,7 +40,9 @@ std::string unescaped(std::string_view text) {
 }
 
 /// Names of this machine, as containers and local sites have them.
-bool means_this_machine(std::string_view name) {
+bool means_this_machine(std::string_view given) {
+    std::string name(given.substr(0, given.size() - given.ends_with('.')));  // which ends a name that is whole
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return name == "localhost" || name.ends_with(".localhost") || name == "host.docker.internal";
 }
 
@@ -185,7 +187,8 @@ void Server::show(Call& call) {
     const std::string architecture(info.architecture);
     const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
     Json capabilities = Json::array({engine_.worker(model).makes_vectors() ? "embedding" : "completion"});
-    if (mentions("tools")) capabilities.push_back("tools");
+    if (mentions("tools") || !find_info(models_[model].model, "chat_template_tool_use").empty())
+        capabilities.push_back("tools");
     if (mentions("enable_thinking") || mentions("<think>")) capabilities.push_back("thinking");
     answer(call,
            {{"details", {{"format", "fovea"}, {"family", architecture}, {"families", Json::array({architecture})}}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "convert/chat/message_end.h"
 
@@ -57,12 +58,15 @@ Token special_token(const Tokenizer& tokenizer, std::string_view text) {
 
 }  // namespace
 
-ModelChat::ModelChat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
     if (!tokenizer.valid()) throw std::invalid_argument("chat: expected a model with a tokenizer, got one without");
     if (tokenizer.bos() != Tokenizer::kNoToken) bos_ = token_bytes(tokenizer, tokenizer.bos());
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (tokenizer.ends_text(id)) ends_.push_back(id);
     if (!ends_.empty()) eos_ = token_bytes(tokenizer, ends_.front());
+    const auto named = nlohmann::json::parse(find_info(model, "special_tokens"), nullptr, false);
+    for (const auto& [key, text] : {std::pair{"bos_token", &bos_}, std::pair{"eos_token", &eos_}})
+        if (named.is_object() && named.contains(key) && named[key].is_string()) *text = named[key].get<std::string>();
     const auto has = [&](std::string_view text) { return special_token(tokenizer, text) != Tokenizer::kNoToken; };
     const bool has_messages = answers_in_messages(has);
     for (const std::string_view text : kTurnEnds) {
@@ -73,9 +77,11 @@ ModelChat::ModelChat(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
 }
 
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
-    ModelChat chat(tokenizer);
+    ModelChat chat(model, tokenizer);
     if (!model.info().chat_template.empty()) {
         chat.template_ = ChatTemplate::parse(model.info().chat_template);
+        if (const std::string_view text = find_info(model, "chat_template_tool_use"); !text.empty())
+            chat.tools_template_ = ChatTemplate::parse(text);
     } else if (special_token(tokenizer, "<|im_start|>") != Tokenizer::kNoToken) {
         chat.template_ = ChatTemplate::chatml();
         chat.note_ = "no chat template: ChatML, for which it has tokens";
@@ -93,8 +99,8 @@ ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
     return chat;
 }
 
-ModelChat ModelChat::with(const Tokenizer& tokenizer, std::string_view text) {
-    ModelChat chat(tokenizer);
+ModelChat ModelChat::with(const Model& model, const Tokenizer& tokenizer, std::string_view text) {
+    ModelChat chat(model, tokenizer);
     chat.template_ = ChatTemplate::parse(text);
     return chat;
 }
@@ -102,7 +108,8 @@ ModelChat ModelChat::with(const Tokenizer& tokenizer, std::string_view text) {
 std::string ModelChat::render(ChatInput input) const {
     if (input.bos_token.empty()) input.bos_token = bos_;
     if (input.eos_token.empty()) input.eos_token = eos_;
-    return template_.render(input);
+    const bool has_tools = tools_template_ && input.tools.is_array() && !input.tools.empty();
+    return (has_tools ? *tools_template_ : template_).render(input);
 }
 
 std::vector<Token> ModelChat::tokens(const ChatInput& input) const { return tokens_of(render(input)); }

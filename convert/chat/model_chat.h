@@ -4,6 +4,7 @@
 //     const std::vector<Token> prompt = chat.tokens(input);      // never with a start token of their own: the template has it
 //     ... generate until chat.ends_turn(token), or one of chat.stops() shows
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,13 @@ public:
     /// tokenizer are views, whose bytes must outlive this.
     [[nodiscard]] static ModelChat of(const Model& model, const Tokenizer& tokenizer);
     /// The same with a template that somebody gives.
-    [[nodiscard]] static ModelChat with(const Tokenizer& tokenizer, std::string_view text);
+    [[nodiscard]] static ModelChat with(const Model& model, const Tokenizer& tokenizer, std::string_view text);
 
     /// What a user should know of the template: "no chat template: ..."; empty where it is the model's own.
     [[nodiscard]] const std::string& note() const { return note_; }
 
-    /// The prompt as text. Where `input` has none, bos_token is the tokenizer's and eos_token the first of its end tokens.
+    /// The prompt as text, where there are tools by the model's template for them, if it has one. Where `input` has none, bos_token
+    /// and eos_token are what the model's source says; where it does not, the tokenizer's start and first end token.
     [[nodiscard]] std::string render(ChatInput input) const;
     /// The prompt's tokens, special ones read. Text that looks like them is read so too, as transformers does.
     [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
@@ -38,10 +40,11 @@ public:
     [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
 
 private:
-    explicit ModelChat(const Tokenizer& tokenizer);
+    ModelChat(const Model& model, const Tokenizer& tokenizer);
 
     Tokenizer tokenizer_;
     ChatTemplate template_;
+    std::optional<ChatTemplate> tools_template_;
     std::string bos_, eos_, note_;
     std::vector<Token> ends_;
     std::vector<std::string> stops_;

@@ -91,7 +91,7 @@ constexpr Builtin kTests[] = {
      }},
     {"sequence",
      [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {
-         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self);
+         return is_text(self) || is<ListPointer>(self) || is<DictPointer>(self) || is_undefined(self);
      }},
     {"callable",
      [](Interpreter&, const Value& self, const Bound&, const Arguments&) -> Value {

@@ -49,7 +49,8 @@ class Refusals(WithServer):
                            (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n", b"413"),
                            (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
                             b"x" * 0x20000, b"413"),
-                           (b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400")):
+                           (b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+                           (b"POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\n\r\n", b"400")):
             connection = self.server.raw()
             try:
                 connection.sendall(data)
@@ -82,6 +83,8 @@ class Refusals(WithServer):
             self.assertEqual(self.server.request("POST", CHAT, chat("x"), {header: value})[0], 403)
         own = {"Origin": f"http://127.0.0.1:{self.server.port}", "Host": f"127.0.0.1:{self.server.port}"}
         self.assertEqual(self.server.request("POST", CHAT, chat("x"), own)[0], 200)
+        for host in ("LOCALHOST", "localhost."):
+            self.assertEqual(self.server.request("GET", "/health", None, {"Host": f"{host}:{self.server.port}"})[0], 200)
 
     def test_the_page(self):
         page = self.server.get("/").decode()
@@ -139,6 +142,16 @@ class Limits(unittest.TestCase):
             started = time.monotonic()
             while drops and time.monotonic() - started < 25:  # a byte a second keeps no connection
                 time.sleep(1)
+                drops = [connection for connection in drops if self.sends(connection)]
+            self.assertEqual(drops, [])
+            server.post(CHAT, chat("play jazz"))
+
+    def test_bytes_that_come_by_drops_after_a_refusal_end(self):
+        with Server(FOVEA, "--context", "256", "--connections", "4") as server:
+            drops = [server.raw(b"GARBAGE\r\n\r\n") for _ in range(4)]
+            started = time.monotonic()
+            while drops and time.monotonic() - started < 25:
+                time.sleep(0.5)
                 drops = [connection for connection in drops if self.sends(connection)]
             self.assertEqual(drops, [])
             server.post(CHAT, chat("play jazz"))

@@ -12,6 +12,8 @@
 
 #include "command_line.h"
 #include "conversation.h"
+#include "convert/chat/model_chat.h"
+#include "convert/chat_info.h"
 #include "convert/tokenizer_json.h"
 #include "small_models.h"
 
@@ -29,7 +31,8 @@ struct ChatModel {
     TemporaryFolder folder;
     std::string path = (folder / "chat.fovea").string();
 
-    explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true) {
+    explicit ChatModel(const char* chat_template = kTemplate, std::uint32_t max_positions = 400, bool has_ends = true,
+                       const std::vector<std::pair<std::string, std::string>>& info = {}) {
         const std::string name = FOVEA_GOLDEN_DIR "/tokenizer_smollm.json";
         std::string given = read_text(name);
         for (std::size_t at = 0; !has_ends && (at = given.find("<|end|>", at)) != std::string::npos;)
@@ -48,6 +51,7 @@ struct ChatModel {
         ModelSource source = random_model(config, 3);
         source.tokenizer = tokenizer_section_from_json(text, name, {config.decoder.vocab_size, {}, {}});
         if (*chat_template) source.info.emplace_back("chat_template", chat_template);
+        source.info.insert(source.info.end(), info.begin(), info.end());
         write_file(source, path, {});
     }
 };
@@ -105,6 +109,38 @@ TEST_CASE("cli: chat with a model whose prompts a text closes answers each messa
         answers(piped(messages, {"chat", FOVEA_SOURCE_DIR "/tools/demo/demo.fovea", "--json"}));
     REQUIRE(all.size() == wanted.size());
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i]["text"] == wanted[i]);
+}
+
+TEST_CASE(
+    "chat: templates print the source's own start and end tokens, and one for tools is used where there are tools") {
+    const TemporaryFolder folder;
+    write_text(folder / "tokenizer_config.json", R"({"chat_template": [
+        {"name": "default", "template": "{{ bos_token }}default{{ eos_token }}"},
+        {"name": "tool_use", "template": "{{ bos_token }}{{ tools | length }} tools"}],
+        "bos_token": {"content": "<|end|>"}, "eos_token": null})");
+    write_text(folder / "special_tokens_map.json", R"({"bos_token": "<|other|>", "eos_token": "<|im_end|>"})");
+    ModelSource source;
+    add_chat_info(folder.path(), source);
+    const ChatModel model("", 400, true, {source.info.begin(), source.info.end()});
+    const OpenedModel opened = open_path(model.path);
+    const ModelChat chat = ModelChat::of(opened.model, opened.tokenizer);
+    ChatInput input;
+    input.messages.push_back({{"role", "user"}, {"content", "a"}});
+    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    input.tools = nlohmann::ordered_json::array();
+    CHECK(chat.render(input) == "<|end|>default<|im_end|>");
+    input.tools.push_back({{"type", "function"}});
+    CHECK(chat.render(input) == "<|end|>1 tools");
+    CHECK(ModelChat::with(opened.model, opened.tokenizer, "[{{ bos_token }}]").render(input) == "[<|end|>]");
+
+    write_text(folder / "chat_template.jinja", "[{{ bos_token }}]");  // a file counts more than the field
+    write_text(folder / "special_tokens_map.json", "{}");
+    write_text(folder / "tokenizer_config.json", R"({"bos_token": null})");
+    ModelSource without;
+    add_chat_info(folder.path(), without);
+    const ChatModel bare("", 400, true, {without.info.begin(), without.info.end()});
+    const OpenedModel other = open_path(bare.path);
+    CHECK(ModelChat::of(other.model, other.tokenizer).render(input) == "[]");  // as transformers: no such variable
 }
 
 TEST_CASE("cli: chat goes on in a session, and refuses another file as one") {

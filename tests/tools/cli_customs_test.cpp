@@ -213,7 +213,7 @@ TEST_CASE("customs: a first pass that reads the file says so") {
     bool said = !cold;
     for (int run = 0; run < 20 && !said; ++run)
         said = contains(run_fovea({"run", demo.path, "-p", "lights off", "-n", "2"}).err,
-                        " cold: the file was read meanwhile), ");
+                        " cold: the file was mapped meanwhile), ");
     CHECK(said);
     CHECK(run_fovea({"run", demo.path, "-p", "lights off", "-n", "2", "--quiet"}).err == "");
 }

@@ -196,7 +196,7 @@ private:
 ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
     try {
         if (options.template_path.empty()) return ModelChat::of(opened.model, opened.tokenizer);
-        return ModelChat::with(opened.tokenizer, read_text_file(options.template_path));
+        return ModelChat::with(opened.model, opened.tokenizer, read_text_file(options.template_path));
     } catch (const ChatTemplateError& error) {
         throw Refusal((options.template_path.empty() ? opened.name : options.template_path) +
                       ": chat template: " + error.what());

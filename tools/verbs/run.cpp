@@ -135,7 +135,7 @@ std::string text_of(const OpenedModel& opened, std::span<const Token> ids) {
 }
 
 void print_figures(std::FILE* out, const Generated& made, const Running& running, const OpenedModel& opened) {
-    const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was read meanwhile" : "";
+    const char* cold = made.is_cold(opened.model.bytes().size()) ? " cold: the file was mapped meanwhile" : "";
     std::fprintf(out, "%.0f tokens per second (prompt %.0f%s), %s arena bytes, %s, %u %s, %s file bytes",
                  made.tokens_per_second(), made.prefill_tokens_per_second(), cold,
                  with_separators(running.plan.arena_bytes).c_str(), running.session.isa(),

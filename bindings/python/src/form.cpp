@@ -64,7 +64,7 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     nb::gil_scoped_release released;
     try {
         talk_ = std::make_shared<const ModelTalk>(ModelTalk{
-            opened, own ? ModelChat::of(opened->model, opened->tokenizer) : ModelChat::with(opened->tokenizer, text)});
+            opened, own ? ModelChat::of(opened->model, opened->tokenizer) : ModelChat::with(opened->model, opened->tokenizer, text)});
     } catch (const ChatTemplateError& error) {
         throw ValueRefused(std::string("chat template: ") + error.what());
     }
