@@ -151,6 +151,7 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
         config.source.notes.insert(config.source.notes.end(), settings.notes.begin(), settings.notes.end());
         facts.lower_case = settings.lower_case, facts.has_token_types = settings.has_token_types;
         facts.adds_bos = settings.adds_bos, facts.adds_eos = settings.adds_eos;
+        facts.appends_eos = settings.appends_eos;
         facts.left_out_last = config.unpooled;
     }
     Safetensors files = weights(config.quantization);

@@ -57,6 +57,9 @@ void read_tokenizer(const fs::path& path, TextSettings& settings) {
         settings.most_tokens = most.get<std::uint32_t>();
     settings.adds_bos = fields.flag_or("add_bos_token", true);
     settings.adds_eos = fields.flag_or("add_eos_token", false);
+    // transformers' own classes go by tokenizer.json alone; those that a folder brings (gte-Qwen2's) add what the flag says.
+    const nlohmann::json code = fields.json().value("auto_map", nlohmann::json());
+    settings.appends_eos = settings.adds_eos && code.is_object() && code.contains("AutoTokenizer");
     if (fields.has("model_input_names")) {
         const std::vector<std::string> names = fields.texts("model_input_names");
         settings.has_token_types = std::find(names.begin(), names.end(), "token_type_ids") != names.end();

@@ -14,6 +14,7 @@ struct TextSettings {
     bool lower_case = false;                 ///< before the tokenizer's own steps
     bool has_token_types = true;             ///< the second text of a pair is of type 1 where the template says so
     bool adds_bos = true, adds_eos = false;  ///< around a text, where the tokenizer is a SentencePiece model alone
+    bool appends_eos = false;                ///< behind a text, by code of the folder's own beside a tokenizer.json
     std::vector<std::string> notes = {};
 };
 

@@ -257,6 +257,8 @@ private:
         if (!source_.prefix_ids.empty())
             source_.bos = source_.prefix_ids[0];  // config.json may name another (R1 distills)
         source_.end_ids = facts_.eos;
+        if (facts_.appends_eos && source_.suffix_ids.empty() && !facts_.eos.empty())
+            source_.suffix_ids = {facts_.eos.front()};
     }
 
     void check_id(const JsonField& field, std::uint32_t id) const {

@@ -19,6 +19,7 @@ struct TokenizerFacts {
     bool lower_case = false;        ///< texts are lower-cased first, whatever else becomes of them
     bool has_token_types = true;    ///< else the second text of a pair is of the first's type
     bool adds_bos = true, adds_eos = false;   ///< of a SentencePiece model, which does not say
+    bool appends_eos = false;                 ///< the first of eos comes behind a text whose template ends with none
     std::optional<Token> left_out_last = {};  ///< a template puts this id nowhere behind all else
 };
 

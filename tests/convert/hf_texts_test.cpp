@@ -121,6 +121,21 @@ TEST_CASE("texts: a decoder that says so looks both ways; of one for logits it i
     CHECK(contains(folder.refusal(), "is_causal: expected true of a model that gives logits, got false"));
 }
 
+TEST_CASE("texts: an end token follows where the folder's own tokenizer code puts one") {
+    const FolderCopy folder("llama_model");
+    fs::remove(folder / "vocab.txt");
+    write_text(folder / "tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 5, "b": 6}, "merges": []},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "added_tokens": []})");
+    folder.merge("config.json", {{"eos_token_id", 7}});
+    const std::vector<Token> bare = {5, 6};
+    CHECK(ids_of(folder.source(), "ab") == bare);
+    folder.merge("tokenizer_config.json", {{"add_eos_token", true}});  // which transformers' own classes do not read
+    CHECK(ids_of(folder.source(), "ab") == bare);
+    folder.merge("tokenizer_config.json",
+                 {{"auto_map", {{"AutoTokenizer", {"tokenization_qwen.Qwen2Tokenizer", nullptr}}}}});
+    CHECK(ids_of(folder.source(), "ab") == std::vector<Token>{5, 6, 7});
+}
+
 TEST_CASE("texts: classes are read before a pad that the template puts last") {
     const FolderCopy folder("qwen3_sequenceclassification");
     const std::vector<Token> ids = ids_of(folder.source(), "a lamp");
