@@ -40,6 +40,12 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
     if (path.extension() == ".txt")
         return tokenizer_section_from_vocab_txt(text, path.string(), path.parent_path() / "tokenizer_config.json",
                                                 facts);
+    const std::filesystem::path added = path.parent_path() / "added_tokens.json";
+    std::error_code error;
+    if (path.extension() == ".model" && std::filesystem::exists(added, error))
+        notes.push_back(added.string() +
+                        ": tokens beside a SentencePiece model are not read; transformers' save_pretrained " +
+                        "writes a tokenizer.json that has them");
     if (path.extension() == ".model" || looks_like_sentence_piece(bytes))
         return tokenizer_section_from_sentence_piece(bytes, path.string(), facts);
     if (path.extension() == ".bin") return tokenizer_section_from_llama2c(bytes, path.string(), facts);

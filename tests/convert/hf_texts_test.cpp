@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/convert.h"
+#include "convert/tokenizer_file.h"
 #include "convert_fixtures.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
@@ -134,6 +135,18 @@ TEST_CASE("texts: an end token follows where the folder's own tokenizer code put
     folder.merge("tokenizer_config.json",
                  {{"auto_map", {{"AutoTokenizer", {"tokenization_qwen.Qwen2Tokenizer", nullptr}}}}});
     CHECK(ids_of(folder.source(), "ab") == std::vector<Token>{5, 6, 7});
+}
+
+TEST_CASE("texts: tokens that are added beside a SentencePiece model are told of") {
+    const TemporaryFolder folder;
+    fs::copy(FOVEA_GOLDEN_DIR "/spm_bpe.model", folder / "tokenizer.model");
+    std::vector<std::string> notes;
+    (void)tokenizer_section_from_file(folder / "tokenizer.model", {.vocab_size = 1000}, notes);
+    CHECK(notes.empty());
+    write_text(folder / "added_tokens.json", R"({"<|im_start|>": 1000})");
+    (void)tokenizer_section_from_file(folder / "tokenizer.model", {.vocab_size = 1001}, notes);
+    REQUIRE(notes.size() == 1);
+    CHECK(contains(notes[0], "added_tokens.json: tokens beside a SentencePiece model are not read"));
 }
 
 TEST_CASE("texts: classes are read before a pad that the template puts last") {
