@@ -87,8 +87,20 @@ struct Job {
 
     // The engine's own.
     std::uint32_t n_started = 0, n_ended = 0;
-    std::vector<Event> events;  ///< of this pass
+    Clock::duration slow{};                       ///< how long its client has had too much to read, in all
+    std::optional<Clock::time_point> slow_since;  ///< and has now
+    std::vector<Event> events;                    ///< of this pass
 
+    [[nodiscard]] bool is_slow() const {
+        constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, its choices rest until the client has read some
+        return unsent->load(std::memory_order_relaxed) > kMostUnsent;
+    }
+    /// How long it has been slow in all, up to `now`.
+    [[nodiscard]] Clock::duration slow_until(Clock::time_point now) {
+        if (is_slow() && !slow_since) slow_since = now;
+        if (!is_slow() && slow_since) slow += now - *std::exchange(slow_since, std::nullopt);
+        return slow + (slow_since ? now - *slow_since : Clock::duration{});
+    }
     [[nodiscard]] std::uint32_t n_choices() const { return static_cast<std::uint32_t>(prompts.size()) * n_each; }
     void hand_over() {
         if (events.empty()) return;

@@ -8,10 +8,7 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kWorthWaiting = 32;    // tokens that a sequence waits for another to compute
-constexpr std::size_t kMostUnsent = 64 << 10;  // bytes; above, a sequence rests until its client has read some
-
-bool is_slow(const Job& job) { return job.unsent->load(std::memory_order_relaxed) > kMostUnsent; }
+constexpr std::uint32_t kWorthWaiting = 32;  // tokens that a sequence waits for another to compute
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
@@ -100,7 +97,7 @@ void TextWorker::plan_pass() {
     const std::vector<Sequence*> filling = that_fill();
     for (Sequence& s : sequences_) {
         s.n_rows = 0;
-        if (!s.job || !s.writes || s.resting || s.cache.kv_len() < s.history().size() || is_slow(*s.job)) continue;
+        if (!s.job || !s.writes || s.resting || s.cache.kv_len() < s.history().size() || s.job->is_slow()) continue;
         add_generator_step(s);
         n_tokens += s.n_rows;
     }

@@ -14,6 +14,7 @@ constexpr std::uint32_t kMostStopBytes = 2048;  // of a request, and those of a 
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
 constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
+constexpr std::chrono::seconds kMostSlow(15);
 
 std::uint32_t context_of(const ServedModel& served, const WorkerOptions& options) {
     const std::uint32_t most = served.model.config().decoder.max_positions;
@@ -94,6 +95,14 @@ void TextWorker::give_up(Clock::time_point now) {
     for (Sequence& sequence : sequences_) {
         const JobPtr job = sequence.job;
         if (job && (job->cancelled || job->deadline <= now)) fail(job, late);
+    }
+    // A client that does not read keeps its place only as long as nobody waits for one.
+    const Failure unread{
+        504,
+        "client: expected it to read its answer while others waited for the place, got 15 seconds in which it did not"};
+    for (Sequence& sequence : sequences_) {
+        const JobPtr job = sequence.job;
+        if (job && job->slow_until(now) > kMostSlow && queue.front()) fail(job, unread);
     }
 }
 
