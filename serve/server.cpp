@@ -10,6 +10,8 @@
 namespace fovea::serve {
 namespace {
 
+constexpr std::uint64_t kMostChances = 100'000;  // some 600 bytes each until they are written
+
 std::int64_t seconds_now() {
     return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
         .count();
@@ -140,6 +142,18 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
                 "logit_bias");
     job->stop = request.stop;
     job->n_likeliest = request.n_likeliest;
+    if (!request.stream && request.n_likeliest >= 0) {
+        const std::uint64_t n = std::uint64_t{job->n_choices()} *
+                                std::min(job->n_new, engine_.worker(model).context()) *
+                                (1u + static_cast<std::uint32_t>(request.n_likeliest));
+        if (n > kMostChances)
+            throw RequestError(
+                400,
+                "logprobs: expected at most " + std::to_string(kMostChances) +
+                    " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs)), got " +
+                    std::to_string(n),
+                "logprobs");
+    }
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
         job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
         job->ends_turn = [chat](Token token) { return chat->ends_turn(token); };

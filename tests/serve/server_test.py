@@ -354,6 +354,11 @@ class ManyAtOnce(WithServer):
         n_free = self.server.metric("pages_free") + self.server.metric("pages_kept")
         self.assertGreaterEqual(n_free, self.server.metric("pages"))
 
+    def test_probabilities_of_a_whole_answer_are_bounded(self):
+        body = complete("sing", n=32, logprobs=20, max_tokens=200)
+        self.assertIn("at most 100000", self.server.post(COMPLETE, body, want=400)["error"]["message"])
+        self.assertEqual(len(self.server.post(COMPLETE, {**body, "logprobs": 1, "max_tokens": 4})["choices"]), 32)
+
     def test_slow_readers_delay_nobody(self):
         body = complete("sing", temperature=50.0, max_tokens=200, logprobs=20, stream=True)
         for n_slow, n, most in ((4, 1, 20), (2, 32, 60)):  # a place is left, or is taken from those that do not read
