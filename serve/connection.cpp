@@ -94,6 +94,12 @@ void Connection::read_body() {
     const auto length = parser_->content_length();
     if (length && *length > limits.body_bytes) return refuse(413);
     const std::size_t n = length ? static_cast<std::size_t>(*length) : parser_->chunked() ? limits.body_bytes : 0;
+    if (n) {
+        HttpRequest head = request_of(Message(parser_->get()));
+        head.peer = peer_;
+        broken_ = !server_.admits(head);
+        if (broken_) return handle(std::move(head), 0);
+    }
     if (server_.metrics.n_body_bytes + n > limits.all_body_bytes) return refuse(429);
     n_body_ = n;
     server_.metrics.n_body_bytes += n;

@@ -19,8 +19,8 @@ using tcp = asio::ip::tcp;
 class Connection;
 
 struct HttpServer::State {
-    State(const HttpLimits& limits_, Metrics& metrics_, Handler handler_)
-        : limits(limits_), metrics(metrics_), handler(std::move(handler_)) {}
+    State(const HttpLimits& limits_, Metrics& metrics_, Handler handler_, Admits admits_)
+        : limits(limits_), metrics(metrics_), handler(std::move(handler_)), admits(std::move(admits_)) {}
 
     void accept();
     void make_room(const Connection* newest);
@@ -30,6 +30,7 @@ struct HttpServer::State {
     const HttpLimits limits;
     Metrics& metrics;
     const Handler handler;
+    const Admits admits;
     std::list<Connection*> all;   // that exist
     std::list<Connection*> idle;  // of those, the ones whose next request is not there in full, the longest first
     bool accepting = false, draining = false, finished = false;

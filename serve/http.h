@@ -82,7 +82,10 @@ public:
     /// then what could be read of it.
     using Handler = std::function<void(HttpRequest request, ExchangePtr exchange, int refused)>;
 
-    HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler);
+    /// Whether a request may come at all, by its headers: of one that may not no body is taken.
+    using Admits = std::function<bool(const HttpRequest& headers)>;
+
+    HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler, Admits admits);
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;

@@ -24,8 +24,8 @@ void allow_open_files(std::uint32_t n_connections) {
 
 }  // namespace
 
-HttpServer::HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler)
-    : state_(std::make_unique<State>(limits, metrics, std::move(handler))) {}
+HttpServer::HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler, Admits admits)
+    : state_(std::make_unique<State>(limits, metrics, std::move(handler), std::move(admits))) {}
 HttpServer::~HttpServer() = default;
 
 std::uint16_t HttpServer::listen(const std::string& host, std::uint16_t port) {

@@ -68,24 +68,21 @@ void Server::answer(Call& call, Json body) {
     call.exchange->answer({200, "application/json", written(body), std::move(call.headers)});
 }
 
-/// Whether this client may ask at all. Sets whose request it is, and what browsers want to hear.
-bool Server::allowed(Call& call) {
+/// Throws RequestError where this client may not ask at all. Sets whose request it is, and what browsers want to hear.
+void Server::check_allowed(Call& call) {
     // A page of another site whose name now means this machine (DNS rebinding) gives itself away by that name.
     const bool local = options_.host == "localhost" || options_.host == "::1" || options_.host.starts_with("127.");
     const std::string_view host = call.request.header("host"), name = without_port(host);
-    if (local && !name.empty() && !means_this_machine(name) && !is_address(name)) {
-        refuse(call, 403, "Host: expected localhost or an address, got another name; with --host 0.0.0.0 any is taken");
-        return false;
-    }
+    if (local && !name.empty() && !means_this_machine(name) && !is_address(name))
+        throw RequestError(
+            403, "Host: expected localhost or an address, got another name; with --host 0.0.0.0 any is taken");
     const std::string_view origin = call.request.header("origin");
     const bool own =
         !host.empty() && (origin == "http://" + std::string(host) || origin == "https://" + std::string(host));
     const auto known = [&](const std::string& allowed) { return allowed == "*" || allowed == origin; };
     if (!origin.empty() && !own) {
-        if (std::none_of(options_.origins.begin(), options_.origins.end(), known)) {
-            refuse(call, 403, "Origin: expected one that --cors names, got another");
-            return false;
-        }
+        if (std::none_of(options_.origins.begin(), options_.origins.end(), known))
+            throw RequestError(403, "Origin: expected one that --cors names, got another");
         const bool all = std::find(options_.origins.begin(), options_.origins.end(), "*") != options_.origins.end();
         call.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
         call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, X-Fovea-Logits-Hash, X-Fovea-Seed");
@@ -93,7 +90,7 @@ bool Server::allowed(Call& call) {
     }
     call.user = call.request.peer;
     const std::string& path = call.request.path;
-    if (options_.api_keys.empty() || call.request.method == "OPTIONS" || path == "/health" || path == "/") return true;
+    if (options_.api_keys.empty() || call.request.method == "OPTIONS" || path == "/health" || path == "/") return;
     std::string_view given = call.request.header("authorization");
     constexpr std::string_view kScheme = "Bearer ";
     given = starts_with_scheme(given, kScheme) ? given.substr(kScheme.size()) : std::string_view{};
@@ -103,10 +100,20 @@ bool Server::allowed(Call& call) {
         right = true;
         call.user = "key " + std::to_string(i);
     }
-    if (right) return true;
+    if (right) return;
     call.headers.emplace_back("WWW-Authenticate", "Bearer");
-    refuse(call, 401, "Authorization: expected Bearer and an API key, got none that is known", {}, "invalid_api_key");
-    return false;
+    throw RequestError(401, "Authorization: expected Bearer and an API key, got none that is known", {},
+                       "invalid_api_key");
+}
+
+bool Server::admits(const HttpRequest& headers) {
+    Call call{.request = headers, .exchange = nullptr};
+    try {
+        check_allowed(call);
+    } catch (const RequestError&) {
+        return false;
+    }
+    return true;
 }
 
 void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refused) {
@@ -126,7 +133,7 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
                                  : "request: expected HTTP/1.1 with one good length of the body, got something else";
             return refuse(call, refused, why);
         }
-        if (!allowed(call)) return;
+        check_allowed(call);
         route(call);
     } catch (const RequestError& error) {
         refuse(call, error.status, error.what(), error.param, error.code);

@@ -52,10 +52,12 @@ Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
     : models_(models),
       options_(std::move(options)),
       engine_(models, options_.worker, metrics_),
-      http_(options_.http, metrics_,
-            [this](HttpRequest request, ExchangePtr exchange, int refused) {
-                handle(std::move(request), exchange, refused);
-            }),
+      http_(
+          options_.http, metrics_,
+          [this](HttpRequest request, ExchangePtr exchange, int refused) {
+              handle(std::move(request), exchange, refused);
+          },
+          [this](const HttpRequest& headers) { return admits(headers); }),
       started_(seconds_now()) {
     for (std::size_t i = 0; i < models.size(); ++i) {
         Worker& worker = engine_.worker(i);

@@ -53,7 +53,8 @@ private:
                                                const Job& job);
     [[nodiscard]] bool queue(Call& call, std::size_t model, const JobPtr& job);
     void stream_or_collect(const Call& call, const JobPtr& job, AnswerOptions options);
-    [[nodiscard]] bool allowed(Call& call);
+    void check_allowed(Call& call);
+    [[nodiscard]] bool admits(const HttpRequest& headers);
     void refuse(Call& call, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
     void answer(Call& call, Json body);

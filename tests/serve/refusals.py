@@ -127,6 +127,17 @@ class Limits(unittest.TestCase):
                 self.assertEqual((status, "POST" in headers["Access-Control-Allow-Methods"]), (204, True))
                 self.assertEqual(server.request("OPTIONS", CHAT, None, {"Origin": "https://b.example"})[0], 403)
 
+    def test_who_may_not_ask_takes_no_room_for_bodies(self):
+        with Server(FOVEA, "--context", "256", "--api-key", "first") as server:
+            head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            strangers = [server.raw(head) for _ in range(80)]  # each would take 1 MB of 64
+            for connection in strangers:
+                self.assertIn(b" 401 ", connection.recv(200))
+            headers = {"Authorization": "Bearer first"}
+            self.assertEqual(server.request("POST", CHAT, chat("play jazz"), headers)[0], 200)
+            for connection in strangers:
+                connection.close()
+
     def test_more_connections_than_there_may_be(self):
         with Server(FOVEA, "--context", "256", "--connections", "8") as server:
             idle = [server.raw() for _ in range(40)]

@@ -186,7 +186,7 @@ def huge_bodies(server):
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     for head, piece in (("Content-Length: %d" % (1 << 30), b"x" * 65536), ("Transfer-Encoding: chunked", chunk)):
         sent, answer = 0, b""
-        with server.raw(f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode(), 120) as connection:
+        with server.raw(f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode(), 120) as connection:
             try:
                 while sent < 1 << 30:
                     connection.sendall(piece)
