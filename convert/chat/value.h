@@ -60,7 +60,7 @@ struct Callable {
 class Budget {
 public:
     explicit Budget(const ChatTemplateLimits& limits) : limits_(limits) {}
-    /// Looking for a text of m bytes in one of n, which may take n·m comparisons.
+    /// What it costs to look for a text of m bytes in one of n: up to n·m comparisons.
     void search(std::uint64_t n, std::uint64_t m) { steps(n / 16 + n * (m / 64)); }
     void steps(std::uint64_t n) {
         if (n > limits_.n_steps - n_steps_) refuse_steps();

@@ -27,7 +27,7 @@ namespace {
     return excluded.is_object() && (excluded.contains("enum") || excluded.contains("const"));
 }
 
-constexpr std::size_t kMostExcluded = 4000;
+constexpr std::size_t kMostExcluded = 4000;  // references may lead to the same schemas again and again
 
 /// The schemas of which none may fit.
 void flatten(const Json& excluded, const Resolve& resolve, const std::string& place, std::vector<Json>& out,
