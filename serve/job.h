@@ -71,7 +71,7 @@ struct Job {
     SamplerOptions sampler;
     Penalized penalized;
     std::vector<std::string> stop;
-    std::function<bool(Token)> ends_turn;  ///< tokens that end a chat's answer beside the model's own; empty: none
+    std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
     int n_likeliest = -1;                  ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
     std::optional<Look> look;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]

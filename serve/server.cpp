@@ -158,7 +158,7 @@ JobPtr Server::make_job(const Call& call, const Request& request, std::size_t mo
     }
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
         job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
-        job->ends_turn = [chat](Token token) { return chat->ends_turn(token); };
+        job->end_tokens = chat->end_tokens();
     }
     job->hash_logits = call.wants_hash();
     job->constrain = forms_[model]->find(request);

@@ -147,6 +147,7 @@ Status TextWorker::start_generator(Sequence& s) {
     options.sampler.seed += s.choice % job.n_each;
     const std::vector<std::string_view> stop(job.stop.begin(), job.stop.end());
     options.stop = stop;
+    options.end_tokens = job.end_tokens;
     if (job.constrain) {
         s.constraint = job.constrain();
         options.filter = s.constraint->filter();
@@ -214,9 +215,6 @@ void TextWorker::hand_out(Sequence& s) {
         event.tokens.push_back(chances(served_.tokenizer, piece.logits.subspan(i * vocab_size, vocab_size),
                                        piece.tokens[i], static_cast<std::uint32_t>(job.n_likeliest)));
     if (job.hash_logits) s.logits_hash = hash_logits(piece.logits, s.logits_hash);
-    const auto ends_turn = [&](Token token) { return job.ends_turn && job.ends_turn(token); };
-    if (event.finish == FinishReason::none && std::any_of(piece.tokens.begin(), piece.tokens.end(), ends_turn))
-        event.finish = FinishReason::end_token;
     event.ended = event.finish != FinishReason::none;
     const GenerateFigures figures = s.generator.figures();
     event.n_prompt = figures.n_prompt;

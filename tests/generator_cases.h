@@ -98,7 +98,7 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
     Decoder decoder;
     std::vector<Token> text(prompt.begin(), prompt.end());
     for (const Token token : text) (void)decode(tokenizer, decoder, token, options.show_special, piece);
-    std::vector<std::size_t> ends;  // of the text after each token
+    std::vector<std::size_t> text_ends;  // after each token
     REQUIRE(forward(s.session, prompt, logits).ok());
     while (w.tokens.size() < options.n_new && text.size() < context && w.finish == FinishReason::none) {
         std::vector<std::uint32_t> mask((vocab_size + 31) / 32, 0xffffffffu);
@@ -110,7 +110,8 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
                    token, mask, counted_of(text, prompt.size(), options));
         REQUIRE(status.ok());
         filter.seen.push_back(token);
-        if (tokenizer.ends_text(token)) {
+        const std::span<const Token> ends = options.end_tokens;
+        if (tokenizer.ends_text(token) || std::find(ends.begin(), ends.end(), token) != ends.end()) {
             w.finish = FinishReason::end_token;
             break;
         }
@@ -118,7 +119,7 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
         w.tokens.push_back(token);
         text.push_back(token);
         w.text += decode(tokenizer, decoder, token, options.show_special, piece);
-        ends.push_back(w.text.size());
+        text_ends.push_back(w.text.size());
         if (text.size() < context) REQUIRE(forward(s.session, {&token, 1}, logits).ok());
     }
     if (w.finish == FinishReason::none)
@@ -131,9 +132,9 @@ inline Written naive(const Model& model, std::span<const Token> prompt, const Ge
         if (!longest) continue;
         w.text.resize(end - longest);
         std::size_t n = 0;
-        while (n < ends.size() && ends[n++] < end) {
+        while (n < text_ends.size() && text_ends[n++] < end) {
         }
-        const bool by_token = !ends.empty() && ends.back() >= end;
+        const bool by_token = !text_ends.empty() && text_ends.back() >= end;
         if (by_token) {
             w.tokens.resize(n);
             filter.seen.resize(n);  // not the end token either

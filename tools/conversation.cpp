@@ -93,6 +93,7 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
         throw;
     }
     GenerateOptions options = options_;
+    options.end_tokens = chat_.end_tokens();
     options.n_new = std::min<std::uint32_t>(options.n_new,
                                             running_.session.max_kv_len() - static_cast<std::uint32_t>(prompt.size()));
     answer.made = writer_.generate_until(
@@ -100,18 +101,14 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
         [&](const Piece& piece) {
             answer.text += piece.text;
             if (!piece.text.empty()) on_text(piece.text, answer.begins_in_thought);
-            answer.ended =
-                std::any_of(piece.tokens.begin(), piece.tokens.end(), [&](Token id) { return chat_.ends_turn(id); });
-            return !answer.ended;
+            return true;
         },
         cancel);
-    answer.ended =
-        answer.ended || answer.made.finish == FinishReason::end_token || answer.made.finish == FinishReason::stop_text;
+    answer.ended = answer.made.finish == FinishReason::end_token || answer.made.finish == FinishReason::stop_text;
     messages_.push_back(message("assistant", answer.text));
     known_text_ = answer.prompt + answer.text;
     const std::span<const Token> all = writer_.all_tokens();
     known_tokens_.assign(all.begin(), all.end());
-    if (!known_tokens_.empty() && chat_.ends_turn(known_tokens_.back())) known_tokens_.pop_back();
     if (answer.made.finish == FinishReason::stop_text) known_text_.clear();  // has fewer characters than its tokens
     return answer;
 }

@@ -62,8 +62,8 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     if (!tokenizer.valid()) throw std::invalid_argument("chat: expected a model with a tokenizer, got one without");
     if (tokenizer.bos() != Tokenizer::kNoToken) bos_ = token_bytes(tokenizer, tokenizer.bos());
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
-        if (tokenizer.ends_text(id)) ends_.push_back(id);
-    if (!ends_.empty()) eos_ = token_bytes(tokenizer, ends_.front());
+        if (tokenizer.ends_text(id)) end_tokens_.push_back(id);
+    if (!end_tokens_.empty()) eos_ = token_bytes(tokenizer, end_tokens_.front());
     const auto named = nlohmann::json::parse(find_info(model, "special_tokens"), nullptr, false);
     for (const auto& [key, text] : {std::pair{"bos_token", &bos_}, std::pair{"eos_token", &eos_}})
         if (named.is_object() && named.contains(key) && named[key].is_string()) *text = named[key].get<std::string>();
@@ -71,9 +71,9 @@ ModelChat::ModelChat(const Model& model, const Tokenizer& tokenizer) : tokenizer
     const bool has_messages = answers_in_messages(has);
     for (const std::string_view text : kTurnEnds) {
         const Token id = has_messages && text == kMessageEnd ? Tokenizer::kNoToken : special_token(tokenizer, text);
-        if (id != Tokenizer::kNoToken) ends_.push_back(id);
+        if (id != Tokenizer::kNoToken) end_tokens_.push_back(id);
     }
-    std::sort(ends_.begin(), ends_.end());
+    std::sort(end_tokens_.begin(), end_tokens_.end());
 }
 
 ModelChat ModelChat::of(const Model& model, const Tokenizer& tokenizer) {
@@ -115,7 +115,5 @@ std::string ModelChat::render(ChatInput input) const {
 std::vector<Token> ModelChat::tokens(const ChatInput& input) const { return tokens_of(render(input)); }
 
 std::vector<Token> ModelChat::tokens_of(std::string_view prompt) const { return tokenized(tokenizer_, prompt); }
-
-bool ModelChat::ends_turn(Token token) const { return std::binary_search(ends_.begin(), ends_.end(), token); }
 
 }  // namespace fovea

@@ -2,7 +2,7 @@
 //
 //     const ModelChat chat = ModelChat::of(model, tokenizer);
 //     const std::vector<Token> prompt = chat.tokens(input);      // never with a start token of their own: the template has it
-//     ... generate until chat.ends_turn(token), or one of chat.stops() shows
+//     ... generate until one of chat.end_tokens() is chosen, or one of chat.stops() shows
 #pragma once
 #include <optional>
 #include <string>
@@ -34,8 +34,8 @@ public:
     [[nodiscard]] std::vector<Token> tokens(const ChatInput& input) const;
     [[nodiscard]] std::vector<Token> tokens_of(std::string_view prompt) const;
 
-    /// Whether a turn ends with this token: an end of the model's, or one that templates end turns with.
-    [[nodiscard]] bool ends_turn(Token token) const;
+    /// Tokens that end a turn: the model's ends, and those that templates end turns with.
+    [[nodiscard]] const std::vector<Token>& end_tokens() const { return end_tokens_; }
     /// Texts that end a turn, where no token does; mostly none.
     [[nodiscard]] const std::vector<std::string>& stops() const { return stops_; }
 
@@ -46,7 +46,7 @@ private:
     ChatTemplate template_;
     std::optional<ChatTemplate> tools_template_;
     std::string bos_, eos_, note_;
-    std::vector<Token> ends_;
+    std::vector<Token> end_tokens_;
     std::vector<std::string> stops_;
 };
 

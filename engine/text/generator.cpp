@@ -174,6 +174,7 @@ Status start(Generator& generator, std::span<const Token> prompt, const Generate
     }
     s.show_special = options.show_special;
     s.stop.set(options.stop);
+    s.end_tokens = options.end_tokens;
     s.n_bytes = s.n_shown = 0;
     // Over the prompt too: whether a space is dropped depends on what came before.
     s.decoder = {};

@@ -32,6 +32,7 @@ struct GeneratorState {
     Speculation speculation;
     Decoder decoder;
     StopText stop;
+    std::span<const Token> end_tokens;
     GenerateFigures figures;
     std::uint32_t n_text = 0;       // tokens
     std::uint32_t n_left = 0;       // new ones still to come at most

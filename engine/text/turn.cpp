@@ -38,10 +38,16 @@ namespace {
     return false;
 }
 
+[[nodiscard]] bool ends_text(const GeneratorState& s, Token token) noexcept {
+    for (const Token end : s.end_tokens)
+        if (token == end) return true;
+    return s.tokenizer.ends_text(token);
+}
+
 /// A chosen token joins the text, or ends it.
 void accept(GeneratorState& s, Token token) noexcept {
     if (s.filter.accept) s.filter.accept(s.filter.context, token);
-    if (s.tokenizer.ends_text(token)) {
+    if (ends_text(s, token)) {
         s.finish = FinishReason::end_token;
         return;
     }

@@ -96,6 +96,9 @@ typedef struct {
     const fovea_cache* memory;  ///< of a model that reads a memory: see generator.h [NULL: none]
     uint32_t n_counted;         ///< tokens that the penalties by count look back [all]
     uint32_t counts_prompt;     ///< not 0: the prompt's among them
+    /// Tokens that end the text as the model's own end tokens do; must stay until the text has ended [NULL]
+    const uint32_t* end_tokens;
+    size_t n_end_tokens;
 } fovea_generate_options;
 
 /// Begins a text with tokens [n_tokens], at least one. What the cache holds of them stays; at least the last is computed.
@@ -109,7 +112,7 @@ fovea_status fovea_resume(fovea_generator* generator, const uint32_t* tokens, si
 /// Why a text ended: FinishReason of generator.h.
 enum {
     FOVEA_FINISH_NONE = 0,       ///< it has not
-    FOVEA_FINISH_END_TOKEN = 1,  ///< the model ended it; that token is no part of it
+    FOVEA_FINISH_END_TOKEN = 1,  ///< the model ended it, or one of end_tokens; that token is no part of it
     FOVEA_FINISH_STOP_TEXT = 2,  ///< a stop string, which is no part of the text; its tokens are of the tokens
     FOVEA_FINISH_LENGTH = 3,     ///< n_new tokens
     FOVEA_FINISH_CONTEXT = 4     ///< no room in the cache, or in the generator

@@ -81,6 +81,8 @@ struct GenerateOptions {
     std::uint32_t n_new = 0xffffffffu;  ///< new tokens at most
     /// The text ends before the one of these that is complete first (of several, the longest). UTF-8, none empty; copied.
     std::span<const std::string_view> stop{};
+    /// Tokens that end the text as the model's own end tokens do. Not copied: they are read until the text has ended.
+    std::span<const Token> end_tokens{};
     bool show_special = false;    ///< special tokens show in the text
     std::uint32_t n_recent = 64;  ///< tokens that repeat_penalty looks back, the prompt's among them
     /// Tokens that the penalties by count look back; those of the prompt only where counts_prompt says so.
@@ -96,7 +98,7 @@ struct GenerateOptions {
 /// Why a text ended.
 enum class FinishReason : std::uint8_t {
     none,       ///< it has not
-    end_token,  ///< the model ended it; that token is no part of it
+    end_token,  ///< the model ended it, or one of end_tokens; that token is no part of it
     stop_text,  ///< a stop string; the token that completed it is part of the tokens, not of the text
     length,     ///< n_new tokens
     context,    ///< no room in the cache, or in the generator

@@ -269,6 +269,15 @@ static void test_filter(fovea_generator* generator, fovea_workspace* workspace) 
     GIVES(FOVEA_OK, fovea_start(generator, kTokens, 10, &options));
     w = finish_text(generator, workspace);
     for (int i = 0; i < 6; ++i) CHECK(w.tokens[i] == 40);
+
+    /* Tokens that end the text, which is empty then. */
+    const uint32_t ends[2] = {7, 40};
+    fovea_generate_options ended = options;
+    ended.end_tokens = ends;
+    ended.n_end_tokens = 2;
+    GIVES(FOVEA_OK, fovea_start(generator, kTokens, 10, &ended));
+    w = finish_text(generator, workspace);
+    CHECK(w.n_tokens == 0 && w.finish == FOVEA_FINISH_END_TOKEN);
 }
 
 /* The small model's tokens: those of the C++ interface, with each option; until the context is full. */

@@ -137,7 +137,7 @@ private:
         job->stop = request.request.stop;
         if (const ModelChat* chat = reader_.chat(); chat && serve::PromptReader::is_chat(request.request)) {
             job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
-            job->ends_turn = [chat](Token token) { return chat->ends_turn(token); };
+            job->end_tokens = chat->end_tokens();
         }
         job->constrain = reader_.form(i, request);
         job->arrived = serve::Clock::now();

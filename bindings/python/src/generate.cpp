@@ -119,6 +119,7 @@ std::uint64_t PySession::start(const std::vector<Token>& prompt, const nb::dict&
         options.filter = place_.filter();
         talk_ = chat ? chat->talk() : nullptr;
         if (const Status status = resume(generator_, tokens_); !status.ok()) return status;
+        if (talk_) options.end_tokens = talk_->chat.end_tokens();
         const Status status = fovea::start(generator_, prompt, options);
         if (status.ok())
             biases_ = std::move(biases);  // the same elements, so that what start was given still views them
@@ -142,10 +143,6 @@ nb::tuple PySession::next(std::uint64_t text) {
         Workspace workspace = session_.workspace();
         const Status status = fovea::generate(generator_, workspace, piece);
         added = piece.text;
-        const auto ends_turn = [&](Token token) { return talk_->chat.ends_turn(token); };
-        if (status.ok() && talk_ && piece.finish == FinishReason::none &&
-            std::any_of(piece.tokens.begin(), piece.tokens.end(), ends_turn))
-            piece.finish = FinishReason::end_token;
         return status;
     }),
           "generate");

@@ -28,17 +28,19 @@ TEST_CASE("generator: a stop string across tokens, bytes of characters, and what
             mask[token / 32] |= 1u << token % 32;
         }
     };
+    const auto token_of = [&](std::string_view bytes) {  // a token of these very bytes
+        Token id = 0;
+        while (id < opened.tokenizer().vocab_size() && token_bytes(opened.tokenizer(), id) != bytes) ++id;
+        REQUIRE(id < opened.tokenizer().vocab_size());
+        return id;
+    };
     const auto pieces_of = [&](const std::vector<std::string>& spelled, std::vector<std::string_view> stop,
-                               FinishReason& reason) {
+                               FinishReason& reason, std::vector<Token> end_tokens = {}) {
         Script script{.tokens = {}, .n_prompt = 1};
-        for (const std::string& bytes : spelled) {  // a token of these very bytes
-            Token id = 0;
-            while (id < opened.tokenizer().vocab_size() && token_bytes(opened.tokenizer(), id) != bytes) ++id;
-            REQUIRE(id < opened.tokenizer().vocab_size());
-            script.tokens.push_back(id);
-        }
+        for (const std::string& bytes : spelled) script.tokens.push_back(token_of(bytes));
         const Token prompt[] = {20};
-        GenerateOptions options{.n_new = static_cast<std::uint32_t>(spelled.size()), .stop = stop};
+        GenerateOptions options{
+            .n_new = static_cast<std::uint32_t>(spelled.size()), .stop = stop, .end_tokens = end_tokens};
         options.filter = {Script::allow, nullptr, &script};
         REQUIRE(start(one.generator, prompt, options).ok());
         std::vector<std::string> pieces;
@@ -65,6 +67,10 @@ TEST_CASE("generator: a stop string across tokens, bytes of characters, and what
     CHECK(pieces_of({"a", "\xe2", "\x82"}, {}, reason) == Pieces{"a", "", "\xef\xbf\xbd"});
     CHECK(pieces_of({"a", "\xe2", "\x82"}, {"\xef\xbf\xbd"}, reason) == Pieces{"a", "", ""});
     CHECK(reason == FinishReason::stop_text);
+    // A token of the caller's ends the text as the model's own do: it does not show, and what was held comes.
+    CHECK(pieces_of({"a", "b", "d", "a"}, {"bc"}, reason, {token_of("c"), token_of("d")}) == Pieces{"a", "", "b"});
+    CHECK(reason == FinishReason::end_token);
+    CHECK(one.generator.tokens().size() == 3);
 }
 
 TEST_CASE("generator: many in one pass say what each says alone") {
