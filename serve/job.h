@@ -72,7 +72,7 @@ struct Job {
     Penalized penalized;
     std::vector<std::string> stop;
     std::span<const Token> end_tokens;  ///< that end an answer beside the model's own; they outlive the job
-    int n_likeliest = -1;                  ///< of each token's alternatives; -1: no probabilities
+    int n_likeliest = -1;               ///< of each token's alternatives; -1: no probabilities
     bool hash_logits = false;
     std::optional<Look> look;  ///< no answer is wanted, but attention: an event with a vector [tokens][tokens]
     std::function<std::unique_ptr<Constrained>()> constrain;  ///< empty: any text
