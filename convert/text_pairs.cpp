@@ -21,6 +21,14 @@ void cut_pair(std::size_t room, CutOf cut, std::vector<Token>& first, std::vecto
 
 }  // namespace
 
+void cut_text(std::span<const Token> of_no_text, std::size_t most, std::vector<Token>& ids) {
+    if (ids.size() <= most) return;
+    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
+    const std::span<const Token> closing = of_no_text.last(static_cast<std::size_t>(differs - of_no_text.rbegin()));
+    ids.resize(most);
+    if (closing.size() <= most) std::copy_backward(closing.begin(), closing.end(), ids.end());
+}
+
 PairTokens join_texts(const Tokenizer& tokenizer, std::vector<Token> first, std::vector<Token> second, std::size_t most,
                       CutOf cut, std::uint32_t n_types) {
     PairTokens pair;

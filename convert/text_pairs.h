@@ -1,12 +1,17 @@
-// Two texts as one, for encoders that read pairs.
+// Texts that are cut to a length, and two texts as one for encoders that read pairs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "fovea/tokenizer.h"
 
 namespace fovea {
+
+/// At most so many ids. A text is cut; the tokens that close it ([SEP]) stay, unless there is no room for them all.
+/// `of_no_text`: the ids of an empty text, which end with those.
+void cut_text(std::span<const Token> of_no_text, std::size_t most, std::vector<Token>& ids);
 
 /// Of a pair that is too long: whether the longer text is cut, or the second alone.
 enum class CutOf { longer, second };

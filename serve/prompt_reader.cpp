@@ -69,13 +69,9 @@ std::vector<Token> PromptReader::tokens_of(const std::string& text, const Tokeni
     if (!status.ok()) throw RequestError(500, StatusLine(status).c_str(), param);
     std::vector<Token> tokens(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(n));
     if (!cuts || n <= most_) return tokens;
-    // A text is cut, the tokens that close one ([SEP]) stay.
-    std::size_t n_closing = 0;
-    if (!tokenize(served_.tokenizer, "", options, scratch_, tokens_, n_closing).ok()) n_closing = 0;
-    std::size_t n_last = 0;
-    while (n_last < n_closing && tokens_[n_closing - 1 - n_last] == tokens[n - 1 - n_last]) ++n_last;
-    tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(most_ - n_last),
-                 tokens.end() - static_cast<std::ptrdiff_t>(n_last));
+    std::size_t n_of_no_text = 0;
+    if (!tokenize(served_.tokenizer, "", options, scratch_, tokens_, n_of_no_text).ok()) n_of_no_text = 0;
+    cut_text(std::span(tokens_).first(n_of_no_text), most_, tokens);
     return tokens;
 }
 

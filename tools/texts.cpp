@@ -42,17 +42,6 @@ std::vector<Token> bare_tokens(const OpenedModel& opened, const std::string& tex
     return tokenize_text(opened, text, parse_special, false);
 }
 
-/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
-void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
-    if (ids.size() <= most) return;
-    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
-    const auto n_last = static_cast<std::size_t>(differs - of_no_text.rbegin());
-    ids.resize(most);
-    if (n_last <= most)
-        std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
-                  ids.end() - static_cast<std::ptrdiff_t>(n_last));
-}
-
 TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size_t most, CutOf cut_of) {
     const Tokenizer& tokenizer = need_tokenizer(opened);
     std::vector<Token> first = bare_tokens(opened, text.text, false), second = bare_tokens(opened, *text.pair, false);
@@ -82,7 +71,7 @@ TextTokens tokens_of(const OpenedModel& opened, const Text& text, bool parse_spe
     TextTokens result;
     result.ids = tokenize_text(opened, text.text, parse_special);
     result.n_whole = result.ids.size();
-    if (result.n_whole > most) cut(tokenize_text(opened, "", false), most, result.ids);
+    if (result.n_whole > most) cut_text(tokenize_text(opened, "", false), most, result.ids);
     if (result.ids.empty()) throw Refusal("text: expected 1 token or more, got none");
     return result;
 }

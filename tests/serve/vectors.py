@@ -190,6 +190,20 @@ class Vectors(unittest.TestCase):
                 server.post(OLLAMA, {"input": "the " * 30, "truncate": False}, want=400)
                 server.post(OLLAMA, {"input": "word " * 100000, "truncate": True})
 
+    def test_a_length_that_has_no_room_for_what_closes_a_text(self):
+        def short(folder):
+            write_json(folder, "sentence_bert_config.json", {"max_seq_length": 1})
+        with tempfile.TemporaryDirectory() as scratch:
+            model = converted(scratch, "short", short)
+            texts, path = os.path.join(scratch, "texts.txt"), os.path.join(scratch, "v.npy")
+            with open(texts, "w", encoding="utf-8") as file:
+                file.write("\nthe lamp\n\n")
+            run_fovea("encode", model, "--texts", texts, "-o", path)
+            with Server(FOVEA, model) as server:
+                answer = server.post(EMBED, {"input": ["", "the lamp", ""], "truncate": True})
+                got = [tuple(one["embedding"]) for one in answer["data"]]
+                self.assertEqual(got, [tuple(row) for row in read_npy(path)])
+
     def test_a_head_makes_vectors_of_its_own_width(self):
         """What a Dense module behind the pooling makes: what encode writes, to its last bit."""
         def dense(folder):

@@ -8,16 +8,6 @@
 namespace fovea::python {
 namespace {
 
-/// At most so many ids: a text is cut, the tokens that close it ([SEP]) stay.
-void cut(const std::vector<Token>& of_no_text, std::size_t most, std::vector<Token>& ids) {
-    if (ids.size() <= most) return;
-    const auto differs = std::mismatch(of_no_text.rbegin(), of_no_text.rend(), ids.rbegin(), ids.rend()).first;
-    const auto n_last = std::min(static_cast<std::size_t>(differs - of_no_text.rbegin()), most);
-    ids.resize(most);
-    std::copy(of_no_text.end() - static_cast<std::ptrdiff_t>(n_last), of_no_text.end(),
-              ids.end() - static_cast<std::ptrdiff_t>(n_last));
-}
-
 /// Sequences of an array's rows.
 struct Side {
     Floats array;
@@ -141,7 +131,7 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
         for (std::size_t i = 0; i < views.size(); ++i) {
             work.next(views[i].size());
             tokens[i].ids = opened_->ids_of(views[i], true, false);
-            cut(of_no_text, most, tokens[i].ids);
+            cut_text(of_no_text, most, tokens[i].ids);
             if (tokens[i].ids.empty()) throw ValueRefused("texts: expected 1 token or more in each, got none");
         }
     }
