@@ -22,8 +22,9 @@ function(count file out_lines out_code)
   set(${out_code} ${code} PARENT_SCOPE)
 endfunction()
 
-foreach(room include engine engine/adapters engine/cache engine/experts engine/heads engine/latent engine/kernels engine/kernels/amx engine/kernels/isa engine/kernels/lanes engine/kernels/simd engine/model engine/run engine/sound engine/vectors engine/text engine/tokenizer platform chat convert grammar tools serve
-        cluster bindings bench examples tests)
+file(GLOB_RECURSE rooms LIST_DIRECTORIES true RELATIVE ${SOURCE} ${SOURCE}/engine/*)
+list(FILTER rooms EXCLUDE REGEX "\\.[a-z]+$")
+foreach(room include engine ${rooms} platform convert tools serve bindings bench examples tests)
   set(how GLOB_RECURSE)
   if(room MATCHES "^engine")  # folder by folder
     set(how GLOB)
