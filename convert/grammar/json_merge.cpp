@@ -55,6 +55,21 @@ void merge_properties(const Json& a, const Json& b, Json& out, const std::string
         out["additionalProperties"] = merge_schemas(unnamed(a), unnamed(b), place + "/additionalProperties");
 }
 
+[[nodiscard]] bool says_items(const Json& schema) {
+    return schema.contains("items") || schema.contains("prefixItems") || schema.contains("additionalItems");
+}
+
+void merge_items(const Json& a, const Json& b, Json& out, const std::string& place) {
+    const Items x = items_of(a, place), y = items_of(b, place);
+    Json first = Json::array();
+    for (std::size_t i = 0; i < std::max(x.first.size(), y.first.size()); ++i)
+        first.push_back(merge_schemas(i < x.first.size() ? x.first[i] : x.rest,
+                                      i < y.first.size() ? y.first[i] : y.rest,
+                                      place + "/prefixItems/" + std::to_string(i)));
+    if (!first.empty()) out["prefixItems"] = std::move(first);
+    if (Json rest = merge_schemas(x.rest, y.rest, place + "/items"); rest != true) out["items"] = std::move(rest);
+}
+
 /// Keywords of which the larger, or the smaller, holds.
 [[nodiscard]] bool merge_bound(const std::string& key, const Json& a, const Json& b, Json& out) {
     static constexpr const char* kLargest[] = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"};
@@ -101,8 +116,6 @@ void merge_keyword(const std::string& key, const Json& a, const Json& b, Json& o
         out[key] = a;
         for (const Json& name : b)
             if (std::find(a.begin(), a.end(), name) == a.end()) out[key].push_back(name);
-    } else if (key == "items") {
-        out[key] = merge_schemas(a, b, place + "/items");
     } else if (key == "allOf") {
         out[key] = a;
         for (const Json& schema : b) out[key].push_back(schema);
@@ -129,12 +142,52 @@ void check_names(const Json& a, const Json& b, const std::string& place) {
 }  // namespace
 
 bool is_annotation(const std::string& keyword) {
-    static constexpr const char* kAll[] = {
-        "$schema",      "$id",         "id",       "$comment",    "$anchor",          "$vocabulary",
-        "$defs",        "definitions", "title",    "description", "default",          "examples",
-        "example",      "deprecated",  "readOnly", "writeOnly",   "contentMediaType", "contentEncoding",
-        "contentSchema"};
-    return std::any_of(std::begin(kAll), std::end(kAll), [&](const char* name) { return keyword == name; });
+    static constexpr const char* kAsserting[] = {"$ref",
+                                                 "$dynamicRef",
+                                                 "$recursiveRef",
+                                                 "additionalItems",
+                                                 "allOf",
+                                                 "anyOf",
+                                                 "const",
+                                                 "additionalProperties",
+                                                 "contains",
+                                                 "dependencies",
+                                                 "dependentSchemas",
+                                                 "dependentRequired",
+                                                 "else",
+                                                 "enum",
+                                                 "exclusiveMaximum",
+                                                 "exclusiveMinimum",
+                                                 "format",
+                                                 "if",
+                                                 "items",
+                                                 "maxContains",
+                                                 "maxItems",
+                                                 "maxLength",
+                                                 "maxProperties",
+                                                 "maximum",
+                                                 "minContains",
+                                                 "minItems",
+                                                 "minLength",
+                                                 "minProperties",
+                                                 "minimum",
+                                                 "multipleOf",
+                                                 "not",
+                                                 "nullable",
+                                                 "oneOf",
+                                                 "pattern",
+                                                 "prefixItems",
+                                                 "patternProperties",
+                                                 "properties",
+                                                 "propertyNames",
+                                                 "required",
+                                                 "then",
+                                                 "type",
+                                                 "unevaluatedItems",
+                                                 "uniqueItems",
+                                                 "unevaluatedProperties"};
+    return std::none_of(std::begin(kAsserting), std::end(kAsserting),
+                        [&](const char* name) { return keyword == name; });
 }
 
 Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
@@ -157,7 +210,9 @@ Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
     check_names(a, b, place);
     check_names(b, a, place);
     Json out = Json::object();
-    const auto is_property = [](const std::string& key) {
+    const bool both_say_items = says_items(a) && says_items(b);
+    const auto is_property = [&](const std::string& key) {  // or an item: merged by what it stands for
+        if (key == "items" || key == "prefixItems" || key == "additionalItems") return both_say_items;
         return key == "properties" || key == "additionalProperties";
     };
     for (const auto& [key, value] : a.items())
@@ -172,12 +227,38 @@ Json merge_schemas(const Json& a, const Json& b, const std::string& place) {
             out[key] = value;
     }
     merge_properties(a, b, out, place);
+    if (both_say_items) merge_items(a, b, out, place);
     // A constant of one and a list of the other.
     if (out.contains("const") && out.contains("enum")) {
         out["enum"] = common_values(out["enum"], Json::array({out["const"]}));
         out.erase("const");
     }
     return out;
+}
+
+Items items_of(const Json& schema, const std::string& place) {
+    Items items;
+    items.first = schema.value("prefixItems", Json::array());
+    items.rest = schema.value("items", Json(true));
+    if (items.rest.is_array()) {  // as drafts before 2020-12 have it
+        items.first = items.rest;
+        items.rest = schema.value("additionalItems", Json(true));
+    }
+    if (!items.first.is_array())
+        throw GrammarError(place + "/prefixItems: expected schemas, got " + items.first.dump());
+    return items;
+}
+
+Json as_inner(Json schema, const std::string& place) {
+    if (!schema.is_object() || schema.value("unevaluatedProperties", Json(true)) != false) return schema;
+    for (const char* keyword : {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"})
+        if (schema.contains(keyword))
+            throw GrammarError(place + ": expected no " + keyword +
+                               " beside unevaluatedProperties in a schema that holds together with another, got it: " +
+                               "not supported");
+    schema.erase("unevaluatedProperties");
+    if (!schema.contains("additionalProperties")) schema["additionalProperties"] = false;
+    return schema;
 }
 
 std::vector<std::string> types_of(const Json& schema) {

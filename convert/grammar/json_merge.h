@@ -12,6 +12,16 @@ using Json = nlohmann::ordered_json;
 /// A schema that a text fits where it fits both. Throws GrammarError where that is not said by one, naming the keyword.
 [[nodiscard]] Json merge_schemas(const Json& a, const Json& b, const std::string& place);
 
+/// A schema that is one of several that hold at once. Its unevaluatedProperties looks at its own properties alone, as
+/// additionalProperties does. Throws GrammarError where it is not alone with them.
+[[nodiscard]] Json as_inner(Json schema, const std::string& place);
+
+/// What an array's items are: the first ones each by itself, then the rest.
+struct Items {
+    Json first = Json::array(), rest = true;
+};
+[[nodiscard]] Items items_of(const Json& schema, const std::string& place);
+
 /// Whether no text fits both, as far as types, constants, bounds and required properties tell. `resolve` follows references.
 template<class Resolve>
 [[nodiscard]] bool are_apart(const Json& a, const Json& b, const Resolve& resolve, int depth = 0);
@@ -19,7 +29,7 @@ template<class Resolve>
 /// The types that a schema says or, where it does not, those its keywords are of; all but integer, which is a number's part.
 [[nodiscard]] std::vector<std::string> types_of(const Json& schema);
 
-/// Keywords that say nothing about which texts fit.
+/// Keywords that say nothing about which texts fit, unknown ones among them.
 [[nodiscard]] bool is_annotation(const std::string& keyword);
 /// A length or count of a keyword. Throws where it is none.
 [[nodiscard]] std::uint32_t read_size(const Json& schema, const char* keyword, std::uint32_t otherwise,

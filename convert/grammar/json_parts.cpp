@@ -291,21 +291,55 @@ NodeId JsonParts::number(const NumberBounds& bounds) {
     const std::int64_t low = std::max(bounds.low.value_or(-kMostInteger), -kMostInteger);
     const std::int64_t high = std::min(bounds.high.value_or(kMostInteger), kMostInteger);
     std::vector<NodeId> ways{integer(bounds)};
-    // What a fraction is added to stays below the bound that it moves towards. Beside an open bound it is not zero, nor so
-    // near to one that a reader rounds it: the larger a double, the fewer digits it has behind the point.
-    const bool open = bounds.open_low || bounds.open_high;
-    const double largest = static_cast<double>(std::max(high, -low));
-    std::uint32_t n_digits = 6;
-    while (n_digits > 0 && std::pow(10.0, -static_cast<double>(n_digits)) < std::nextafter(largest, HUGE_VAL) - largest)
-        --n_digits;
-    if (open && n_digits == 0) return ways[0];
-    const NodeId some = open ? g.sequence({digits(0, n_digits - 1), g.set({{'1', '9'}})}) : digits(1, 15);
-    const NodeId fraction = g.sequence({g.bytes("."), some});
     if (std::max<std::int64_t>(low, 0) < high)
-        ways.push_back(g.sequence({natural(std::max<std::int64_t>(low, 0), high - 1), fraction}));
+        ways.push_back(between(std::max<std::int64_t>(low, 0), high, bounds.open_low && low >= 0, bounds.open_high));
     if (low < std::min<std::int64_t>(high, 0))
-        ways.push_back(g.sequence({g.bytes("-"), natural(std::max<std::int64_t>(-high, 0), -low - 1), fraction}));
+        ways.push_back(g.sequence({g.bytes("-"), between(std::max<std::int64_t>(-high, 0), -low,
+                                                         bounds.open_high && high <= 0, bounds.open_low)}));
     return g.choice(std::move(ways));
+}
+
+/// Numbers with a point from `low` to `high`, 0 <= low < high; open ends are not reached.
+NodeId JsonParts::between(std::int64_t low, std::int64_t high, bool open_low, bool open_high) {
+    Grammar& g = grammar_;
+    std::vector<NodeId> ways;
+    if (!open_high)
+        ways.push_back(g.sequence({natural(high, high), g.bytes("."), g.repeat(g.set({{'0', '0'}}), 1, 15)}));
+    if (high - low == 1) {
+        ways.push_back(g.sequence({natural(low, low), fraction(high, open_low, open_high)}));
+        return g.choice(std::move(ways));
+    }
+    if (open_low) ways.push_back(g.sequence({natural(low, low), fraction(low + 1, true, false)}));
+    if (open_high) ways.push_back(g.sequence({natural(high - 1, high - 1), fraction(high, false, true)}));
+    if (const std::int64_t first = low + open_low, last = high - 1 - open_high; first <= last)
+        ways.push_back(g.sequence({natural(first, last), fraction(high, false, false)}));
+    return g.choice(std::move(ways));
+}
+
+/// A point and digits behind a whole number below `above`. A number is above its whole part, or below the next, by so much
+/// that a reader does not round it to that: the larger a double, the fewer digits it has behind the point.
+NodeId JsonParts::fraction(std::int64_t above, bool not_whole, bool not_next) {
+    Grammar& g = grammar_;
+    const auto digit = [&](char from, char to) {
+        return g.set({{static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)}});
+    };
+    const auto largest = static_cast<double>(above);
+    std::uint32_t n = 15;  // places in which what differs stands
+    while (n > 0 && std::pow(10.0, -static_cast<double>(n)) < std::nextafter(largest, HUGE_VAL) - largest) --n;
+    const NodeId point = g.bytes("."), rest = digits(0, 14);
+    if (!not_whole && !not_next) return g.sequence({point, digits(1, 15)});
+    if (n == 0) return g.choice({});
+    std::vector<NodeId> ways{g.sequence({digit('1', '8'), rest})};
+    if (!not_whole)
+        ways.push_back(g.sequence({digit('0', '0'), rest}));
+    else if (n > 1)
+        ways.push_back(g.sequence({g.repeat(digit('0', '0'), 1, n - 1), digit('1', '9'), rest}));
+    if (not_next) ways.push_back(g.repeat(digit('9', '9'), 1, n));
+    if (!not_next)
+        ways.push_back(g.sequence({digit('9', '9'), rest}));
+    else if (n > 1)
+        ways.push_back(g.sequence({g.repeat(digit('9', '9'), 1, n - 1), digit('0', '8'), rest}));
+    return g.sequence({point, g.choice(std::move(ways))});
 }
 
 }  // namespace fovea::grammar

@@ -55,6 +55,8 @@ private:
     [[nodiscard]] NodeId digits(std::uint32_t min, std::uint32_t max);
     [[nodiscard]] NodeId same_length(const std::string& low, const std::string& high);
     [[nodiscard]] NodeId natural(std::int64_t low, std::int64_t high);
+    [[nodiscard]] NodeId between(std::int64_t low, std::int64_t high, bool open_low, bool open_high);
+    [[nodiscard]] NodeId fraction(std::int64_t above, bool not_whole, bool not_next);
 
     Grammar& grammar_;
     RuleId space_ = 0, value_ = 0, string_ = 0, number_ = 0, integer_ = 0;

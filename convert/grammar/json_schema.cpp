@@ -16,7 +16,7 @@ constexpr std::uint32_t kMostDepth = 200;      // schemas within schemas
 constexpr std::size_t kMostNodes = 1'000'000;  // of the grammar
 constexpr std::size_t kMostRewritten = 4'000;
 constexpr std::size_t kMostCopied = 20'000'000;  // values of schemas that references and merging lead to
-constexpr std::size_t kMostUnique = 9;          // values of items that come once: a rule for each set of them
+constexpr std::size_t kMostUnique = 9;           // values of items that come once: a rule for each set of them
 
 /// Keywords that ask for what is not kept.
 constexpr const char* kUnsupported[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
@@ -37,29 +37,6 @@ public:
 private:
     // ---- references ------------------------------------------------------------------------------------------------
 
-    [[nodiscard]] static std::string pointer_of(const Json& reference, const std::string& place) {
-        const std::string text = reference.is_string() ? reference.get<std::string>() : reference.dump();
-        if (!reference.is_string() || text.empty() || text[0] != '#' || (text.size() > 1 && text[1] != '/'))
-            throw GrammarError(place + "/$ref: expected a place in the schema such as #/$defs/name, got " + text);
-        return text.substr(1);
-    }
-    [[nodiscard]] const Json& target_of(const std::string& pointer, const std::string& place) const {
-        std::string plain;
-        for (std::size_t i = 0; i < pointer.size(); ++i) {
-            if (pointer[i] == '%' && i + 2 < pointer.size()) {
-                plain += static_cast<char>(std::strtoul(pointer.substr(i + 1, 2).c_str(), nullptr, 16));
-                i += 2;
-            } else {
-                plain += pointer[i];
-            }
-        }
-        try {
-            return root_.at(Json::json_pointer(plain));
-        } catch (const nlohmann::json::exception&) {
-            throw GrammarError(place + "/$ref: expected a place in the schema, got #" + pointer);
-        }
-    }
-
     /// References may lead to the same schemas again and again, each time twice as many: what that takes is bounded.
     void count_copied(const Json& schema, const std::string& place) const {
         n_copied_ += n_values(schema);
@@ -73,10 +50,10 @@ private:
     [[nodiscard]] Json expanded(Json given, const std::string& place) const {
         for (int i = 0; given.is_object() && given.contains("$ref"); ++i) {
             if (i == 32) throw GrammarError(place + "/$ref: expected a schema at its end, got ever more references");
-            const Json& target = target_of(pointer_of(given["$ref"], place), place);
+            const Json& target = target_of(root_, pointer_of(given["$ref"], place), place);
             count_copied(target, place);
             given.erase("$ref");
-            given = has_meaning(given) ? merge_schemas(target, given, place) : target;
+            given = has_meaning(given) ? merge_schemas(as_inner(target, place), given, place) : target;
         }
         return given;
     }
@@ -92,7 +69,7 @@ private:
         const std::string name = pointer.substr(pointer.rfind('/') + 1);
         const RuleId rule = grammar_.add_rule(name);
         references_[pointer] = rule;
-        const NodeId body = schema(target_of(pointer, place), "schema#" + pointer, depth);
+        const NodeId body = schema(target_of(root_, pointer, place), "schema#" + pointer, depth);
         grammar_.rules[rule].body = body;
         return grammar_.rule(rule);
     }
@@ -101,7 +78,7 @@ private:
 
     NodeId schema(const Json& given, const std::string& place, std::uint32_t depth) {
         if (depth > kMostDepth)
-            throw GrammarError(place + ": expected schemas at most " + std::to_string(kMostDepth) +
+            throw GrammarError(place.substr(0, 200) + ": expected schemas at most " + std::to_string(kMostDepth) +
                                " deep within schemas, got more");
         if (grammar_.nodes.size() > kMostNodes)
             throw GrammarError(place + ": expected a smaller schema, got one too large");
@@ -113,7 +90,7 @@ private:
             Json beside = given;
             beside.erase("$ref");
             if (!has_meaning(beside)) return reference(pointer_of(given["$ref"], place), place, depth + 1);
-            return schema(expanded(given, place), place, depth + 1);
+            return once(expanded(given, place), place, depth);
         }
         const Resolve resolve = [&](const Json& one) { return expanded(one, place); };
         if (given.contains("allOf") && !splits_twice(given, resolve)) return all_of(given, place, depth);
@@ -133,6 +110,16 @@ private:
             return grammar_.choice({schema(rest, place, depth + 1), grammar_.bytes("null")});
         }
         return typed(given, place, depth);
+    }
+
+    /// A schema that was made of several. One that comes again within itself is a rule that calls itself.
+    NodeId once(const Json& made, const std::string& place, std::uint32_t depth) {
+        const auto [known, is_new] = made_.try_emplace(made.dump(), 0);
+        if (!is_new) return grammar_.rule(known->second);
+        const RuleId rule = known->second = grammar_.add_rule("merged");
+        const NodeId body = schema(made, place, depth + 1);
+        grammar_.rules[rule].body = body;
+        return grammar_.rule(rule);
     }
 
     /// What says the same as the schema at `place`: that, or alternatives, which keep the place that a reader knows. Conditions
@@ -161,11 +148,12 @@ private:
         const Json all = given["allOf"];
         out.erase("allOf");
         if (!all.is_array() || all.empty()) throw GrammarError(place + "/allOf: expected schemas, got " + all.dump());
+        if (all.size() == 1 && !has_meaning(out)) return schema(all[0], place + "/allOf/0", depth + 1);
         for (const Json& one : all) {
-            out = merge_schemas(out, expanded(one, place), place);
+            out = merge_schemas(out, as_inner(expanded(one, place), place), place);
             count_copied(out, place);
         }
-        return is_impossible(out) ? grammar_.choice({}) : schema(out, place, depth + 1);
+        return is_impossible(out) ? grammar_.choice({}) : once(out, place, depth);
     }
 
     NodeId any_of(const Json& given, const char* keyword, const std::string& place, std::uint32_t depth) {
@@ -177,14 +165,16 @@ private:
         const bool alone = !has_meaning(beside);
         std::vector<Json> ways;
         for (const Json& one : all) {
-            ways.push_back(alone ? one : merge_schemas(beside, expanded(one, place), place));
+            ways.push_back(alone ? one : merge_schemas(beside, as_inner(expanded(one, place), place), place));
             count_copied(ways.back(), place);
         }
         if (std::string_view(keyword) == "oneOf") check_apart(ways, place);
         std::vector<NodeId> nodes;
-        for (std::size_t i = 0; i < ways.size(); ++i)
-            if (!is_impossible(ways[i]))
-                nodes.push_back(schema(ways[i], place + "/" + keyword + "/" + std::to_string(i), depth + 1));
+        for (std::size_t i = 0; i < ways.size(); ++i) {
+            if (is_impossible(ways[i])) continue;
+            const std::string here = place + "/" + keyword + "/" + std::to_string(i);
+            nodes.push_back(alone ? schema(ways[i], here, depth + 1) : once(ways[i], here, depth));
+        }
         return grammar_.choice(std::move(nodes));
     }
 
@@ -204,10 +194,10 @@ private:
 
     std::vector<Json> constant_values(const Json& given, const std::string& place) const {
         static const std::set<std::string> kBeside{
-            "type",      "enum",     "const", "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-            "minLength", "maxLength"};
+            "type",   "enum",      "const",    "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+            "format", "minLength", "maxLength"};
         for (const auto& [key, value] : given.items())
-            if (!kBeside.contains(key) && !is_annotation(key) && key != "format")
+            if (!kBeside.contains(key) && !is_annotation(key))
                 throw GrammarError(place + ": expected no " + key + " beside enum or const, got it: not supported");
         Json one;
         const Json* all = constants_of(given, one);
@@ -300,6 +290,18 @@ private:
         return grammar_.sequence({key, grammar_.bytes(":"), parts_.space(), value});
     }
 
+    /// A name that fits a schema of strings.
+    NodeId name_of(const Json& names, const std::string& place) {
+        for (const auto& [key, value] : names.items()) {
+            const bool is_kept = key == "minLength" || key == "maxLength" || key == "pattern" || key == "format" ||
+                                 (key == "type" && value == "string") || (key == "not" && excludes_strings(names));
+            if (!is_kept && !is_annotation(key))
+                throw GrammarError(place + ": expected names by length, pattern, format or enum, got " + key +
+                                   ": not supported");
+        }
+        return string(names, place);
+    }
+
     /// Names that fit a pattern, each with a schema; or, of propertyNames, names that fit a schema.
     NodeId patterned(const Json& given, const std::string& place, std::uint32_t depth) {
         for (const char* keyword : {"properties", "required"})
@@ -309,7 +311,7 @@ private:
                     " beside patternProperties or a propertyNames that is no enum, got it: not supported");
         NodeId key = 0, value = 0;
         if (!given.contains("patternProperties")) {
-            key = string(expanded(given["propertyNames"], place + "/propertyNames"), place + "/propertyNames");
+            key = name_of(expanded(given["propertyNames"], place + "/propertyNames"), place + "/propertyNames");
             value = schema(given.value("additionalProperties", Json(true)), place + "/additionalProperties", depth + 1);
         } else {
             const Json& all = given["patternProperties"];
@@ -336,7 +338,9 @@ private:
             if (names == false) return schema(with_names(given, {{"enum", Json::array()}}, place), place, depth + 1);
             if (names.contains("enum") || names.contains("const"))
                 return schema(with_names(given, names, place), place, depth + 1);
-            if (given.value("additionalProperties", Json(true)) != false) return patterned(given, place, depth);
+            const bool names_some = !given.value("properties", Json::object()).empty();
+            if (names_some || given.value("additionalProperties", Json(true)) != false)
+                return patterned(given, place, depth);
         }
         if (given.contains("patternProperties") && !given["patternProperties"].empty())
             return patterned(given, place, depth);
@@ -346,10 +350,10 @@ private:
             throw GrammarError(place + "/properties: expected an object, got " + properties.dump());
         // Drafts before 4 had a boolean here.
         if (!required.is_array()) throw GrammarError(place + "/required: expected names, got " + required.dump());
-        const bool says = given.contains("additionalProperties");
+        const bool says = given.contains("additionalProperties") || given.contains("unevaluatedProperties");
         const bool names_none =
             std::all_of(properties.begin(), properties.end(), [](auto& one) { return one == false; });
-        const Json more = says ? given["additionalProperties"] : Json(names_none && required.empty());
+        const Json more = given.value("additionalProperties", Json(!says && names_none && required.empty()));
         std::vector<NodeId> members;
         std::string kinds;
         std::vector<std::string> names;
@@ -442,12 +446,7 @@ private:
             const std::uint32_t n = read_size(given, "minContains", 1, place);
             if (n || given.contains("maxContains")) return containing(given, n, place, depth);
         }
-        Json first = given.value("prefixItems", Json::array()), rest = given.value("items", Json(true));
-        if (rest.is_array()) {  // as drafts before 2020-12 have it
-            first = rest;
-            rest = given.value("additionalItems", Json(true));
-        }
-        if (!first.is_array()) throw GrammarError(place + "/prefixItems: expected schemas, got " + first.dump());
+        const auto [first, rest] = items_of(given, place);
         if (given.value("uniqueItems", Json(false)) == true && read_size(given, "maxItems", 2, place) > 1)
             return unique(given, first, expanded(rest, place), place);
         const std::uint32_t min = read_size(given, "minItems", 0, place);
@@ -465,6 +464,7 @@ private:
     Grammar grammar_;
     JsonParts parts_;
     std::map<std::string, RuleId> references_;  // by pointer
+    std::map<std::string, RuleId> made_;        // by the schema's text
     std::size_t n_rewritten_ = 0;
     mutable std::size_t n_copied_ = 0;
 };

@@ -14,6 +14,11 @@ namespace fovea::grammar {
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
 
+/// Where a $ref leads, as a JSON pointer. Throws GrammarError where that is not within the schema.
+[[nodiscard]] std::string pointer_of(const Json& reference, const std::string& place);
+/// What is there. Throws GrammarError where nothing is.
+[[nodiscard]] const Json& target_of(const Json& root, const std::string& pointer, const std::string& place);
+
 /// Values within a value, itself included.
 [[nodiscard]] std::size_t n_values(const Json& value);
 /// Throws GrammarError where brackets stand deeper than `most` in brackets, so that nothing that reads the schema goes too deep.

@@ -10,7 +10,9 @@ namespace {
 const CodeSet kDigits{{'0', '9'}};
 const CodeSet kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const CodeSet kSpaces{{'\t', '\r'}, {' ', ' '}};
-const CodeSet kAscii{{0, 0x7f}};
+const CodeSet kAnySpaces{{'\t', '\r'},     {0x1c, ' '},      {0x85, 0x85},     {0xa0, 0xa0},
+                         {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                         {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
 const CodeSet kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 [[nodiscard]] std::uint64_t times(std::uint64_t length, std::uint32_t n) {
@@ -19,6 +21,19 @@ const CodeSet kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 }
 [[nodiscard]] std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
     return a == kNoLimit || b == kNoLimit ? kNoLimit : std::min<std::uint64_t>(a + b, kNoLimit - 1);
+}
+
+/// Characters of a class. Dialects differ beyond ASCII: ECMA's \w is ASCII, Python's and Rust's has the letters of all
+/// scripts. So there are those that every dialect has in it, and those that some dialect has.
+struct Characters {
+    CodeSet sure, perhaps;
+};
+[[nodiscard]] Characters exactly(CodeSet set) { return {set, set}; }
+[[nodiscard]] Characters without(const Characters& set) { return {complement(set.perhaps), complement(set.sure)}; }
+[[nodiscard]] Characters class_of(char lower) {
+    if (lower == 'd') return exactly(kDigits);
+    if (lower == 's') return {kSpaces, kAnySpaces};
+    return {kWord, normalize({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}, {0x80, kLastCode}})};
 }
 
 class RegexReader {
@@ -149,7 +164,8 @@ private:
         if (c == '[') return one_of(bracket());
         if (c == '*' || c == '+' || c == '?') text_.fail("something to repeat");
         if (text_.take(".")) return one_of(complement(kLineEnds));
-        if (c == '\\') return one_of(escape(false));
+        if (c == '\\') return one_of(escape(false).sure);
+        if (c == '^') text_.fail("^ at the expression's start alone");
         const std::uint32_t code = text_.character();
         return one_of({{code, code}});
     }
@@ -169,21 +185,21 @@ private:
         return part;
     }
 
-    CodeSet escape(bool in_set) {
+    Characters escape(bool in_set) {
         text_.skip(1);
         const char c = text_.peek();
-        const auto one = [](std::uint32_t code) { return CodeSet{{code, code}}; };
+        const auto one = [](std::uint32_t code) { return exactly({{code, code}}); };
         if ((c >= '1' && c <= '9') || (!in_set && (c == 'b' || c == 'B')) || c == 'p' || c == 'P' || c == 'k' ||
             c == 'A' || c == 'Z' || c == 'z' || c == 'G' || c == 'c')
             text_.fail("an escape of one character or \\d, \\w, \\s, \\D, \\W, \\S");
         const std::uint32_t code = text_.character();
         switch (code) {
-            case 'd': return kDigits;
-            case 'w': return kWord;
-            case 's': return kSpaces;
-            case 'D': return intersect(complement(kDigits), kAscii);
-            case 'W': return intersect(complement(kWord), kAscii);
-            case 'S': return intersect(complement(kSpaces), kAscii);
+            case 'd':
+            case 'w':
+            case 's': return class_of(c);
+            case 'D': return without(class_of('d'));
+            case 'W': return without(class_of('w'));
+            case 'S': return without(class_of('s'));
             case 't': return one('\t');
             case 'n': return one('\n');
             case 'r': return one('\r');
@@ -192,11 +208,21 @@ private:
             case 'b': return one('\b');
             case '0': return one(0);
             case 'x': return one(text_.hex(2));
-            case 'u': return one(text_.hex(4));
+            case 'u': return one(unit_or_pair());
             default: break;
         }
         if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) text_.fail("an escape that is known");
         return one(code);
+    }
+
+    /// Four digits; a high surrogate stands with its low one for a character, as in JavaScript.
+    std::uint32_t unit_or_pair() {
+        const std::uint32_t first = text_.hex(4);
+        if (first < 0xd800 || first > 0xdfff) return first;
+        if (first < 0xdc00 && text_.take("\\u"))
+            if (const std::uint32_t second = text_.hex(4); second >= 0xdc00 && second <= 0xdfff)
+                return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        text_.fail("\\u of a character, or of both its surrogates");
     }
 
     /// Whether [:name:] stands here.
@@ -210,29 +236,37 @@ private:
     CodeSet bracket() {
         text_.skip(1);
         const bool negated = text_.take("^");
-        CodeSet set;
-        const auto item = [&]() -> CodeSet {
-            if (text_.peek() == '\\') return escape(true);
+        Characters set;
+        std::string classes;  // d, D, w, W, s, S
+        const auto item = [&]() -> Characters {
+            if (text_.peek() == '\\') {
+                if (std::string_view("dDwWsS").find(text_.peek(1)) != std::string_view::npos) classes += text_.peek(1);
+                return escape(true);
+            }
             const std::uint32_t code = text_.character();
-            return {{code, code}};
+            return exactly({{code, code}});
         };
+        const auto is_one = [](const Characters& c) { return c.sure.size() == 1 && c.sure[0].low == c.sure[0].high; };
         for (bool first = true; first || text_.peek() != ']'; first = false) {
             if (first && text_.peek() == ']' && !negated) text_.fail("a character in [ ]");
             if (first && text_.peek() == ']') break;
             if (names_class()) text_.fail("\\d, \\w, \\s or a-z in [ ], which has no [:names:]");
-            CodeSet low = item();
-            if (text_.peek() == '-' && text_.peek(1) != ']' && low.size() == 1 && low[0].low == low[0].high) {
+            Characters low = item();
+            if (text_.peek() == '-' && text_.peek(1) != ']' && is_one(low)) {
                 text_.skip(1);
-                const CodeSet high = item();
-                if (high.size() != 1 || high[0].low != high[0].high || high[0].low < low[0].low)
-                    text_.fail("a range from low to high");
-                low[0].high = high[0].low;
+                const Characters high = item();
+                if (!is_one(high) || high.sure[0].low < low.sure[0].low) text_.fail("a range from low to high");
+                low = exactly({{low.sure[0].low, high.sure[0].low}});
             }
-            set.insert(set.end(), low.begin(), low.end());
+            set.sure.insert(set.sure.end(), low.sure.begin(), low.sure.end());
+            set.perhaps.insert(set.perhaps.end(), low.perhaps.begin(), low.perhaps.end());
         }
         text_.expect("]");
-        set = normalize(std::move(set));
-        return negated ? complement(set) : set;
+        const auto names = [&](char name) { return classes.find(name) != std::string::npos; };
+        for (const char* pair : {"dD", "wW", "sS"})  // what one dialect leaves out of the first it has in the second
+            if (names(pair[0]) && names(pair[1])) set = exactly(complement({}));
+        set = {normalize(std::move(set.sure)), normalize(std::move(set.perhaps))};
+        return (negated ? without(set) : set).sure;
     }
 
     Grammar& grammar_;

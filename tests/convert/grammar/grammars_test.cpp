@@ -62,6 +62,44 @@ TEST_CASE("gbnf: literals, classes, groups, repetitions and rules of rules") {
     }
 }
 
+TEST_CASE("regex: classes write what all dialects have in them") {
+    struct Case {
+        const char *pattern, *text;
+        bool is_in;
+    };
+    // A letter, a digit of Arabic, a sign, a no-break space and an ideographic one.
+    const Case cases[] = {{"\\S", "\xc3\xa9", true},
+                          {"\\S", "\xe2\x82\xac", true},
+                          {"\\S", "\xc2\xa0", false},
+                          {"\\S", "\xe3\x80\x80", false},
+                          {"[^\\s]", "\xc2\xa0", false},
+                          {"[^\\s]", "\xc3\xa9", true},
+                          {"\\s", "\xc2\xa0", false},
+                          {"[^\\S]", "\xc3\xa9", false},
+                          {"[^\\S]", " ", true},
+                          {"\\W", "\xc3\xa9", false},
+                          {"\\W", "-", true},
+                          {"[^\\W_]", "\xe2\x82\xac", false},
+                          {"[^\\W_]", "_", false},
+                          {"[^\\W_]", "a", true},
+                          {"[^\\w]", "\xc3\xa9", false},
+                          {"\\D", "\xc3\xa9", true},
+                          {"[^\\D]", "\xc3\xa9", false},
+                          {"[^\\D]", "7", true},
+                          {"[\\s\\S]", "\xc2\xa0", true},
+                          {"[\\d\\D]", "\xc3\xa9", true},
+                          {"[\\w\\W]", "\xc3\xa9", true},
+                          {"[\\W\\w]", "\xc3\xa9", true},
+                          {"[^\\s\\S]?", "a", false},
+                          {"\\ud83d\\ude00", "\xf0\x9f\x98\x80", true},
+                          {"[\\u00e0-\\u00ff]", "\xc3\xa9", true}};
+    for (const Case& c : cases) {
+        CAPTURE(c.pattern);
+        CAPTURE(c.text);
+        CHECK(fits(Form(read_regex(c.pattern), byte_level()), c.text) == c.is_in);
+    }
+}
+
 TEST_CASE("regex: what the standard library's expressions match fits, and what is drawn they match") {
     const char* const patterns[] = {"[0-9]{3}-(a|b)+x?",
                                     "(foo|bar|foobar)*",
@@ -194,6 +232,8 @@ TEST_CASE("grammars: what is refused names the place and what was expected") {
     CHECK(regex("(?=a)b").find("(?: or (?<name>") != std::string::npos);
     CHECK(regex("(a)\\1").find("expected an escape") != std::string::npos);
     CHECK(regex("*a").find("something to repeat") != std::string::npos);
+    CHECK(regex("a^b").find("expected ^ at the expression's start alone") != std::string::npos);
+    CHECK(regex("\\ud83d").find("expected \\u of a character, or of both its surrogates") != std::string::npos);
     CHECK(regex("[]").find("expected a character in [ ]") != std::string::npos);
     CHECK(schema("{") == "schema: expected JSON, got what is none at byte 2");
     CHECK(schema("{\"maximum\": 1e999}") == "schema: expected numbers that a double can hold, got a larger one");

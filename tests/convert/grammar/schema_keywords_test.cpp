@@ -319,6 +319,88 @@ TEST_CASE("schemas: no number beside an open bound is read as that bound") {
     CHECK_FALSE(allows(low, "-899999999999999.99"));
 }
 
+TEST_CASE("schemas: numbers beside bounds have fractions, on both sides of them as a reader compares") {
+    const char* const fractions[] = {"0", "00", "5", "50", "25", "9", "99", "90", "999999", "000001", "949999"};
+    for (const char* low : {"", R"("minimum":-3,)", R"("exclusiveMinimum":-3,)", R"("minimum":0,)",
+                            R"("exclusiveMinimum":0,)", R"("exclusiveMinimum":19,)"})
+        for (const char* high : {"", R"("maximum":20,)", R"("exclusiveMaximum":20,)", R"("exclusiveMaximum":0,)",
+                                 R"("maximum":-1,)", R"("exclusiveMaximum":-1,)"}) {
+            const std::string text = std::string("{") + low + high + R"("type":"number"})";
+            CAPTURE(text);
+            Json schema = Json::parse(text);
+            const double least = schema.value("minimum", -1e9), above = schema.value("exclusiveMinimum", -1e9);
+            const double most = schema.value("maximum", 1e9), below = schema.value("exclusiveMaximum", 1e9);
+            if (least > most || above >= most || least >= below || above >= below) continue;
+            const Form form(grammar::read_json_schema(text, {.compact = true}), byte_level());
+            for (int whole = -5; whole <= 22; ++whole)
+                for (const char* fraction : fractions)
+                    for (const char* sign : {"", "-"}) {
+                        if (whole < 0 && *sign == 0) continue;
+                        if (*sign && std::strtod(fraction, nullptr) == 0 && whole == 0)
+                            continue;  // -0.0 need not be written
+                        const std::string number = sign + std::to_string(whole < 0 ? -whole : whole) + "." + fraction;
+                        const double value = std::strtod(number.c_str(), nullptr);
+                        CAPTURE(number);
+                        CHECK(fits(form, number) ==
+                              (value >= least && value > above && value <= most && value < below));
+                    }
+        }
+}
+
+TEST_CASE("schemas: a reference within itself may have others beside it") {
+    const char* const chain = R"({"next":{"next":{}}})";
+    for (const char* inner :
+         {R"({"allOf":[{"$ref":"#/$defs/N"}]})", R"({"allOf":[{"$ref":"#/$defs/N"}],"description":"one"})",
+          R"({"$ref":"#/$defs/N","x-order":1})", R"({"$ref":"#/$defs/N","type":"object"})",
+          R"({"$ref":"#/$defs/N","nullable":true})",
+          R"({"type":["object","null"],"anyOf":[{"$ref":"#/$defs/N"},{"type":"null"}]})"}) {
+        CAPTURE(inner);
+        const std::string schema =
+            std::string(R"({"$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"next":)") + inner + "}}}}";
+        CHECK(allows(schema.c_str(), chain));
+        CHECK_FALSE(allows(schema.c_str(), R"({"next":{"next":3}})"));
+    }
+}
+
+TEST_CASE("schemas: keywords that nobody knows say nothing") {
+    CHECK(allows(R"({"type":"string","enum":["a","b"],"x-enum-varnames":["A","B"]})", R"("b")"));
+    CHECK(allows(R"({"allOf":[{"type":"integer","x-order":1},{"x-order":2}]})", "7"));
+    CHECK(refused(R"({"enum":["a"],"pattern":"a"})").find("expected no pattern beside enum") != std::string::npos);
+}
+
+TEST_CASE("schemas: items of schemas that hold together") {
+    const char* const first = R"({"allOf":[{"type":"array","prefixItems":[{"type":"integer"},{"minimum":3}]},
+                                           {"items":{"type":["integer","string"]}}]})";
+    CHECK(allows(first, R"([1,4,"a",5])"));
+    CHECK_FALSE(allows(first, R"(["a"])"));
+    CHECK_FALSE(allows(first, "[1,2]"));
+    CHECK_FALSE(allows(first, "[1,4,null]"));
+    const char* const both = R"({"allOf":[{"prefixItems":[{"enum":[1,2]}],"items":false},
+                                          {"items":[{"enum":[2,3]},{"type":"null"}],"additionalItems":{"const":9}}]})";
+    CHECK(allows(both, "[2]"));
+    CHECK_FALSE(allows(both, "[1]"));
+    CHECK_FALSE(allows(both, "[2,null]"));
+}
+
+TEST_CASE("schemas: names and unevaluated properties are kept or refused") {
+    CHECK(refused(R"({"properties":{"foo":{},"bar":{}},"additionalProperties":false,"propertyNames":{"pattern":"^b"}})")
+              .find("expected no properties beside") != std::string::npos);
+    for (const char* names :
+         {R"({"anyOf":[{"maxLength":3},{"pattern":"^x"}]})", R"({"type":"integer"})", R"({"not":{"const":"x"}})"}) {
+        CAPTURE(names);
+        CHECK(refused((R"({"type":"object","propertyNames":)" + std::string(names) + "}").c_str())
+                  .find("/propertyNames: expected names by length, pattern, format or enum") != std::string::npos);
+    }
+    CHECK(allows(R"({"type":"object","properties":{},"unevaluatedProperties":false})", "{}"));
+    CHECK_FALSE(allows(R"({"type":"object","properties":{},"unevaluatedProperties":false})", R"({"a":1})"));
+    CHECK(allows(R"({"unevaluatedProperties":false,"allOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]})",
+                 R"({"a":1,"b":2})"));
+    const char* const inner =
+        R"({"allOf":[{"properties":{"a":{}},"unevaluatedProperties":false},{"properties":{"b":{}}}]})";
+    CHECK(allows(inner, R"({"a":1})"));
+    CHECK_FALSE(allows(inner, R"({"b":1})"));
+}
+
 TEST_CASE("schemas: items that come once") {
     const char* const days = R"({"items":{"enum":["mon","tue","wed"]},"uniqueItems":true,"minItems":1})";
     CHECK(allows(days, R"(["tue","mon"])"));
