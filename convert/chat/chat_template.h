@@ -5,8 +5,9 @@
 //
 // Templates are written in Jinja2 and evaluated as Hugging Face transformers does: sandboxed, trim_blocks and lstrip_blocks
 // on, break and continue, {% generation %}, raise_exception, strftime_now, and a tojson that writes what json.dumps does.
-// What is not there: include, import, extends and block, arguments by * and **, the format filter, and letters beyond ASCII
-// in upper, lower, title and capitalize, which stay as they are.
+// What is not there: include, import, extends and block, arguments by * and **, the format filter, letters beyond ASCII in
+// upper, lower, title and capitalize, which stay as they are, and integers of more than 64 bits. Filters give lists where
+// Jinja2's give generators, which are true even when they give nothing. Nothing is escaped beside what `safe` has marked.
 #pragma once
 #include <cstdint>
 #include <ctime>

@@ -39,8 +39,11 @@ Value Interpreter::evaluate_plain(const Expression& e) {
             return apply_test(e.name, of, arguments_of(e));
         }
         case ExpressionKind::arithmetic: {
-            if (e.operands.size() == 1) return compute(budget_, e.name, std::int64_t{0}, evaluate(*e.operands[0]));
             const Value a = evaluate(*e.operands[0]);
+            if (e.operands.size() == 1) {
+                if (const double* real = std::get_if<double>(&a); real && e.name == "-") return -*real;
+                return compute(budget_, e.name, std::int64_t{0}, a);
+            }
             return compute(budget_, e.name, a, evaluate(*e.operands[1]));
         }
         case ExpressionKind::logic: return evaluate_logic(e);

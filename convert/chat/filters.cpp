@@ -310,6 +310,11 @@ Value batch(Interpreter& run, const Value& self, const Bound& a, const Arguments
     return make_list(run.budget(), std::move(batches));
 }
 
+/// None of what counts as false: tools are none where there are none.
+std::vector<Value> elements_if_any(Interpreter& run, const Value& self) {
+    return truthy(self) ? elements(run.budget(), self) : std::vector<Value>{};
+}
+
 /// map("filter", ...) and map(attribute=..., default=...).
 Value map(Interpreter& run, const Value& self, const Bound&, const Arguments& all) {
     const Value *attribute = nullptr, *fallback = nullptr;
@@ -326,7 +331,7 @@ Value map(Interpreter& run, const Value& self, const Bound&, const Arguments& al
         rest.positional.erase(rest.positional.begin());
     }
     std::vector<Value> made;
-    for (const Value& item : elements(run.budget(), self)) {
+    for (const Value& item : elements_if_any(run, self)) {
         Value value = attribute ? path_of(run, item, *attribute) : run.apply_filter(filter, item, rest);
         made.push_back(attribute && fallback && is_undefined(value) ? *fallback : std::move(value));
     }
@@ -351,7 +356,7 @@ Value choose(Interpreter& run, const Value& self, const Bound&, const Arguments&
         rest.positional.erase(rest.positional.begin());
     }
     std::vector<Value> kept;
-    for (const Value& item : elements(run.budget(), self)) {
+    for (const Value& item : elements_if_any(run, self)) {
         const Value value = by_attribute ? path_of(run, item, path) : item;
         const bool holds = test.empty() ? truthy(value) : run.apply_test(test, value, rest);
         if (holds == keep) kept.push_back(item);

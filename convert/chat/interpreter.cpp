@@ -55,7 +55,9 @@ std::string Interpreter::run(const Block& body) {
         const Inside inside(*this, scope_);
         (void)execute(body);
     } catch (const ChatTemplateError& error) {
-        throw ChatTemplateError("line " + std::to_string(line_) + ": " + error.what());
+        std::string said = error.what();
+        std::replace(said.begin(), said.end(), '\n', ' ');
+        throw ChatTemplateError("line " + std::to_string(line_) + ": " + said);
     }
     return text;
 }
