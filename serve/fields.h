@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "serve/request.h"
+#include "serve/sampling_fields.h"
 
 namespace fovea::serve {
 
@@ -97,8 +98,8 @@ private:
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
 /// Functions with names, at most 128.
 void check_tools(const Fields& fields, const Json& tools);
-/// frequency_penalty and presence_penalty.
-void read_penalties(const Fields& fields, SamplerOptions& sampler);
+/// Some of kSamplingFields, by the names and with the defaults of the request's form.
+void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request);
 /// What embeddings have in both forms: prompt_name, dimensions, truncate.
 void read_vector_options(const Fields& fields, Request& request, bool cuts);
 void read_openai(const Fields& fields, Request& request);

@@ -138,15 +138,14 @@ std::vector<LogitBias> read_biases(const Json& given) {
 
 void read_sampling(const Fields& fields, Request& request) {
     SamplerOptions& s = request.sampler;
-    s.temperature = static_cast<float>(fields.real("temperature", 1, 0, 100));
-    s.top_p = static_cast<float>(fields.real("top_p", 1, 0, 1));
-    s.min_p = static_cast<float>(fields.real("min_p", 0, 0, 1));
+    SamplingFields reals;
+    read_reals(fields, reals.through(&SamplerOptions::min_p), request);
     s.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(fields.whole("top_k", 0, -1, 1 << 30), 0));
-    s.repeat_penalty = static_cast<float>(fields.real("repetition_penalty", 1, 0.01, 100));
+    read_reals(fields, reals.through(&SamplerOptions::repeat_penalty), request);
     const std::int64_t seed = fields.whole("seed", 0, INT64_MIN, INT64_MAX);
     request.random_seed = seed == -1;
     s.seed = static_cast<std::uint64_t>(seed);
-    read_penalties(fields, s);
+    read_reals(fields, reals.rest(), request);
     if (const Json* biases = fields.find("logit_bias")) request.penalized.biases = read_biases(*biases);
 }
 

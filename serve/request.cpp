@@ -72,9 +72,12 @@ Json read_json(std::string_view body) {
     }
 }
 
-void read_penalties(const Fields& fields, SamplerOptions& sampler) {
-    sampler.frequency_penalty = static_cast<float>(fields.real("frequency_penalty", 0, -1000, 1000));
-    sampler.presence_penalty = static_cast<float>(fields.real("presence_penalty", 0, -1000, 1000));
+void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request) {
+    const bool ollama = is_ollama(request.api);
+    for (const SamplingField& field : some)
+        request.sampler.*field.to = static_cast<float>(fields.real(ollama ? field.ollama : field.openai,
+                                                                   ollama ? field.ollama_default : field.openai_default,
+                                                                   field.least, field.most));
 }
 
 void check_tools(const Fields& fields, const Json& tools) {

@@ -1,7 +1,6 @@
 #include "batch_requests.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <filesystem>
@@ -20,33 +19,30 @@ namespace {
 using serve::Fields;
 using serve::Json;
 using serve::Request;
+using serve::SamplingField;
+using serve::SamplingFields;
 
 constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
-// In the order that a message lists them.
-constexpr std::array kFields{"prompt",
-                             "messages",
-                             "id",
-                             "max_tokens",
-                             "temperature",
-                             "top_k",
-                             "top_p",
-                             "min_p",
-                             "seed",
-                             "stop",
-                             "regex",
-                             "repetition_penalty",
-                             "grammar",
-                             "response_format",
-                             "chat_template_kwargs",
-                             "frequency_penalty",
-                             "presence_penalty",
-                             "logit_bias"};
+/// The fields that a line may have, in the order that a message lists them.
+std::vector<std::string> field_names() {
+    std::vector<std::string> names{"prompt", "messages", "id", "max_tokens"};
+    SamplingFields reals;
+    const auto add = [&](std::span<const SamplingField> some, std::initializer_list<const char*> others) {
+        for (const SamplingField& field : some) names.emplace_back(field.openai);
+        names.insert(names.end(), others.begin(), others.end());
+    };
+    add(reals.through(&SamplerOptions::temperature), {"top_k"});
+    add(reals.through(&SamplerOptions::min_p), {"seed", "stop", "regex"});
+    add(reals.through(&SamplerOptions::repeat_penalty), {"grammar", "response_format", "chat_template_kwargs"});
+    add(reals.rest(), {"logit_bias"});
+    return names;
+}
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void check_fields(const Json& line) {
-    const std::vector<std::string> names(kFields.begin(), kFields.end());
+    const std::vector<std::string> names = field_names();
     for (const auto& [name, value] : line.items()) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
         std::string all;
@@ -112,22 +108,22 @@ std::string BatchDefaults::text() const {
     Json biases = Json::array();
     for (const LogitBias& b : sampling.biases)
         biases.push_back({b.id, std::isinf(b.bias) ? Json("-inf") : Json(b.bias)});
-    const Json all = {{"n_new", n_new},
-                      {"stop", stop},
-                      {"temperature", s.temperature},
-                      {"top_k", s.top_k},
-                      {"top_p", s.top_p},
-                      {"min_p", s.min_p},
-                      {"seed", s.seed},
-                      {"penalty", s.repeat_penalty},
-                      {"frequency", s.frequency_penalty},
-                      {"presence", s.presence_penalty},
-                      {"recent", sampling.n_recent},
-                      {"biases", biases},
-                      {"form", form.form},
-                      {"schema", form.schema},
-                      {"grammar", form.grammar},
-                      {"compact", form.compact}};
+    Json all = {{"n_new", n_new}, {"stop", stop}};
+    SamplingFields reals;
+    const auto add = [&](std::span<const SamplingField> some) {
+        for (const SamplingField& field : some) all[field.hashed] = s.*field.to;
+    };
+    add(reals.through(&SamplerOptions::temperature));
+    all["top_k"] = s.top_k;
+    add(reals.through(&SamplerOptions::min_p));
+    all["seed"] = s.seed;
+    add(reals.rest());
+    all["recent"] = sampling.n_recent;
+    all["biases"] = biases;
+    all["form"] = form.form;
+    all["schema"] = form.schema;
+    all["grammar"] = form.grammar;
+    all["compact"] = form.compact;
     return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -153,18 +149,15 @@ void BatchReader::settle(const Json& line, Request& request) const {
     const auto has = [&](const char* name) { return line.contains(name) && !line[name].is_null(); };
     const SamplerOptions said = request.sampler;
     SamplingOptions settled = defaults_.sampling;
-    if (has("temperature")) {
-        settled.sampler.temperature = said.temperature;
-        settled.has_temperature = true;
+    for (const SamplingField& field : serve::kSamplingFields) {
+        if (!has(field.openai)) continue;
+        settled.sampler.*field.to = said.*field.to;
+        settled.others = settled.others || field.draws;
     }
     if (has("top_k")) settled.sampler.top_k = said.top_k;
-    if (has("top_p")) settled.sampler.top_p = said.top_p;
-    if (has("min_p")) settled.sampler.min_p = said.min_p;
     if (has("seed")) settled.sampler.seed = said.seed;
-    if (has("frequency_penalty")) settled.sampler.frequency_penalty = said.frequency_penalty;
-    if (has("presence_penalty")) settled.sampler.presence_penalty = said.presence_penalty;
-    if (has("repetition_penalty")) settled.sampler.repeat_penalty = said.repeat_penalty;
-    settled.others = settled.others || has("top_k") || has("top_p") || has("min_p") || has("seed");
+    settled.has_temperature = settled.has_temperature || has("temperature");
+    settled.others = settled.others || has("top_k") || has("seed");
     request.sampler = settled.settled();
     request.penalized.n_recent = settled.n_recent;
     if (!has("frequency_penalty") &&
