@@ -9,7 +9,7 @@ namespace fovea::serve {
 
 struct SamplingField {
     const char *openai, *ollama;  ///< its name in the two forms of requests
-    const char* hashed;           ///< its key in BatchDefaults::text()
+    const char* hashed;           ///< its key in BatchDefaults::text(): a new row gives every request another hash
     float SamplerOptions::*to;
     double least, most;
     double openai_default, ollama_default;

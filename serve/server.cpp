@@ -46,6 +46,30 @@ struct Pending {
     }
 };
 
+/// What an encoder computes from the prompts.
+void fill_vector_job(const Request& request, const ServedModel& served, Job& job) {
+    job.scores = request.api == Api::rerank;
+    const std::uint32_t width = vector_width(served);
+    if (request.n_dimensions > width)
+        throw RequestError(
+            400,
+            "dimensions: expected at most " + std::to_string(width) + ", got " + std::to_string(request.n_dimensions),
+            "dimensions");
+}
+
+/// Refuses more probabilities than an answer may have that is written as a whole.
+void check_chances(const Job& job, std::uint32_t context) {
+    if (job.n_likeliest < 0) return;
+    const std::uint64_t n = std::uint64_t{job.n_choices()} * std::min(job.n_new, context) *
+                            (1u + static_cast<std::uint32_t>(job.n_likeliest));
+    if (n > kMostChances)
+        throw RequestError(400,
+                           "logprobs: expected at most " + std::to_string(kMostChances) +
+                               " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs)), got " +
+                               std::to_string(n),
+                           "logprobs");
+}
+
 }  // namespace
 
 Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
@@ -110,63 +134,46 @@ void Server::generate(Call& call, Api api) {
 }
 
 JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {
-    auto job = std::make_shared<Job>();
-    job->user = call.user;
     if (request.api == Api::rerank && !scores_pairs(models_[model]))
         throw RequestError(400, "model: expected a reranker, a CrossEncoder with one label, got " + models_[model].name,
                            "model");
+    auto job = std::make_shared<Job>();
     PromptReader::Prompted read = readers_[model]->read(request);
+    job->user = call.user;
     job->prompts = std::move(read.prompts);
+    job->types = std::move(read.types);
     job->in_thought = read.in_thought;
     job->arrived = call.arrived;
     job->deadline = call.arrived + options_.time;
-    if (engine_.worker(model).makes_vectors()) {
-        const std::uint32_t width = vector_width(models_[model]);
-        job->types = std::move(read.types);
-        job->scores = request.api == Api::rerank;
-        if (request.n_dimensions > width)
-            throw RequestError(400,
-                               "dimensions: expected at most " + std::to_string(width) + ", got " +
-                                   std::to_string(request.n_dimensions),
-                               "dimensions");
-        return job;
-    }
-    job->n_each = request.n_each;
-    job->n_new = request.n_new.value_or(0xffffffffu);
-    job->sampler = request.sampler;
-    job->penalized = request.penalized;
-    const std::uint32_t vocab_size = models_[model].model.config().decoder.vocab_size;
-    for (const LogitBias& b : request.penalized.biases)
-        if (b.id >= vocab_size)
-            throw RequestError(
-                400,
-                "logit_bias: expected token ids below " + std::to_string(vocab_size) + ", got " + std::to_string(b.id),
-                "logit_bias");
-    job->stop = request.stop;
-    job->n_likeliest = request.n_likeliest;
-    if (!request.stream && request.n_likeliest >= 0) {
-        const std::uint64_t n = std::uint64_t{job->n_choices()} *
-                                std::min(job->n_new, engine_.worker(model).context()) *
-                                (1u + static_cast<std::uint32_t>(request.n_likeliest));
-        if (n > kMostChances)
-            throw RequestError(
-                400,
-                "logprobs: expected at most " + std::to_string(kMostChances) +
-                    " in an answer that is not streamed (choices × max_tokens × (1 + top_logprobs)), got " +
-                    std::to_string(n),
-                "logprobs");
-    }
+    if (engine_.worker(model).makes_vectors())
+        fill_vector_job(request, models_[model], *job);
+    else
+        fill_text_job(call, request, model, *job);
+    return job;
+}
+
+/// What makes text, and what it must be.
+void Server::fill_text_job(const Call& call, const Request& request, std::size_t model, Job& job) {
+    const std::string foreign =
+        foreign_bias(request.penalized.biases, models_[model].model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw RequestError(400, "logit_bias: expected token " + foreign, "logit_bias");
+    job.n_each = request.n_each;
+    job.n_new = request.n_new.value_or(0xffffffffu);
+    job.sampler = request.sampler;
+    job.penalized = request.penalized;
+    job.stop = request.stop;
+    job.n_likeliest = request.n_likeliest;
+    if (!request.stream) check_chances(job, engine_.worker(model).context());
     if (const ModelChat* chat = readers_[model]->chat(); chat && PromptReader::is_chat(request)) {
-        job->stop.insert(job->stop.end(), chat->stops().begin(), chat->stops().end());
-        job->end_tokens = chat->end_tokens();
+        job.stop.insert(job.stop.end(), chat->stops().begin(), chat->stops().end());
+        job.end_tokens = chat->end_tokens();
     }
-    job->hash_logits = call.wants_hash();
-    job->constrain = forms_[model]->find(request);
+    job.hash_logits = call.wants_hash();
+    job.constrain = forms_[model]->find(request);
     if (request.random_seed) {
         std::random_device device;
-        job->sampler.seed = device();
+        job.sampler.seed = device();
     }
-    return job;
 }
 
 AnswerOptions Server::answer_options(const Call& call, const Request& request, std::size_t model, const Job& job) {

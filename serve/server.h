@@ -49,10 +49,10 @@ private:
     void show(Call& call);
     void submit(Call& call, const Request& request, std::size_t model);
     [[nodiscard]] JobPtr make_job(const Call& call, const Request& request, std::size_t model);
+    void fill_text_job(const Call& call, const Request& request, std::size_t model, Job& job);
     [[nodiscard]] AnswerOptions answer_options(const Call& call, const Request& request, std::size_t model,
                                                const Job& job);
     [[nodiscard]] bool queue(Call& call, std::size_t model, const JobPtr& job);
-    void stream_or_collect(const Call& call, const JobPtr& job, AnswerOptions options);
     void check_allowed(Call& call);
     [[nodiscard]] bool admits(const HttpRequest& headers);
     void refuse(Call& call, int status, const std::string& message, const std::string& param = {},

@@ -166,11 +166,9 @@ void BatchReader::settle(const Json& line, Request& request) const {
         request.penalized.counts_prompt = true;
     }
     if (!has("logit_bias")) request.penalized.biases = settled.biases;
-    const std::uint32_t vocab_size = served_.model.config().decoder.vocab_size;
-    for (const LogitBias& b : request.penalized.biases)
-        if (b.id >= vocab_size)
-            throw Refusal("logit_bias: expected token ids below " + std::to_string(vocab_size) + ", got " +
-                          std::to_string(b.id));
+    const std::string foreign =
+        serve::foreign_bias(request.penalized.biases, served_.model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw Refusal("logit_bias: expected token " + foreign);
     if (!has("max_tokens"))
         request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
     if (!has("stop")) request.stop = defaults_.stop;

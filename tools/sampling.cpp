@@ -7,6 +7,7 @@
 
 #include "convert/refusal.h"
 #include "options.h"
+#include "serve/penalized.h"
 
 namespace fovea {
 namespace {
@@ -41,11 +42,8 @@ void SamplingOptions::apply(GenerateOptions& options) const {
 }
 
 void SamplingOptions::check(const Model& model) const {
-    const std::uint32_t vocab_size = model.config().decoder.vocab_size;
-    for (const LogitBias& b : biases)
-        if (b.id >= vocab_size)
-            throw Refusal("--logit-bias: expected ids below " + std::to_string(vocab_size) + ", got " +
-                          std::to_string(b.id));
+    const std::string foreign = serve::foreign_bias(biases, model.config().decoder.vocab_size);
+    if (!foreign.empty()) throw Refusal("--logit-bias: expected " + foreign);
 }
 
 void add_sampling(CLI::App& verb, SamplingOptions& options) {
