@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "errors.h"
+#include "named.h"
 #include "session.h"
 
 namespace fovea::python {
@@ -33,37 +34,22 @@ bool read_biases(nb::handle value, std::vector<LogitBias>& biases) {
 GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases) {
     GenerateOptions options;
     options.speculation.clock = ticks_now;
-    for (const auto& [key, value] : named) {
-        const auto name = nb::cast<std::string>(key);
-        bool fits = false;
-        if (name == "n_new")
-            fits = nb::try_cast(value, options.n_new);
-        else if (name == "temperature")
-            fits = nb::try_cast(value, options.sampler.temperature);
-        else if (name == "top_k")
-            fits = nb::try_cast(value, options.sampler.top_k);
-        else if (name == "top_p")
-            fits = nb::try_cast(value, options.sampler.top_p);
-        else if (name == "min_p")
-            fits = nb::try_cast(value, options.sampler.min_p);
-        else if (name == "repeat_penalty")
-            fits = nb::try_cast(value, options.sampler.repeat_penalty);
-        else if (name == "frequency_penalty")
-            fits = nb::try_cast(value, options.sampler.frequency_penalty);
-        else if (name == "presence_penalty")
-            fits = nb::try_cast(value, options.sampler.presence_penalty);
-        else if (name == "logit_bias")
-            fits = read_biases(value, biases);
-        else if (name == "seed")
-            fits = nb::try_cast(value, options.sampler.seed);
-        else if (name == "show_special")
-            fits = nb::try_cast(value, options.show_special);
-        else if (name == "n_proposed")
-            fits = nb::try_cast(value, options.speculation.n_proposed);
-        if (!fits)
-            throw ValueRefused(name + ": expected a number of its range, got " +
-                               nb::cast<std::string>(nb::repr(value)));
-    }
+    SamplerOptions& sampler = options.sampler;
+    const Named known[] = {{"n_new", into(options.n_new)},
+                           {"temperature", into(sampler.temperature)},
+                           {"top_k", into(sampler.top_k)},
+                           {"top_p", into(sampler.top_p)},
+                           {"min_p", into(sampler.min_p)},
+                           {"repeat_penalty", into(sampler.repeat_penalty)},
+                           {"frequency_penalty", into(sampler.frequency_penalty)},
+                           {"presence_penalty", into(sampler.presence_penalty)},
+                           {"logit_bias", [&](nb::handle value) { return read_biases(value, biases); }},
+                           {"seed", into(sampler.seed)},
+                           {"show_special", into(options.show_special)},
+                           {"n_proposed", into(options.speculation.n_proposed)}};
+    read_named(named, known, [](const std::string& name, nb::handle value) {
+        throw ValueRefused(name + ": expected a number of its range, got " + nb::cast<std::string>(nb::repr(value)));
+    });
     options.sampler.bias = biases;
     return options;
 }

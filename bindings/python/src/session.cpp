@@ -7,6 +7,7 @@
 #include "convert/saved_text.h"
 #include "convert/writer.h"
 #include "errors.h"
+#include "named.h"
 
 namespace fovea::python {
 namespace {
@@ -38,26 +39,28 @@ Type type_named(const std::string& name, const char* what) {
     throw ValueRefused(std::string(what) + ": expected one of " + names + ", got " + name);
 }
 
+std::function<bool(nb::handle)> into_kv_type(Type& field) {
+    return [&field](nb::handle value) {
+        field = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
+        return true;
+    };
+}
+
 Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
-    for (const auto& [key, value] : named) {
-        const auto name = nb::cast<std::string>(key);
-        if (name == "kv_type")
-            limits.kv_type = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
-        else if (name == "max_kv_len")
-            limits.max_kv_len = count_of(value, name);
-        else if (name == "max_batch")
-            limits.max_batch = count_of(value, name);
-        else if (name == "n_threads")
-            limits.n_threads = count_of(value, name);
-        else if (name == "max_sequences")
-            limits.max_sequences = count_of(value, name);
-        else if (name == "max_key_rows")
-            limits.max_key_rows = count_of(value, name);
-        else
-            throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
-    }
+    const auto count = [](const char* name, std::uint32_t& field) {
+        return Named{name, [name, &field](nb::handle value) {
+                         field = count_of(value, name);
+                         return true;
+                     }};
+    };
+    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},    count("max_kv_len", limits.max_kv_len),
+                           count("max_batch", limits.max_batch),         count("n_threads", limits.n_threads),
+                           count("max_sequences", limits.max_sequences), count("max_key_rows", limits.max_key_rows)};
+    read_named(named, known, [](const std::string& name, nb::handle) {
+        throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
+    });
     if (limits.n_threads == 0) limits.n_threads = default_threads();
     opened.plan_adapters(limits);
     return limits;

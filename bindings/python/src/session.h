@@ -21,6 +21,8 @@ namespace fovea::python {
 /// others.
 [[nodiscard]] Limits limits_of(const OpenedModel& opened, const nb::dict& named);
 [[nodiscard]] Type type_named(const std::string& name, const char* what);
+/// What reads the name of a cache's type into `field`, for tables of named.h. Names of no type are ValueError.
+[[nodiscard]] std::function<bool(nb::handle)> into_kv_type(Type& field);
 
 /// {"arena_bytes", "limits", "parts"} of a session's plan, or of a workspace's.
 [[nodiscard]] nb::dict plan_of(const ModelHandle& handle, const nb::dict& limits, bool of_workspace);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "errors.h"
+#include "named.h"
 #include "session.h"
 
 namespace fovea::python {
@@ -12,27 +13,13 @@ namespace {
 
 PoolLimits pool_limits_of(const nb::dict& named) {
     PoolLimits limits;
-    for (const auto& [key, value] : named) {
-        const auto name = nb::cast<std::string>(key);
-        bool fits = true;
-        if (name == "kv_type")
-            limits.kv_type = type_named(std::string(utf8_of(value, "kv_type")), "kv_type");
-        else if (name == "max_kv_len")
-            fits = nb::try_cast(value, limits.max_kv_len);
-        else if (name == "max_sequences")
-            fits = nb::try_cast(value, limits.max_sequences);
-        else if (name == "page_len")
-            fits = nb::try_cast(value, limits.page_len);
-        else if (name == "memory")
-            fits = nb::try_cast(value, limits.memory, false);
-        else if (name == "n_pages")
-            fits = nb::try_cast(value, limits.n_pages);
-        else
-            fits = false;
-        if (!fits)
-            throw ValueRefused(name + ": expected a whole number of a pool's limits, got " +
-                               nb::cast<std::string>(nb::repr(value)));
-    }
+    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},     {"max_kv_len", into(limits.max_kv_len)},
+                           {"max_sequences", into(limits.max_sequences)}, {"page_len", into(limits.page_len)},
+                           {"memory", into(limits.memory, false)},        {"n_pages", into(limits.n_pages)}};
+    read_named(named, known, [](const std::string& name, nb::handle value) {
+        throw ValueRefused(name + ": expected a whole number of a pool's limits, got " +
+                           nb::cast<std::string>(nb::repr(value)));
+    });
     return limits;
 }
 
