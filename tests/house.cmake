@@ -46,10 +46,15 @@ foreach(room include engine ${rooms} platform convert tools serve bindings bench
   endif()
 endforeach()
 
-# named(WITNESS FILE...): the files of include, engine, platform and tools/verbs, and CMakeLists.txt, that name the witness.
-file(GLOB_RECURSE sources RELATIVE ${SOURCE} ${SOURCE}/include/*.* ${SOURCE}/engine/*.* ${SOURCE}/platform/*.*
-     ${SOURCE}/tools/verbs/*.* ${SOURCE}/tools/main.cpp)
-list(APPEND sources CMakeLists.txt)
+# named(WITNESS FILE...): the sources of these rooms, and CMakeLists.txt, that name the witness.
+set(sources CMakeLists.txt)
+foreach(room include engine platform convert serve tools bindings)
+  foreach(ending h c cpp inc py pyi html S)
+    file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${room}/*.${ending})
+    list(APPEND sources ${files})
+  endforeach()
+endforeach()
+list(FILTER sources EXCLUDE REGEX "/tests/")
 function(named witness)
   set(found "")
   foreach(file IN LISTS sources)
@@ -67,13 +72,20 @@ function(named witness)
     set(wrong "${wrong}\n  ${witness}: expected in ${expected}; got ${found}" PARENT_SCOPE)
   endif()
 endfunction()
-named(quick_gelu include/fovea/type.h engine/kernels/math.h)
-named(q5_1 include/fovea/type.h engine/model/panel.h)
+named(quick_gelu include/fovea/type.h engine/kernels/math.h convert/families/reading.cpp tools/report.cpp)
+named(q5_1 include/fovea/type.h engine/model/panel.h convert/file_header.cpp convert/format_lanes.h convert/gguf_blocks.cpp
+      bindings/python/fovea/_convert.py)
 named(VERSION_UNSUPPORTED include/fovea/codes.inc)
-named(appended_value engine/model/roles.inc engine/run/qkv.cpp)
-named(add_tokenize tools/verbs/verbs.h tools/verbs/tokenize.cpp)
+named(appended_value engine/model/roles.inc engine/run/qkv.cpp convert/torch_module.cpp)
+named("add_tokenize[^r]" tools/verbs/verbs.h tools/verbs/tokenize.cpp)
 named("isa\\(amx|kernels_amx" CMakeLists.txt engine/kernels/kernels.h engine/kernels/isa/amx.cpp)
-named(presence_penalty include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp)
+named(top_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cpp engine/c_api_model.cpp tools/sampling.cpp
+      serve/sampling_fields.h bindings/python/src/generate.cpp bindings/python/fovea/_model.py
+      bindings/python/fovea/_session.py)
+named(Api::rerank serve/routes.cpp serve/request.h serve/read_openai.cpp serve/answer.cpp serve/server.cpp
+      serve/prompt_reader.cpp)
+named(nemotron convert/families/nemotron.cpp convert/families/families.inc convert/families/defaults.cpp
+      convert/families/gguf.cpp)
 
 if(wrong)
   message(FATAL_ERROR "sizes, or files touched (docs/CONTRIBUTING.md):${wrong}")
