@@ -3,7 +3,6 @@
 #include <set>
 #include <string>
 
-#include "convert/families/defaults.h"
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/refusal.h"
@@ -58,14 +57,14 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     const std::optional<Fields> part = text_part(whole);
     const Fields& written = part ? *part : whole;
     const std::string type = written.text("model_type");
-    const Fields fields = with_defaults(written, type);
     HfConfig result;
     result.is_text_part = part.has_value();
     if (part)
         result.source.notes.push_back("config.json: of " + whole.text("model_type") +
                                       " the model of texts is read alone");
     result.family = find_family(type);
-    if (!result.family) fields.refuse("model_type", known_model_types());
+    if (!result.family) written.refuse("model_type", known_model_types());
+    const Fields fields = with_defaults(written, *result.family, type);
     if (const Family* other = result.family->variant ? result.family->variant(fields) : nullptr) result.family = other;
     // Families whose own reader knows MXFP4 have its two tensors a matrix taken as they are.
     if (fields.has("quantization_config") &&

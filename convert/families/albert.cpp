@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"albert"};
+constexpr ModelType kModelTypes[] = {{"albert", R"({"max_position_embeddings": 512})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},

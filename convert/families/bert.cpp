@@ -45,8 +45,12 @@ bool is_of_head(std::string_view name) {
 
 namespace {
 
-constexpr const char *kBertTypes[] = {"bert"}, *kRobertaTypes[] = {"roberta", "xlm-roberta", "camembert"},
-                     *kElectraTypes[] = {"electra"}, *kDistilTypes[] = {"distilbert"};
+constexpr ModelType kBertTypes[] = {{"bert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kRobertaTypes[] = {{"roberta", R"({"max_position_embeddings": 512})"},
+                                       {"xlm-roberta", R"({"max_position_embeddings": 512})"},
+                                       {"camembert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kElectraTypes[] = {{"electra", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kDistilTypes[] = {{"distilbert", R"({"max_position_embeddings": 512})"}};
 
 void finish(const Fields& fields, Block block, const char* activation, HfConfig& result) {
     block.activation = read_activation(fields, activation, "gelu");

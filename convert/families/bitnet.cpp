@@ -6,7 +6,8 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"bitnet"};
+constexpr ModelType kModelTypes[] = {
+    {"bitnet", R"({"max_position_embeddings": 2048, "num_key_value_heads": 5, "rope_theta": 500000.0})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::attention_post_norm, "#self_attn.attn_sub_norm.weight"},

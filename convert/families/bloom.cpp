@@ -6,8 +6,8 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kBloom[] = {"bloom"};
-constexpr const char* kMpt[] = {"mpt"};
+constexpr ModelType kBloom[] = {{"bloom"}};
+constexpr ModelType kMpt[] = {{"mpt", R"({"max_seq_len": 2048})"}};
 
 constexpr TensorName kBloomNames[] = {
     {Role::token_embedding, "word_embeddings.weight"},

@@ -6,7 +6,8 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"cohere", "cohere2"};
+constexpr ModelType kModelTypes[] = {{"cohere", R"({"max_position_embeddings": 8192, "rope_theta": 500000.0})"},
+                                     {"cohere2", R"({"max_position_embeddings": 8192, "sliding_window": 4096})"}};
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();

@@ -8,7 +8,11 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"deepseek_v2", "deepseek_v3"};
+constexpr ModelType kModelTypes[] = {
+    {"deepseek_v2", R"({"max_position_embeddings": 2048, "n_shared_experts": 2})"},
+    {"deepseek_v3",
+     R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 8,
+         "topk_group": 4, "num_nextn_predict_layers": 1})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
 constexpr auto kNames = with_llama_names({

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"falcon"};
+constexpr ModelType kModelTypes[] = {{"falcon", R"({"max_position_embeddings": 2048})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "word_embeddings.weight"},

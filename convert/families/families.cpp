@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include "convert/families/family.h"
@@ -13,17 +12,29 @@ constexpr const Family* kFamilies[] = {
 #undef FOVEA_FAMILY
 };
 
+const ModelType* find_type(const Family& family, const std::string& model_type) {
+    for (const ModelType& type : family.types)
+        if (type.name == model_type) return &type;
+    return nullptr;
+}
+
 }  // namespace
 
 const Family* find_family(const std::string& model_type) {
     for (const Family* family : kFamilies)
-        if (std::find(family->types.begin(), family->types.end(), model_type) != family->types.end()) return family;
+        if (find_type(*family, model_type)) return family;
     return nullptr;
+}
+
+Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type) {
+    const ModelType* type = find_type(family, model_type);
+    return type && type->defaults ? fields.or_else(nlohmann::json::parse(type->defaults)) : fields;
 }
 
 std::string known_model_types() {
     std::vector<std::string> types;
-    for (const Family* family : kFamilies) types.insert(types.end(), family->types.begin(), family->types.end());
+    for (const Family* family : kFamilies)
+        for (const ModelType& type : family->types) types.emplace_back(type.name);
     types.emplace_back(kWhisperType);  // which has a reader of its own
     std::string words;
     for (std::size_t i = 0; i < types.size(); ++i)

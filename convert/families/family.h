@@ -40,11 +40,20 @@ public:
 
 struct HeadForms;  // convert/families/heads.h
 
+/// A model_type, and a JSON object of what transformers takes fields for that its config.json does not have; null: of none. A
+/// field that is null is there. What is the same for every family, or is more than a number, stands where it is read.
+/// Files that transformers wrote have all fields; those that people cut by hand lack some, and a family's own value would be
+/// taken for another's.
+struct ModelType {
+    std::string_view name;
+    const char* defaults = nullptr;
+};
+
 struct Family {
-    std::span<const char* const> types;  ///< model_type of those that it reads
-    std::span<const TensorName> names;   ///< the first for a role counts
-    std::string_view outer;              ///< the prefix that the class with a head puts first
-    std::string_view layers;             ///< what comes before a layer's number
+    std::span<const ModelType> types;   ///< those that it reads
+    std::span<const TensorName> names;  ///< the first for a role counts
+    std::string_view outer;             ///< the prefix that the class with a head puts first
+    std::string_view layers;            ///< what comes before a layer's number
     /// Fills Stack, Block and rotary settings from config.json.
     void (*read)(const Fields& fields, const std::string& type, HfConfig& result);
 
@@ -65,6 +74,8 @@ struct Family {
 
 /// The family that reads models of that type; null: none does.
 [[nodiscard]] const Family* find_family(const std::string& model_type);
+/// The fields, and those of the type's defaults that are not among them.
+[[nodiscard]] Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type);
 /// "bert, gpt2, llama or mistral": every type that is read.
 [[nodiscard]] std::string known_model_types();
 

@@ -9,8 +9,14 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kGemma[] = {"gemma"};
-constexpr const char* kGemma2[] = {"gemma2", "gemma3_text"};
+constexpr ModelType kGemma[] = {
+    {"gemma", R"({"max_position_embeddings": 8192, "num_key_value_heads": 16, "head_dim": 256})"}};
+constexpr ModelType kGemma2[] = {
+    {"gemma2",
+     R"({"max_position_embeddings": 8192, "sliding_window": 4096, "num_key_value_heads": 4, "head_dim": 256})"},
+    {"gemma3_text",
+     R"({"max_position_embeddings": 131072, "sliding_window": 4096, "num_key_value_heads": 4, "head_dim": 256,
+         "rope_theta": 1000000.0})"}};
 
 constexpr auto kGemma2Names = with_llama_names({
     {Role::attention_post_norm, "#post_attention_layernorm.weight"},

@@ -5,8 +5,12 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kGlm[] = {"glm"};
-constexpr const char* kGlm4[] = {"glm4"};
+constexpr ModelType kGlm[] = {
+    {"glm",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"}};
+constexpr ModelType kGlm4[] = {
+    {"glm4",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"}};
 
 constexpr auto kGlmNames = with_llama_names({{Role::up, "#mlp.gate_up_proj.weight", Within::stacked}});
 constexpr auto kGlm4Names = with_llama_names({

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"gpt2"};
+constexpr ModelType kModelTypes[] = {{"gpt2", R"({"n_positions": 1024})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "wte.weight"},

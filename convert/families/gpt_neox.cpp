@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"gpt_neox"};
+constexpr ModelType kModelTypes[] = {{"gpt_neox", R"({"max_position_embeddings": 2048})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_in.weight"},

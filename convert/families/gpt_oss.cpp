@@ -6,7 +6,10 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"gpt_oss"};
+constexpr ModelType kModelTypes[] = {
+    {"gpt_oss",
+     R"({"max_position_embeddings": 131072, "sliding_window": 128, "num_key_value_heads": 8, "head_dim": 64,
+         "num_experts_per_tok": 4, "rope_theta": 150000.0})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::attention_sinks, "#self_attn.sinks"},

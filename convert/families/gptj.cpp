@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kGptJ[] = {"gptj"};
-constexpr const char* kGptNeo[] = {"gpt_neo"};
+constexpr ModelType kGptJ[] = {{"gptj", R"({"n_positions": 2048, "rotary_dim": 64})"}};
+constexpr ModelType kGptNeo[] = {{"gpt_neo", R"({"max_position_embeddings": 2048})"}};
 
 constexpr TensorName kGptJNames[] = {
     {Role::token_embedding, "wte.weight"},

@@ -6,7 +6,11 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"granite", "smollm3", "ernie4_5"};
+constexpr ModelType kModelTypes[] = {
+    {"granite", R"({"max_position_embeddings": 2048})"},
+    {"smollm3", R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "rope_theta": 2000000.0})"},
+    {"ernie4_5",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "rope_theta": 500000.0})"}};
 
 void read_multipliers(const Fields& fields, Stack& stack, Block& block) {
     const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, -1e9, 1e9, 1.0)); };

@@ -41,7 +41,7 @@ void read_alibi(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_slopes(block)), result);
 }
 
-constexpr const char* kRotaryTypes[] = {"jina_embeddings_v3"};
+constexpr ModelType kRotaryTypes[] = {{"jina_embeddings_v3"}};
 constexpr TensorName kRotaryNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
     {Role::type_embedding, "embeddings.token_type_embeddings.weight"},

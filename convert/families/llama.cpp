@@ -5,7 +5,15 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"llama", "mistral", "qwen2", "qwen3", "arcee", "seed_oss"};
+constexpr ModelType kModelTypes[] = {
+    {"llama", R"({"max_position_embeddings": 2048})"},
+    {"mistral", R"({"max_position_embeddings": 131072, "sliding_window": 4096, "num_key_value_heads": 8})"},
+    {"qwen2", R"({"max_position_embeddings": 32768, "max_window_layers": 28, "num_key_value_heads": 32})"},
+    {"qwen3",
+     R"({"max_position_embeddings": 32768, "max_window_layers": 28, "num_key_value_heads": 32, "head_dim": 128})"},
+    {"arcee", R"({"max_position_embeddings": 4096, "hidden_act": "relu2", "rms_norm_eps": 1e-5})"},
+    {"seed_oss",
+     R"({"max_position_embeddings": 524288, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true})"}};
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();

@@ -5,7 +5,10 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"mixtral"};
+constexpr ModelType kModelTypes[] = {
+    {"mixtral",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+         "rope_theta": 1000000.0})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::router, "#block_sparse_moe.gate.weight"},

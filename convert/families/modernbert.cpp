@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"modernbert"};
+constexpr ModelType kModelTypes[] = {{"modernbert", R"({"max_position_embeddings": 8192})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embeddings.tok_embeddings.weight"},

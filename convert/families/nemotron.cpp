@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"nemotron"};
+constexpr ModelType kModelTypes[] = {{"nemotron", R"({"max_position_embeddings": 4096})"}};
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
     Stack& stack = result.stack();

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"nomic_bert"};
+constexpr ModelType kModelTypes[] = {{"nomic_bert"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},

@@ -6,8 +6,11 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kOlmo[] = {"olmo"};
-constexpr const char* kOlmo2[] = {"olmo2", "olmo3", "exaone4"};
+constexpr ModelType kOlmo[] = {{"olmo", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kOlmo2[] = {
+    {"olmo2", R"({"max_position_embeddings": 2048})"},
+    {"olmo3", R"({"max_position_embeddings": 2048, "sliding_window": 4096, "rope_theta": 500000.0})"},
+    {"exaone4", R"({"max_position_embeddings": 2048, "sliding_window": 4096, "num_key_value_heads": 32})"}};
 
 constexpr TensorName kOlmoNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"olmoe"};
+constexpr ModelType kModelTypes[] = {{"olmoe", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::router, "#mlp.gate.weight"},

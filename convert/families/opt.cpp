@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"opt"};
+constexpr ModelType kModelTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},

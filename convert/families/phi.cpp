@@ -5,8 +5,9 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kPhi[] = {"phi"};
-constexpr const char* kPhi3[] = {"phi3"};
+constexpr ModelType kPhi[] = {{"phi", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kPhi3[] = {
+    {"phi3", R"({"max_position_embeddings": 4096, "original_max_position_embeddings": 4096})"}};
 
 constexpr auto kPhiNames = with_llama_names({
     {Role::final_norm, "final_layernorm.weight"},

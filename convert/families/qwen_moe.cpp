@@ -6,7 +6,13 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"qwen2_moe", "qwen3_moe"};
+constexpr ModelType kModelTypes[] = {
+    {"qwen2_moe",
+     R"({"max_position_embeddings": 32768, "max_window_layers": 28, "num_key_value_heads": 16, "num_experts": 60,
+         "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632})"},
+    {"qwen3_moe",
+     R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "num_experts_per_tok": 8,
+         "moe_intermediate_size": 768})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::router, "#mlp.gate.weight"},

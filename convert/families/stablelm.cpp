@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kStableLm[] = {"stablelm"};
-constexpr const char* kStarcoder2[] = {"starcoder2"};
+constexpr ModelType kStableLm[] = {{"stablelm", R"({"max_position_embeddings": 4096, "num_key_value_heads": 32})"}};
+constexpr ModelType kStarcoder2[] = {{"starcoder2", R"({"max_position_embeddings": 4096, "num_key_value_heads": 2})"}};
 
 constexpr auto kStableLmNames = with_llama_names({
     {Role::query_norm, "#self_attn.q_layernorm.norms.*.weight"},

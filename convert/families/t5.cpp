@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kModelTypes[] = {"t5", "mt5"};
+constexpr ModelType kModelTypes[] = {{"t5"}, {"mt5", R"({"feed_forward_proj": "gated-gelu"})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "shared.weight"},

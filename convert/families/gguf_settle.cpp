@@ -1,0 +1,259 @@
+#include "convert/families/gguf_settle.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+float number(const Gguf& file, const std::string& key, double otherwise) {
+    return static_cast<float>(file.number_or(key, -1e9, 1e9, otherwise));
+}
+
+void for_blocks(GgufConfig& config, auto change) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) change(config.stack.blocks[i]);
+}
+
+/// From Gemma 3 on, windows have a rotary base of their own, and no scaling.
+void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
+        Block& b = config.stack.blocks[i];
+        if (!b.window) continue;
+        config.ropes[i] = {};
+        config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+        b.rope_scale = 1.0f;
+    }
+}
+
+/// Attention's widths. Files have a head's in keys of their own where the usual ones are those of what is cached.
+void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostDim = 1u << 16;
+    Block& b = config.stack.blocks[0];
+    const auto width = [&](const char* own, const char* usual) {
+        const std::string key = prefix + (file.has(prefix + own) ? own : usual);
+        return file.count(key, 1, kMostDim);
+    };
+    const std::uint32_t query = width("attention.key_length_mla", "attention.key_length");
+    if (file.has(prefix + "attention.q_lora_rank"))
+        b.query_rank = file.count(prefix + "attention.q_lora_rank", 1, kMostDim);
+    b.rotary_dim = file.count(prefix + "rope.dimension_count", 2, kMostDim);
+    if (query <= b.rotary_dim)
+        file.refuse(prefix + "rope.dimension_count", "less than a head's " + std::to_string(query));
+    b.latent_query_dim = query - b.rotary_dim;
+    b.latent_value_dim = width("attention.value_length_mla", "attention.value_length");
+    b.value_head_dim = file.count(prefix + "attention.kv_lora_rank", 1, kMostDim);
+    b.head_dim = b.rotary_dim + b.value_head_dim;
+    b.n_kv_heads = 1;
+    const Rope& rope = config.ropes[0];
+    const double log_multiplier = file.number_or(prefix + "rope.scaling.yarn_log_multiplier", -1e3, 1e3, 0.0);
+    const double factor =
+        rope.scaling == RopeScaling::yarn ? yarn_attention_factor(rope.factor, 10 * log_multiplier) : 1.0;
+    b.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
+}
+
+void settle_routing(const Gguf& file, const std::string& prefix, Block& b, std::uint32_t n_dense) {
+    constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
+    const std::uint32_t gating = file.count_or(prefix + "expert_gating_func", kSoftmax);
+    if (gating != kSoftmax && gating != kSigmoid)
+        file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
+    b.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
+    b.choice_bias = file.tensors().count("blk." + std::to_string(n_dense) + ".exp_probs_b.bias") != 0;
+    const float scale = number(file, prefix + "expert_weights_scale", 1.0);
+    b.routed_scale = scale == 1.0f ? 0.0f : scale;
+    const std::uint32_t n_shared = file.count_or(prefix + "expert_shared_count", 0);
+    if (n_shared > kMostShared) file.refuse(prefix + "expert_shared_count", "at most " + std::to_string(kMostShared));
+    b.shared_d_ff = n_shared * b.d_ff;
+    const std::uint32_t n_groups = file.count_or(prefix + "expert_group_count", 0);
+    if (n_groups < 2) return;
+    if (b.n_experts % n_groups)
+        file.refuse(prefix + "expert_group_count", "a divisor of the " + std::to_string(b.n_experts) + " experts");
+    const std::uint32_t n_used = file.count(prefix + "expert_group_used_count", 1, n_groups);
+    if (n_used < n_groups)
+        b.n_expert_groups = static_cast<std::uint16_t>(n_groups), b.n_groups_used = static_cast<std::uint16_t>(n_used);
+}
+
+}  // namespace
+
+void settle_gemma(const Gguf&, const std::string&, GgufConfig& config) {
+    config.stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.stack.d_model)));
+}
+
+void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_gemma(file, prefix, config);
+    Stack& stack = config.stack;
+    const bool is_third = prefix == "gemma3.";
+    const bool is_largest = stack.n_layers == (is_third ? 62 : 46);
+    const float cap = is_third ? 0.0f : number(file, prefix + "attn_logit_softcapping", 50.0);
+    stack.logit_softcap = is_third ? number(file, prefix + "final_logit_softcapping", 0.0)
+                                   : number(file, prefix + "final_logit_softcapping", 30.0);
+    for_blocks(config, [&](Block& b) {
+        b.score_softcap = cap;
+        if (is_largest) b.softmax_scale = 1.0f / std::sqrt(static_cast<float>(stack.d_model / b.n_heads));
+    });
+    if (is_third) settle_window_rope(file, prefix, config);
+}
+
+void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_gemma(file, prefix, config);
+    settle_window_rope(file, prefix, config);
+    for_blocks(config, [](Block& b) { b.window = b.window ? b.window / 2 + 1 : 0; });
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        const auto found = file.tensors().find("dense_" + std::to_string(i + 2) + ".weight");
+        if (found == file.tensors().end()) return;
+        constexpr std::uint64_t kMost = 1u << 30;  // check() refuses far fewer
+        if (found->second.shape.size() != 2) file.refuse("tensor " + found->first, "a matrix");
+        config.stack.head[i].width = static_cast<std::uint32_t>(std::min(found->second.shape[0], kMost));
+    }
+}
+
+void settle_clip(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const float clip = number(file, prefix + "attention.clamp_kqv", 0.0);
+    if (clip < 0.0f) file.refuse(prefix + "attention.clamp_kqv", "a number from 0 on");
+    for_blocks(config, [&](Block& b) { b.projection_clip = clip; });
+}
+
+void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_clip(file, prefix, config);
+    config.slopes = alibi_slopes(config.stack.blocks[0].n_heads,
+                                 file.number_or(prefix + "attention.max_alibi_bias", 1e-3, 1e3, 8.0));
+}
+
+void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_alibi(file, prefix, config);
+    config.stack.embedding_norm = Norm::layer;
+    config.stack.embedding_norm_bias = true;
+}
+
+void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const bool parallel = file.flag_or(prefix + "use_parallel_residual", config.stack.blocks[0].parallel);
+    for_blocks(config, [&](Block& b) { b.parallel = parallel, b.shared_norm &= parallel; });
+}
+
+void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
+    const float logits = number(file, prefix + "logit_scale", 1.0),
+                residual = number(file, prefix + "residual_scale", 1.0);
+    if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
+    if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
+    config.stack.logit_scale = 1.0f / logits;
+    const bool turns =
+        file.flag_or(prefix + "rope.scaling.finetuned", true);  // here this says whether there are positions
+    for_blocks(config, [&](Block& b) {
+        b.residual_scale = residual == 1.0f ? 0.0f : residual;
+        if (!turns) b.position = Position::none, b.rotary_dim = 0, b.rope_scale = 1.0f;
+    });
+}
+
+void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    config.stack.logit_scale = number(file, prefix + "logit_scale", 1.0);
+}
+
+void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
+    Stack& stack = config.stack;
+    if (stack.n_layers < 4) return;
+    stack.blocks[1] = stack.blocks[0];
+    stack.blocks[1].position = Position::none;
+    stack.blocks[1].rotary_dim = 0;
+    stack.blocks[1].rope_scale = 1.0f;
+    stack.n_blocks = 2;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back((i + 1) % 4 == 0);
+    stack.layer_blocks = config.layer_blocks;
+}
+
+void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
+    config.usual_names = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
+    for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
+}
+
+void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i) {
+        Block& b = config.stack.blocks[i];
+        if (!b.window) continue;
+        config.ropes[i] = {.base = config.ropes[i].base};
+        b.rope_scale = 1.0f;
+    }
+}
+
+void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    Stack& stack = config.stack;
+    Block full = stack.blocks[0];
+    const std::string activation =
+        file.text_or(prefix + "hidden_act", file.text_or(prefix + "hidden_activation", "gelu"));
+    if (activation != "gelu" && activation != "silu") file.refuse(prefix + "hidden_act", "gelu or silu");
+    if (activation == "silu") full.activation = Activation::silu;
+    Block attends = full, feeds = full, local = full;
+    attends.d_ff = 0;
+    attends.norm = Norm::none;
+    attends.norm_bias = attends.gated = attends.up_bias = attends.gate_bias = attends.down_bias = false;
+    feeds.n_heads = feeds.n_kv_heads = feeds.head_dim = feeds.value_head_dim = feeds.rotary_dim = 0;
+    feeds.position = Position::none;
+    feeds.query_bias = feeds.key_bias = feeds.value_bias = feeds.output_bias = false;
+    local.window = file.count_or(prefix + "attention.sliding_window", 0) / 2;
+    local.window += local.window ? 1 : 0;
+    const std::string pattern = prefix + "attention.sliding_window_pattern";
+    const std::uint32_t period = file.has(pattern) ? file.count(pattern) : 3;
+    const Rope global = config.ropes[0];
+    const double local_base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+    stack.n_blocks = 0;
+    const auto add = [&](std::uint32_t number, const Block& block) {
+        std::uint8_t kind = 0;
+        while (kind < stack.n_blocks && stack.blocks[kind] != block) ++kind;
+        if (kind == stack.n_blocks) stack.blocks[stack.n_blocks++] = block;
+        config.ropes[kind] = global;
+        if (block.window) config.ropes[kind].base = local_base;
+        config.layer_blocks.push_back(kind);
+        config.layer_numbers.push_back(number);
+    };
+    add(0, attends);
+    add(0, feeds);
+    for (std::uint32_t i = 1; i < stack.n_layers; ++i) add(i, i % period && local.window ? local : full);
+    stack.n_layers += 1;
+    stack.layer_blocks = config.layer_blocks;
+}
+
+void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostBuckets = 256, kMaxDistance = 128;
+    Block& b = config.stack.blocks[0];
+    b.gated = file.tensors().count("enc.blk.0.ffn_gate.weight") != 0;
+    b.activation = b.gated ? Activation::gelu_tanh : Activation::relu;
+    b.softmax_scale = 1.0f;
+    b.position = Position::relative;
+    b.relative_max_distance = kMaxDistance;
+    const std::string buckets = prefix + "attention.relative_buckets_count";
+    config.n_relative_buckets = file.count(buckets, 4, kMostBuckets);
+    if (config.n_relative_buckets % 4) file.refuse(buckets, "a multiple of 4");
+    if (prefix == "t5.") config.notes.push_back("general.architecture: of T5 the encoder alone is read");
+}
+
+bool is_t5_decoder(std::string_view name) {
+    return name.starts_with("dec.") || name.starts_with("output.") ||
+           (name.starts_with("enc.blk.") && !name.starts_with("enc.blk.0.") && name.ends_with(".attn_rel_b.weight"));
+}
+
+void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
+    for (Rope& rope : config.ropes) rope.truncate = false;
+}
+
+void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_latent(file, prefix, config);
+    Stack& stack = config.stack;
+    Block dense = stack.blocks[0];
+    if (!dense.n_experts) return;
+    const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
+    dense.d_ff = file.count(prefix + "feed_forward_length");
+    dense.n_experts = dense.n_experts_used = 0;
+    dense.normalize_experts = false;
+    settle_routing(file, prefix, stack.blocks[0], n_dense);
+    if (n_dense == 0) return;
+    stack.blocks[1] = stack.blocks[0];
+    stack.blocks[0] = dense;
+    config.ropes[1] = config.ropes[0];
+    stack.n_blocks = n_dense < stack.n_layers ? 2 : 1;
+    if (stack.n_blocks == 1) return;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back(i >= n_dense);
+    stack.layer_blocks = config.layer_blocks;
+}
+
+}  // namespace fovea

@@ -1,0 +1,52 @@
+// What a row of the table of GGUF architectures cannot say: keys of an architecture's own, and numbers that it implies.
+// Each function is a member of the rows that name it (convert/families/gguf.h).
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "convert/gguf_config.h"
+
+namespace fovea {
+
+/// Embeddings are scaled.
+void settle_gemma(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The largest of Gemma 2 and 3 scale scores by another width than a head's.
+void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Half of a window lies on each side; matrices behind the pooling have no keys that their tensors do not say.
+void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+/// Queries, keys and values may be clipped.
+void settle_clip(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Slopes, and what settle_clip reads.
+void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// BLOOM norms its embeddings.
+void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+/// A file says whether attention and feed-forward part are parallel.
+void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// One norm, or two of which the second is attention's.
+void settle_falcon(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+/// Embeddings, residual rows and logits are scaled; there may be no positions.
+void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Logits are scaled.
+void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Every fourth layer has no positions.
+void settle_smollm3(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// OLMo 3's windows turn as before its scaling.
+void settle_olmo2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+/// The first layer's attention has no norm, for the embeddings' stands right before it: it becomes a layer of attention alone and
+/// one of the feed-forward part alone. The others see a window on both sides, but every n-th.
+void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Positions are relative ones, of as many buckets; distances that share the last one are the published models'.
+void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// What a T5's encoder has no use for.
+[[nodiscard]] bool is_t5_decoder(std::string_view name);
+
+/// Its ramp's ends are not rounded, which no key says.
+void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Attention's widths and how rows choose experts; the first layers have none.
+void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+}  // namespace fovea
