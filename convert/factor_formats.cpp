@@ -110,10 +110,8 @@ std::int8_t nearest_quant(Type type, const QuantizedGroup& group, std::uint32_t 
     const double scale = scale_of(format, group, i), minimum = minimum_of(format, group, i);
     if (scale == 0 || !std::isfinite((x + minimum) / scale)) return 0;
     if (format.codebook) return nearest(format.codebook, x / scale);
-    if (format.bits == 2 && !format.minima) return static_cast<std::int8_t>(clamped(x / scale, -1, 1));
-    const int least = format.bits == 8 ? -127 : -format.zero;
-    const int most = format.bits == 8 ? 127 : (1 << format.bits) - 1 - format.zero;
-    return static_cast<std::int8_t>(clamped((x + minimum) / scale, least, most));
+    const QuantRange range = quant_range(type);
+    return static_cast<std::int8_t>(clamped((x + minimum) / scale, range.least, range.most));
 }
 
 double element_of(Type type, const QuantizedGroup& group, std::uint32_t i) noexcept {

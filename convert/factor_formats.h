@@ -6,6 +6,20 @@
 
 namespace fovea {
 
+/// What a group's quants are in whole numbers, at least and at most; of a codebook, its numbers' places.
+struct QuantRange {
+    std::int32_t least, most;
+};
+
+/// The range of a quantized type. Eight bits are as far below zero as above it. The two bits of tq2_0 hold three numbers; a type
+/// of two bits with four of them would have them all.
+[[nodiscard]] constexpr QuantRange quant_range(Type type) noexcept {
+    const QuantFormat& format = format_of(type);
+    if (format.bits == 8) return {-127, 127};
+    if (type == Type::tq2_0) return {-1, 1};
+    return {-format.zero, (1 << format.bits) - 1 - format.zero};
+}
+
 /// Writes a group to a panel's bytes, which are zero before: `lane` of 16, columns from 32·index on.
 void put_group(Type type, const QuantizedGroup& group, std::uint32_t lane, std::uint32_t index,
                std::byte* panel) noexcept;

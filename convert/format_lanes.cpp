@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "convert/elements.h"
+#include "convert/factor_formats.h"
 #include "convert/lane_codebooks.h"
 #include "convert/lane_fits.h"
 
@@ -94,10 +95,8 @@ FOVEA_INLINE void choose_multiples(const QuantFormat& format, const Slice<n>& x,
 }
 
 template<std::uint32_t n>
-FOVEA_INLINE void quantize_with_factors(const QuantFormat& format, Work& work, std::uint32_t n_groups,
+FOVEA_INLINE void quantize_with_factors(const QuantFormat& format, Range range, Work& work, std::uint32_t n_groups,
                                         FormatLanes& out) noexcept {
-    const double zero = format.zero;
-    const Range range{-zero, (1 << format.bits) - 1 - zero};
     const std::uint32_t width = format.scale_columns, per_group = kGroup / width, n_parts = n_groups * per_group;
     for (std::uint32_t part = 0; part < n_parts; ++part)
         for (std::uint32_t first = 0; first < kLanes; first += n) {
@@ -126,10 +125,8 @@ FOVEA_INLINE void quantize_with_factors(const QuantFormat& format, Work& work, s
 
 /// Each group's own scale, and its minimum where there are any, rounded to float16.
 template<std::uint32_t n>
-FOVEA_INLINE void quantize_with_scales(const QuantFormat& format, Work& work, std::uint32_t n_groups,
+FOVEA_INLINE void quantize_with_scales(const QuantFormat& format, Range range, Work& work, std::uint32_t n_groups,
                                        FormatLanes& out) noexcept {
-    const double zero = format.zero;
-    const Range range{-zero, (1 << format.bits) - 1 - zero};
     Row &scales = work.scales[0], &minima = work.minima[0];
     for (std::uint32_t g = 0; g < n_groups; ++g) {
         for (std::uint32_t first = 0; first < kLanes; first += n) {
@@ -235,7 +232,7 @@ FOVEA_INLINE void set_shared_scale(Work& work, std::uint32_t col, std::uint32_t 
 
 /// Of 128 columns the scale is amax/127 rounded to f16, the next larger where that is less by more than half a step.
 template<std::uint32_t n>
-FOVEA_INLINE void quantize_broad(Work& work, std::uint32_t n_groups, FormatLanes& out) noexcept {
+FOVEA_INLINE void quantize_broad(Range range, Work& work, std::uint32_t n_groups, FormatLanes& out) noexcept {
     for (std::uint32_t col = 0; col < n_groups * kGroup; col += kBroadGroup) {
         const std::uint32_t width = std::min(kBroadGroup, n_groups * kGroup - col);
         for (std::uint32_t first = 0; first < kLanes; first += n)
@@ -246,28 +243,27 @@ FOVEA_INLINE void quantize_broad(Work& work, std::uint32_t n_groups, FormatLanes
             if (std::isfinite(from_f16(stored)) && most > 127.5f * from_f16(stored)) ++stored;
             scale = from_f16(stored);
         }
-        set_shared_scale<n>(work, col, width, {-127, 127}, out);
+        set_shared_scale<n>(work, col, width, range, out);
     }
 }
 
 /// One scale for all, the best of sixteen thresholds for what is not zero. A matrix that has three numbers keeps them.
 template<std::uint32_t n>
-FOVEA_INLINE void quantize_ternary(Work& work, std::uint32_t n_groups, FormatLanes& out) noexcept {
+FOVEA_INLINE void quantize_ternary(Range range, Work& work, std::uint32_t n_groups, FormatLanes& out) noexcept {
     using Doubles = typename Vector<n>::Doubles;
-    constexpr Range kRange{-1, 1};
     for (std::uint32_t first = 0; first < kLanes; first += n) {
         const Slice<n> x{work.x, n_groups * kGroup, first};
         const Doubles extreme = extreme_of(x), size = extreme < 0 ? -extreme : extreme, zero = {};
-        Fit<Doubles> best{zero, zero, squared_error(x, kRange, zero, zero)};
+        Fit<Doubles> best{zero, zero, squared_error(x, range, zero, zero)};
         for (int sixteenth = 1; sixteenth <= 16; ++sixteenth) {
             Fit<Doubles> fit{size * static_cast<double>(sixteenth) / 16.0};
-            fit_to_quants(x, kRange, fit);
+            fit_to_quants(x, range, fit);
             best.take((size != 0) & (fit.error < best.error), fit);
         }
         store(work.scales[0], first, best.scale);
     }
     for (double& scale : work.scales[0]) scale = from_f16(to_f16(static_cast<float>(scale)));
-    set_shared_scale<n>(work, 0, n_groups * kGroup, kRange, out);
+    set_shared_scale<n>(work, 0, n_groups * kGroup, range, out);
 }
 
 /// Reads the columns; what shares a scale with a number that is not finite becomes zeros. Bit `lane` of odd[g] is set where
@@ -327,6 +323,8 @@ void finish(const QuantFormat& format, const float (*x)[kLanes], const Work& wor
 template<std::uint32_t n>
 FOVEA_INLINE void quantize_by(Type type, const float (*x)[kLanes], std::uint32_t n_cols, FormatLanes& out) noexcept {
     const QuantFormat& format = format_of(type);
+    const QuantRange whole = quant_range(type);
+    const Range range{static_cast<double>(whole.least), static_cast<double>(whole.most)};
     const std::uint32_t n_groups = (n_cols + kGroup - 1) / kGroup;
     Work work;
     std::uint16_t odd[kFactorColumns / kGroup];
@@ -334,15 +332,15 @@ FOVEA_INLINE void quantize_by(Type type, const float (*x)[kLanes], std::uint32_t
         for (QuantizedGroup& group : out.groups[g]) group = {};
     read_columns(format, x, n_cols, n_groups, work, out, odd);
     if (format.broad())
-        quantize_broad<n>(work, n_groups, out);
+        quantize_broad<n>(range, work, n_groups, out);
     else if (format.scale == QuantScale::alone)
-        quantize_ternary<n>(work, n_groups, out);
+        quantize_ternary<n>(range, work, n_groups, out);
     else if (format.codebook)
         quantize_by_codebook<n>(format, work, n_groups, out);
     else if (format.factors())
-        quantize_with_factors<n>(format, work, n_groups, out);
+        quantize_with_factors<n>(format, range, work, n_groups, out);
     else
-        quantize_with_scales<n>(format, work, n_groups, out);
+        quantize_with_scales<n>(format, range, work, n_groups, out);
     finish(format, x, work, n_groups, odd, out);
 }
 

@@ -21,20 +21,6 @@ constexpr std::uint32_t kSampledPanels = 16;  // of a matrix: enough for one par
 
 }  // namespace
 
-float q3_k_weight(const std::byte* panel, std::uint32_t lane, std::uint32_t col) noexcept {
-    const QuantFormat& format = format_of(Type::q3_k);
-    const std::byte* unit = panel + format.unit_at(col / kSuperblock);
-    std::uint16_t factor;
-    std::memcpy(&factor, panel + format.head_at(col / kSuperblock) + lane * 2, sizeof factor);
-    const auto multiple = static_cast<std::int8_t>(unit[col % kSuperblock / format.scale_columns * kLanes + lane]);
-    const std::uint32_t i = col % kGroup;
-    const std::byte* at =
-        unit + format.quants_at() + col % kSuperblock / kGroup * format.group_bytes() + lane * 4 + i % 4;
-    const int two = std::to_integer<int>(at[i / 16 * 64]) >> i / 4 % 4 * 2 & 3;
-    const int third = std::to_integer<int>(at[128]) >> i / 4 & 1;
-    return from_f16(factor) * static_cast<float>(multiple) * static_cast<float>((two | third << 2) - format.zero);
-}
-
 void store_weight(Type type, float value, std::byte* at) noexcept {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint16_t half = type == Type::f16 ? to_f16(value) : to_bf16(value);

@@ -20,9 +20,6 @@ namespace fovea {
                                    Type type, std::uint32_t row, const std::vector<float>& rows,
                                    std::vector<std::byte>& panel);
 
-/// A weight of a panel of q3_k, as docs/format.md has it.
-[[nodiscard]] float q3_k_weight(const std::byte* panel, std::uint32_t lane, std::uint32_t col) noexcept;
-
 /// A weight as f32, f16 or bf16 has it.
 void store_weight(Type type, float value, std::byte* at) noexcept;
 

@@ -10,6 +10,7 @@
 #include "convert/matrix_loss.h"
 #include "convert/ordered_work.h"
 #include "convert/text_reader.h"
+#include "engine/model/half.h"
 
 namespace fovea {
 namespace {
@@ -158,13 +159,14 @@ private:
         const float* columns = calibration_.columns_of(spec);
         const auto type = static_cast<Type>(record.type);
         const std::uint64_t n_bytes = type == Type::f32 ? 4 : 2;
+        const QuantPanel rounded(panel.data(), kProbe);
         for (std::uint32_t lane = 0; lane < std::min(kLanes, spec.n_rows - row); ++lane)
             for (std::uint32_t col = 0; col < spec.n_cols; ++col) {
                 const std::uint64_t at =
                     spec.layout == Layout::rows
                         ? ((row + lane) * std::uint64_t{spec.n_cols} + col) * n_bytes
                         : row / kLanes * record.panel_stride + (std::uint64_t{col} * kLanes + lane) * n_bytes;
-                const float stored = q3_k_weight(panel.data(), lane, col);
+                const float stored = rounded.weight(col, lane);
                 store_weight(type, columns ? stored * columns[col] : stored, bytes + at);
             }
     }

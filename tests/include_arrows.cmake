@@ -42,7 +42,7 @@ function(rules_of file out_ours out_system)
     set(ours "convert/.*|include/.*|engine/sound/transform\\.h")
     set(system ".*")
   elseif(file MATCHES "^convert/")
-    set(ours "convert/.*|include/.*|engine/model/format\\.h|engine/tokenizer/(rewrite|tables|utf8)\\.h")
+    set(ours "convert/.*|include/.*|engine/model/(format|half)\\.h|engine/tokenizer/(rewrite|tables|utf8)\\.h")
     set(system ".*")
   elseif(file MATCHES "^tools/(show/picture|head_results)\\.cpp$")  # labels and answers are characters, or bytes that are none
     set(ours "tools/.*|convert/.*|include/.*|engine/tokenizer/utf8\\.h")
