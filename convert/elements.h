@@ -1,7 +1,11 @@
 // Numbers as files store them: float32 to and from float16 and bfloat16, by their bits, the same on any host.
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+
+#include "fovea/type.h"
 
 namespace fovea {
 
@@ -18,6 +22,18 @@ namespace fovea {
 
 [[nodiscard]] constexpr float from_bf16(std::uint16_t bits) noexcept {
     return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+/// Element `index` of numbers that are f32, f16 or bf16, in any alignment.
+[[nodiscard]] inline float load_element(const std::byte* data, Type type, std::uint64_t index) noexcept {
+    if (type == Type::f32) {
+        float value;
+        std::memcpy(&value, data + index * sizeof value, sizeof value);
+        return value;
+    }
+    std::uint16_t bits;
+    std::memcpy(&bits, data + index * sizeof bits, sizeof bits);
+    return type == Type::f16 ? from_f16(bits) : from_bf16(bits);
 }
 
 /// Nearest, ties to even; beyond the range infinity; every NaN becomes one.

@@ -15,17 +15,6 @@
 namespace fovea {
 namespace {
 
-float load(const std::byte* data, Type type, std::uint64_t index) {
-    if (type == Type::f32) {
-        float value;
-        std::memcpy(&value, data + index * sizeof value, sizeof value);
-        return value;
-    }
-    std::uint16_t bits;
-    std::memcpy(&bits, data + index * sizeof bits, sizeof bits);
-    return type == Type::f16 ? from_f16(bits) : from_bf16(bits);
-}
-
 /// The bytes of the section of that kind; empty where there is none.
 std::span<const std::byte> section_bytes(const Model& model, std::string_view kind) {
     for (const SectionInfo& section : sections(model))
@@ -56,7 +45,8 @@ public:
             const std::byte* start = panels ? data + row / kLanes * found->panel_stride : data;
             const std::uint64_t first = panels ? row % kLanes : std::uint64_t{row} * spec.n_cols;
             const std::uint64_t step = panels ? kLanes : 1;
-            for (std::uint32_t col = 0; col < spec.n_cols; ++col) *out++ = load(start, type, first + col * step);
+            for (std::uint32_t col = 0; col < spec.n_cols; ++col)
+                *out++ = load_element(start, type, first + col * step);
         }
     }
 

@@ -225,17 +225,9 @@ private:
             return add_gated(block.d_ff, spec, name, vector ? "#ffn_gate.bias" : "#ffn_gate.weight");
         if (spec.role == Role::shared_up && block.gated)
             return add_gated(block.shared_d_ff, spec, name, "#ffn_gate_shexp.weight");
-        RowOrder order;
-        const std::optional<std::uint32_t> turning =
-            is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
-        if (turning && config_.ropes[*turning].halves)
-            order = {.head_dim = block.head_dim, .rotary_dim = stack.blocks[*turning].rotary_dim};
-        if (block.latent_query_dim && is_turned(spec.role)) {  // dims that turn are the last of a head there
-            order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
-            order.n_last = block.rotary_dim;
-        }
         const std::uint64_t n_rows = vector ? spec.n_cols : spec.n_rows;
-        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows), order, spec.stack);
+        weights_.add(spec.role, spec.layer, projection_view(block, spec, name, n_rows),
+                     rotary_order(stack, spec, config_.ropes), spec.stack);
     }
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
@@ -321,11 +313,6 @@ private:
             }
             for (std::uint32_t i = 0; i < n_rows; ++i) out[i] = numbers[std::size_t{i} * n_cols + row];
         };
-    }
-
-    static bool is_turned(Role role) {
-        return role == Role::query || role == Role::query_bias || role == Role::query_norm || role == Role::key ||
-               role == Role::key_bias || role == Role::key_norm;
     }
 
     /// Query, key and value may lie in one tensor, one below the other.

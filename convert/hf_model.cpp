@@ -22,12 +22,6 @@
 namespace fovea {
 namespace {
 
-bool is_turned(Role role) {
-    return role == Role::query || role == Role::query_bias || role == Role::query_norm ||
-           role == Role::query_norm_bias || role == Role::key || role == Role::key_bias || role == Role::key_norm ||
-           role == Role::key_norm_bias;
-}
-
 class Joiner : private Lookup {
 public:
     Joiner(HfConfig config, Safetensors weights)
@@ -259,17 +253,9 @@ private:
             part.begin = config_.n_skipped_positions;
             part.n_all += part.begin;
         }
-        RowOrder order{.run = part.run, .stride = part.stride};
-        const std::optional<std::uint32_t> turning =
-            is_turned(spec.role) ? turning_block(stack, spec.layer) : std::nullopt;
-        if (turning && config_.ropes[*turning].halves) {
-            order.head_dim = block.head_dim;
-            order.rotary_dim = stack.blocks[*turning].rotary_dim;
-        }
-        if (block.latent_query_dim && is_turned(spec.role)) {  // dims that turn are the last of a head there
-            order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
-            order.n_last = block.rotary_dim;
-        }
+        RowOrder order = rotary_order(stack, spec, config_.ropes);
+        order.run = part.run;
+        order.stride = part.stride;
         const bool of_heads = is_turned(spec.role) && is_norm_weight(spec.role) && block.head_norm == HeadNorm::each;
         if (name.find('*') != name.npos) return add_computed(spec, of_each_head(name, block, spec.n_cols), order);
         const TensorView found = view(name, vector, part, spec.n_cols, of_heads ? block.head_dim : 0);

@@ -1,27 +1,14 @@
 #include "convert/mapped_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "convert/elements.h"
 
 namespace fovea {
 namespace {
-
-template<Type type>
-float load(const std::byte* at) {
-    if constexpr (type == Type::f32) {
-        float value;
-        std::memcpy(&value, at, sizeof value);
-        return value;
-    } else {
-        std::uint16_t bits;
-        std::memcpy(&bits, at, sizeof bits);
-        return type == Type::f16 ? from_f16(bits) : from_bf16(bits);
-    }
-}
 
 /// Calls `use` with a Type for each of the plain types.
 template<class Use>
@@ -32,8 +19,6 @@ void with_type(Type type, Use use) {
         default: use(std::integral_constant<Type, Type::f32>());
     }
 }
-
-std::uint64_t element_bytes(const TensorView& view) { return view.type == Type::f32 ? 4 : 2; }
 
 void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
     if (view.dequantize) {
@@ -50,7 +35,7 @@ void read_transposed(const TensorView& view, std::uint64_t row_begin, std::uint3
         for (std::uint64_t col = 0; col < n_cols; ++col)
             for (std::uint64_t row = 0; row < n_rows; ++row) {
                 const std::uint64_t at = (row_begin + row) * view.row_stride + col * view.col_stride;
-                out[row * n_cols + col] = load<type()>(view.data + at * element_bytes(view));
+                out[row * n_cols + col] = load_element(view.data, type, at);
             }
     });
 }
@@ -61,6 +46,18 @@ std::uint32_t unrotated(const RowOrder& order, std::uint32_t row) {
     std::uint32_t dim = row - start;
     if (dim < order.rotary_dim) dim = dim / 2 + (dim % 2) * (order.rotary_dim / 2);
     return start + (dim < order.n_last ? order.head_dim - order.n_last + dim : dim - order.n_last);
+}
+
+/// The block by whose rotation the query and key rows of a layer are ordered: its own or, of layers without positions beside
+/// others, the first that rotates heads of that width, so that a source's order is the same in every layer. None: there is
+/// no such block.
+std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
+    const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
+    if (stack.blocks[own].position == Position::rope) return own;
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        if (stack.blocks[i].position == Position::rope && stack.blocks[i].head_dim == stack.blocks[own].head_dim)
+            return i;
+    return std::nullopt;
 }
 
 }  // namespace
@@ -89,20 +86,32 @@ bool is_norm_weight(Role role) {
 }
 
 void read_strided_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
-    const std::uint64_t element = element_bytes(view), step = view.col_stride * element;
-    const std::byte* start = view.data + row * view.row_stride * element;
+    const std::uint64_t start = row * view.row_stride;
     with_type(view.type, [&](auto type) {
-        for (std::uint32_t col = 0; col < n_cols; ++col) out[col] = load<type()>(start + col * step);
+        for (std::uint32_t col = 0; col < n_cols; ++col)
+            out[col] = load_element(view.data, type, start + col * view.col_stride);
     });
 }
 
-std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer) {
-    const std::uint32_t own = stack.layer_blocks.empty() ? 0 : stack.layer_blocks[layer];
-    if (stack.blocks[own].position == Position::rope) return own;
-    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-        if (stack.blocks[i].position == Position::rope && stack.blocks[i].head_dim == stack.blocks[own].head_dim)
-            return i;
-    return std::nullopt;
+bool is_turned(Role role) {
+    return role == Role::query || role == Role::query_bias || role == Role::query_norm ||
+           role == Role::query_norm_bias || role == Role::key || role == Role::key_bias || role == Role::key_norm ||
+           role == Role::key_norm_bias;
+}
+
+RowOrder rotary_order(const Stack& stack, const TensorSpec& spec, std::span<const Rope> ropes) {
+    RowOrder order;
+    if (!is_turned(spec.role)) return order;
+    const Block& block = stack.block(spec.layer);
+    if (const auto turning = turning_block(stack, spec.layer); turning && ropes[*turning].halves) {
+        order.head_dim = block.head_dim;
+        order.rotary_dim = stack.blocks[*turning].rotary_dim;
+    }
+    if (block.latent_query_dim) {  // dims that turn are the last of a head there
+        order.head_dim = spec.role == Role::query ? query_head_dim(block) : block.head_dim;
+        order.n_last = block.rotary_dim;
+    }
+    return order;
 }
 
 void MappedWeights::add_experts(Role role, std::uint32_t layer, std::vector<Expert> experts, std::uint32_t n_rows,

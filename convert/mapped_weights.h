@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "convert/model_source.h"
+#include "convert/rope.h"
 #include "fovea/mapping.h"
 
 namespace fovea {
@@ -47,10 +48,12 @@ struct RowOrder {
     std::uint32_t run = 0, stride = 0;
 };
 
-/// The block by whose rotation the query and key rows of a layer are ordered: its own or, of layers without positions beside
-/// others, the first that rotates heads of that width, so that a source's order is the same in every layer. None: there is
-/// no such block.
-[[nodiscard]] std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t layer);
+/// Whether its rows, or the norm's weights, are of heads that positions turn: queries' and keys'.
+[[nodiscard]] bool is_turned(Role role);
+
+/// How a tensor's rows become those of heads that turn in adjacent pairs; of a role that is not turned, as they are. `ropes`
+/// has the rotation of each of the stack's blocks.
+[[nodiscard]] RowOrder rotary_order(const Stack& stack, const TensorSpec& spec, std::span<const Rope> ropes);
 
 /// A model's tensors, each where it is found, and the files they are found in.
 class MappedWeights {

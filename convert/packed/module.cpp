@@ -1,7 +1,6 @@
 #include "convert/packed/module.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -12,15 +11,7 @@
 namespace fovea {
 
 float Factors::at(std::uint64_t row, std::uint64_t group) const noexcept {
-    const std::uint64_t i = row * row_stride + group * group_stride;
-    if (type == Type::f32) {
-        float value;
-        std::memcpy(&value, data + i * sizeof value, sizeof value);
-        return value;
-    }
-    std::uint16_t bits;
-    std::memcpy(&bits, data + i * sizeof bits, sizeof bits);
-    return type == Type::f16 ? from_f16(bits) : from_bf16(bits);
+    return load_element(data, type, row * row_stride + group * group_stride);
 }
 
 const SourceTensor* PackedModule::peek(const std::string& part) const {
