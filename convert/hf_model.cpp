@@ -1,6 +1,7 @@
 #include "convert/hf_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "convert/latent_rows.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
+#include "convert/lora_joiner.h"
 #include "convert/mapped_table.h"
 #include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
@@ -50,26 +52,18 @@ public:
         find_prefix();
         Stack& stack = config_.stack();
         if (family_.settle) family_.settle(*this, config_);
-        for (LoraProduct& product : folder.products) {
-            const std::string name = find_module(files_, product.module, "weight", product.low.name);
-            stack.adapter_rank = std::max(stack.adapter_rank, static_cast<std::uint32_t>(product.low.rank));
-            if (!products_.emplace(name, std::move(product.low)).second)
-                throw Refusal(folder.config.string() + ": expected one product for " + name + ", got two");
-        }
+        LoraJoiner& products = products_.emplace(folder, files_);
+        stack.adapter_rank = products.rank();
         stack.adapted = kAllAdapted;
         for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) {
-            if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none) add_product(stack, spec, matrix);
-            if (spec.role < Role::adapter_latent_query_in) return;
-            const std::string name = full_name(name_of(Role::latent_query)->name, spec.layer);
-            used_.insert(name);
-            if (product_of(name)) adapted_ |= static_cast<std::uint32_t>(Adapted::latent);
-            add_latent_factor(spec, stack, product_of(name), weights_);
+            const auto add_matrix = [&](const TensorSpec& of_model) { add(stack, of_model); };
+            if (const Adapted matrix = adapted_by(spec.role); matrix != Adapted::none)
+                products.add(stack, spec, matrix, add_matrix, weights_);
+            if (spec.role >= Role::adapter_latent_query_in)
+                products.add_latent(stack, spec, full_name(name_of(Role::latent_query)->name, spec.layer), weights_);
         });
-        for (const auto& [name, low] : products_)
-            if (!used_.count(name))
-                throw Refusal(low.name + ": expected a matrix of a layer's attention or feed-forward part, got " +
-                              name + "; convert MODEL --lora merges it");
-        stack.adapted = adapted_;
+        products.check_all_used();
+        stack.adapted = products.adapted();
         require(check(config_.source.config), folder.config.string());
         for (Mapping& mapping : folder.files.mappings) weights_.keep(std::move(mapping));
         set_readers(std::move(weights_), config_.source);
@@ -77,45 +71,6 @@ public:
     }
 
 private:
-    /// Both matrices of a product. The second has the rows of the model's own matrix, wherever they lie; of a gate and an up
-    /// each has columns of its own.
-    void add_product(const Stack& stack, const TensorSpec& spec, Adapted matrix) {
-        seen_.clear();
-        TensorSpec of_model = spec;
-        of_model.role = adapted_role(matrix);
-        add(stack, of_model);
-        weights_.rename(spec.stack, of_model.role, spec.role, spec.layer);
-        for (const std::string& name : seen_)
-            if (products_.count(name)) adapted_ |= static_cast<std::uint32_t>(matrix);
-        const std::uint32_t rank = stack.adapter_rank;
-        const bool gated = spec.n_cols > rank;  // seen: up, then the gate
-        const TensorSpec in{
-            static_cast<Role>(static_cast<int>(spec.role) - 1), spec.stack, spec.layer, spec.layout, 0, 0};
-        const LowRank* const firsts[] = {product_of(seen_.back()), product_of(seen_.front())};
-        for (const LowRank* low : firsts)
-            if (low && low->n_cols != n_inputs(stack, matrix, spec.layer))
-                throw Refusal(low->name + ": expected " + std::to_string(n_inputs(stack, matrix, spec.layer)) +
-                              " columns, got " + std::to_string(low->n_cols));
-        weights_.add(in.role, in.layer, first_view(firsts, rank, gated, n_inputs(stack, matrix, spec.layer)), {},
-                     in.stack);
-    }
-
-    const LowRank* product_of(const std::string& name) const {
-        const auto found = products_.find(name);
-        return found == products_.end() ? nullptr : &found->second;
-    }
-
-    /// Rows of a product's second matrix in place of the model's tensor, times the product's scale; zeros where there is none.
-    TensorView product_view(const std::string& name, const SourceRows& part) {
-        seen_.push_back(name);
-        used_.insert(name);
-        const LowRank* low = product_of(name);
-        if (low && low->n_rows != part.n_all)
-            throw Refusal(low->name + ": expected a product of " + std::to_string(part.n_all) + " rows, got " +
-                          std::to_string(low->n_rows));
-        return second_view(low, config_.stack().adapter_rank, part.begin);
-    }
-
     /// Checkpoints of the bare model, without its head's class around it, lack the first part of every name, or its parts.
     void find_prefix() {
         const std::string first(name_of(Role::token_embedding)->name);
@@ -165,19 +120,24 @@ private:
         return name;
     }
 
-    /// Rows of the tensor of that name as a matrix of n_cols columns (a vector: of one), after checking it.
-    /// With `in_rows` a vector is a matrix there, whose rows are so long.
+    /// Rows of the model's tensor of that name, or of an adapter's product for it.
     TensorView view(const std::string& name, bool vector, const SourceRows& part, std::uint64_t n_cols,
                     std::uint64_t in_rows = 0) {
-        if (!products_.empty()) return product_view(name, part);
-        const auto found = from_->tensors.find(name);
-        const bool packed = found != from_->tensors.end() && found->second.packed;
+        return products_ ? products_->view(name, part) : view_in(files_, name, vector, part, n_cols, in_rows);
+    }
+
+    /// Rows of the tensor of that name as a matrix of n_cols columns (a vector: of one), after checking it.
+    /// With `in_rows` a vector is a matrix there, whose rows are so long.
+    TensorView view_in(const Safetensors& from, const std::string& name, bool vector, const SourceRows& part,
+                       std::uint64_t n_cols, std::uint64_t in_rows = 0) {
+        const auto found = from.tensors.find(name);
+        const bool packed = found != from.tensors.end() && found->second.packed;
         const bool transposed =
             family_.transposed && !vector && !packed && name.starts_with(prefix_ + std::string(family_.layers));
         std::vector<std::uint64_t> wanted = {part.n_all};
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
-        TensorView result = plain(name, wanted, !vector);
+        TensorView result = plain(from, name, wanted, !vector);
         const SourceTensor& tensor = found->second;
         const std::uint64_t element = result.type == Type::f32 ? 4 : 2;
         result.row_stride = vector || transposed ? 1 : n_cols;
@@ -187,38 +147,41 @@ private:
         else
             result.data += part.begin * result.row_stride * element;
         if (!tensor.added.empty())
-            add_low_ranks(tensor, from_->files[tensor.file].string(), part, n_cols, vector, result);
+            add_low_ranks(tensor, from.files[tensor.file].string(), part, n_cols, vector, result);
         return result;
     }
 
-    [[noreturn]] void refuse_tensor(const std::string& name, const std::string& wanted, const std::string& got) const {
-        throw Refusal(place_of(name) + ": expected " + wanted + ", got " + got);
+    [[noreturn]] static void refuse_tensor(const Safetensors& from, const std::string& name, const std::string& wanted,
+                                           const std::string& got) {
+        throw Refusal(place_of(from, name) + ": expected " + wanted + ", got " + got);
     }
-    [[nodiscard]] std::string place_of(const std::string& name) const {
-        const auto found = from_->tensors.find(name);
-        const std::size_t file = found == from_->tensors.end() ? 0 : found->second.file;
-        return from_->files[file].string() + ": tensor " + name;
+    [[nodiscard]] static std::string place_of(const Safetensors& from, const std::string& name) {
+        const auto found = from.tensors.find(name);
+        const std::size_t file = found == from.tensors.end() ? 0 : found->second.file;
+        return from.files[file].string() + ": tensor " + name;
     }
 
     /// The tensor of that name, which must have that shape and, where one is given, that type of elements.
-    const SourceTensor& shaped(const std::string& name, const std::vector<std::uint64_t>& wanted,
-                               std::string_view dtype = {}) {
-        const auto found = from_->tensors.find(name);
-        if (found == from_->tensors.end()) refuse_tensor(name, shape_words(wanted), "none");
+    const SourceTensor& shaped(const Safetensors& from, const std::string& name,
+                               const std::vector<std::uint64_t>& wanted, std::string_view dtype = {}) {
+        const auto found = from.tensors.find(name);
+        if (found == from.tensors.end()) refuse_tensor(from, name, shape_words(wanted), "none");
         const SourceTensor& tensor = found->second;
-        if (tensor.shape != wanted) refuse_tensor(name, "shape " + shape_words(wanted), shape_words(tensor.shape));
-        if (!dtype.empty() && tensor.dtype != dtype) refuse_tensor(name, std::string(dtype), tensor.dtype);
+        if (tensor.shape != wanted)
+            refuse_tensor(from, name, "shape " + shape_words(wanted), shape_words(tensor.shape));
+        if (!dtype.empty() && tensor.dtype != dtype) refuse_tensor(from, name, std::string(dtype), tensor.dtype);
         used_.insert(name);
         return tensor;
     }
 
     /// The elements of a tensor of floats, strides still to come.
-    TensorView plain(const std::string& name, const std::vector<std::uint64_t>& wanted, bool is_matrix) {
-        const SourceTensor& tensor = shaped(name, wanted);
+    TensorView plain(const Safetensors& from, const std::string& name, const std::vector<std::uint64_t>& wanted,
+                     bool is_matrix) {
+        const SourceTensor& tensor = shaped(from, name, wanted);
         TensorView result;
         if (tensor.packed) return result;
         result.data = tensor.data;
-        result.type = float_type(tensor, place_of(name));
+        result.type = float_type(tensor, place_of(from, name));
         if (is_matrix) widen(result.type);
         return result;
     }
@@ -229,14 +192,16 @@ private:
         if (spec.role == Role::rope_frequencies)
             return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
-        if (!config_.map_files.empty() && is_head(spec.role)) return add_map(spec);
+        if (!config_.map_files.empty() && is_head(spec.role))
+            return add_whole(config_.map_files.at(spec.layer),
+                             spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
         if (config_.table_maps.count(spec.role)) return add_mapped_table(spec);
         const std::string known = spelled(spec);
         // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
         if (known.empty())
             return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         const std::string name = older_name(full_name(known, spec.layer));
-        if (is_head(spec.role)) return weights_.add(spec.role, spec.layer, whole(name, spec), {}, spec.stack);
+        if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
         const Block& block = stack.block(spec.layer);
         const TensorName* place = name_of(spec.role);
@@ -281,17 +246,10 @@ private:
 
     static bool is_head(Role role) { return role >= Role::head_map && role <= Role::head_norm_bias; }
 
-    TensorView whole(const std::string& name, const TensorSpec& spec) {
+    void add_whole(const Safetensors& from, const std::string& name, const TensorSpec& spec) {
         const bool vector = spec.layout == Layout::vector;
-        return view(name, vector, {.n_all = vector ? spec.n_cols : spec.n_rows}, spec.n_cols);
-    }
-
-    /// A map of a head that has a file of its own.
-    void add_map(const TensorSpec& spec) {
-        from_ = &config_.map_files.at(spec.layer);
-        const char* name = spec.role == Role::head_map ? "linear.weight" : "linear.bias";
-        weights_.add(spec.role, spec.layer, whole(name, spec), {}, spec.stack);
-        from_ = &files_;
+        const SourceRows all{.n_all = vector ? spec.n_cols : spec.n_rows};
+        weights_.add(spec.role, spec.layer, view_in(from, name, vector, all, spec.n_cols), {}, spec.stack);
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.
@@ -328,7 +286,7 @@ private:
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
         TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
         TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
-        if (!products_.empty()) {
+        if (products_) {
             widen_product(gate, spec.n_cols / 2, 0);
             widen_product(up, spec.n_cols / 2, spec.n_cols / 2);
         }
@@ -377,11 +335,11 @@ private:
         const bool vector = spec.layout == Layout::vector;
         const std::uint32_t step = gated ? 2 : 1;
         const std::uint64_t n_all = std::uint64_t{n_rows} * step, n_cols = vector ? 1 : spec.n_cols;
-        if (!vector && from_->tensors.count(name) == 0 && from_->tensors.count(name + "_blocks"))
+        if (!vector && files_.tensors.count(name) == 0 && files_.tensors.count(name + "_blocks"))
             return mxfp4_experts(block, name, n_all, spec.n_cols, step);
         std::vector<std::uint64_t> wanted = {block.n_experts, n_cols, n_all};
         if (vector) wanted.erase(wanted.begin() + 1);
-        TensorView all = plain(name, wanted, !vector);
+        TensorView all = plain(files_, name, wanted, !vector);
         all.row_stride = step;
         all.col_stride = n_all;
         const std::uint64_t element = all.type == Type::f32 ? 4 : 2;
@@ -398,10 +356,10 @@ private:
     std::vector<MappedWeights::Expert> mxfp4_experts(const Block& block, const std::string& name, std::uint64_t n_rows,
                                                      std::uint32_t n_cols, std::uint32_t step) {
         const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
-        if (n_cols % kGroup) refuse_tensor(blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
+        if (n_cols % kGroup) refuse_tensor(files_, blocks_name, "a multiple of 32 columns", std::to_string(n_cols));
         const std::uint64_t n_groups = n_cols / kGroup;
-        const SourceTensor& blocks = shaped(blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
-        const SourceTensor& scales = shaped(scales_name, {block.n_experts, n_rows, n_groups}, "U8");
+        const SourceTensor& blocks = shaped(files_, blocks_name, {block.n_experts, n_rows, n_groups, kGroup / 2}, "U8");
+        const SourceTensor& scales = shaped(files_, scales_name, {block.n_experts, n_rows, n_groups}, "U8");
         has_groups_ = true;
         std::vector<MappedWeights::Expert> experts;
         for (std::uint32_t i = 0; i < block.n_experts; ++i) {
@@ -456,17 +414,13 @@ private:
 
     HfConfig config_;
     Safetensors files_;
-    const Safetensors* from_ = &files_;  // where `view` looks
     MappedWeights weights_;
     const Family& family_;
     std::string prefix_;
     std::set<std::string> used_;
-    bool has_groups_ = false;  // some are quantized: each matrix keeps its type
-    // Of an adapter's file: its products by the model's names, and which names `view` was asked for since it was cleared.
-    std::map<std::string, LowRank> products_;
-    std::vector<std::string> seen_;
-    std::uint32_t adapted_ = 0;
-    std::optional<Type> widest_;  // of the matrices; f32 where they differ
+    bool has_groups_ = false;             // some are quantized: each matrix keeps its type
+    std::optional<LoraJoiner> products_;  // of an adapter's file: what `view` has in place of the model's tensors
+    std::optional<Type> widest_;          // of the matrices; f32 where they differ
 };
 
 }  // namespace
