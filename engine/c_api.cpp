@@ -90,7 +90,7 @@ struct Wanted {
 }
 
 [[nodiscard]] std::span<std::byte> bytes_of(void* arena, std::size_t n) noexcept {
-    return {static_cast<std::byte*>(arena), n};
+    return {static_cast<std::byte*>(arena), arena ? n : 0};
 }
 
 [[nodiscard]] fovea_status no_session() noexcept { return refuse_null("session: NULL"); }

@@ -37,6 +37,7 @@ namespace fovea {
 
 [[nodiscard]] inline Status is_null(const char* what) noexcept { return {Code::bad_argument, what, 0, 0}; }
 [[nodiscard]] fovea_status refuse_null(const char* what) noexcept;
+[[nodiscard]] fovea_status success() noexcept;
 
 /// Reads a caller's struct into one of out_bytes. It may be of an older library, and then lacks the last fields, or of
 /// a newer one, whose further fields ask for what is not known here unless they are zero.

@@ -56,7 +56,7 @@ fovea_status fovea_open_constraint(const fovea_model* model, const void* form, s
         !s.ok())
         return to_c(s);
     *constraint = new (memory) fovea_constraint{opened};
-    return {};
+    return success();
 }
 
 uint64_t fovea_constraint_state_bytes(const fovea_constraint* constraint) {
@@ -72,13 +72,13 @@ fovea_status fovea_make_constraint_state(const fovea_constraint* constraint, voi
                                     memory_bytes - static_cast<std::size_t>(kHandleBytes)};
     if (Status s = make_constraint_state(constraint->constraint, rest, made); !s.ok()) return to_c(s);
     *state = new (memory) fovea_constraint_state{made};
-    return {};
+    return success();
 }
 
 fovea_status fovea_restart_constraint(fovea_constraint_state* state) {
     if (!state) return to_c(no_state());
     restart(state->state);
-    return {};
+    return success();
 }
 
 fovea_status fovea_copy_constraint(const fovea_constraint_state* from, fovea_constraint_state* to) {
@@ -89,7 +89,7 @@ fovea_status fovea_copy_constraint(const fovea_constraint_state* from, fovea_con
 fovea_status fovea_allow_tokens(fovea_constraint_state* state, uint32_t* mask, size_t n_mask) {
     if (!state) return to_c(no_state());
     allow_tokens(state->state, {mask, n_mask});
-    return {};
+    return success();
 }
 
 int fovea_advance_constraint(fovea_constraint_state* state, uint32_t token) {
@@ -113,5 +113,5 @@ fovea_status fovea_constraint_filter(const fovea_constraint_state* state, fovea_
     own.forced = force;
     own.context = const_cast<fovea_constraint_state*>(state);  // callbacks are the state's own
     write_struct(&own, sizeof own, filter);
-    return {};
+    return success();
 }

@@ -154,7 +154,7 @@ fovea_status fovea_plan_generator(const fovea_model* model, const fovea_generato
                                     .max_proposed = own.limits.max_proposed,
                                     .arena_bytes = kStateBytes + own.arena_bytes};
     write_struct(&made, sizeof made, plan);
-    return {};
+    return success();
 }
 
 fovea_status fovea_make_generator(const fovea_model* model, const fovea_cache* cache,
@@ -163,6 +163,7 @@ fovea_status fovea_make_generator(const fovea_model* model, const fovea_cache* c
     GeneratorPlan plan;
     if (Status s = plan_generator(model, limits, plan); !s.ok()) return to_c(s);
     const std::uint64_t wanted = kStateBytes + plan.arena_bytes;
+    if (!arena) arena_bytes = 0;
     if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     Generator made;
@@ -171,7 +172,7 @@ fovea_status fovea_make_generator(const fovea_model* model, const fovea_cache* c
         !s.ok())
         return to_c(s);
     *generator = new (arena) fovea_generator{made, {}};
-    return {};
+    return success();
 }
 
 fovea_status fovea_start(fovea_generator* generator, const uint32_t* tokens, size_t n_tokens,
@@ -202,7 +203,7 @@ fovea_status fovea_next_step(fovea_generator* generator, fovea_step* step) {
                           .n_logits = own.logits.size(),
                           .memory = to_c(own.memory)};
     write_struct(&made, sizeof made, step);
-    return {};
+    return success();
 }
 
 fovea_status fovea_take(fovea_generator* generator, fovea_piece* piece) {
@@ -227,7 +228,7 @@ fovea_status fovea_generator_figures(const fovea_generator* generator, fovea_gen
                                       .n_draft_passes = own.n_draft_passes,
                                       .n_forced = own.n_forced};
     write_struct(&made, sizeof made, figures);
-    return {};
+    return success();
 }
 
 const uint32_t* fovea_generator_tokens(const fovea_generator* generator, size_t* n_tokens) {

@@ -134,7 +134,7 @@ fovea_status fovea_open_model(const void* file, size_t file_bytes, uint32_t flag
     Tokenizer tokenizer;
     if (Status s = open(file, file_bytes, flags & FOVEA_VERIFY, opened, tokenizer); !s.ok()) return to_c(s);
     keep(opened, tokenizer, memory, model);
-    return {};
+    return success();
 }
 
 fovea_status fovea_verify_model(const fovea_model* model) {
@@ -159,7 +159,7 @@ fovea_status fovea_attention_model(const fovea_attention_shape* shape, void* mem
     Model made;
     if (Status s = attention_model(block, made); !s.ok()) return to_c(s);
     keep(made, {}, memory, model);
-    return {};
+    return success();
 }
 
 fovea_status fovea_model_info(const fovea_model* model, fovea_info* info) {
@@ -167,7 +167,7 @@ fovea_status fovea_model_info(const fovea_model* model, fovea_info* info) {
     if (Status s = check_struct(info); !s.ok()) return to_c(s);
     const fovea_info made = info_of(*model->model, model->tokenizer);
     write_struct(&made, sizeof made, info);
-    return {};
+    return success();
 }
 
 fovea_status fovea_model_layer(const fovea_model* model, int in_encoder, uint32_t layer, fovea_layer* out) {
@@ -179,7 +179,7 @@ fovea_status fovea_model_layer(const fovea_model* model, int in_encoder, uint32_
     if (layer >= stack.n_layers) return to_c({Code::bad_argument, "layer at most", stack.n_layers - 1, layer});
     const fovea_layer made = layer_of(stack, stack.block(layer), kind_of(config) == Kind::attend);
     write_struct(&made, sizeof made, out);
-    return {};
+    return success();
 }
 
 uint64_t fovea_scratch_bytes(const fovea_model* model, uint64_t text_bytes) {

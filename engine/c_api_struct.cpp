@@ -29,6 +29,8 @@ constexpr std::uint32_t kMostStructBytes = 1024;  // more is no size that anybod
 
 fovea_status to_c(const Status& s) noexcept { return {static_cast<std::uint32_t>(s.code), s.what, s.wanted, s.had}; }
 
+fovea_status success() noexcept { return to_c(Status{}); }
+
 fovea_status refuse_null(const char* what) noexcept { return {FOVEA_BAD_ARGUMENT, what, 0, 0}; }
 
 Status read_struct(const void* given, void* out, std::uint32_t out_bytes) noexcept {
@@ -57,6 +59,7 @@ void write_struct(const void* made, std::uint32_t made_bytes, void* out) noexcep
 
 Status RequestedLimits::read(const fovea_limits* given) noexcept {
     if (Status s = read_struct(given, c); !s.ok()) return s;
+    if (c.reserved) return {Code::bad_argument, "limits.reserved", 0, c.reserved};
     limits = {.max_kv_len = c.max_positions,
               .max_batch = c.max_batch,
               .n_threads = c.n_threads ? c.n_threads : 1,

@@ -95,6 +95,7 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
                                   fovea_workspace** workspace) {
     Prepared p;
     if (Status s = p.read(model, limits); !s.ok()) return to_c(s);
+    if (!arena) arena_bytes = 0;
     if (arena_bytes < p.arena_bytes)
         return to_c({Code::arena_too_small, "arena bytes at least", p.arena_bytes, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
@@ -106,14 +107,14 @@ fovea_status fovea_make_workspace(const fovea_model* model, const fovea_limits* 
     auto* out = new (arena) fovea_workspace;
     start_workspace(*out, made, p.requested, p.n_steps, bytes.data() + kStateBytes);
     *workspace = out;
-    return {};
+    return success();
 }
 
 fovea_status fovea_cancel(fovea_workspace* workspace, int cancelled) {
     if (Status s = check_null(workspace); !s.ok()) return to_c(s);
     if (!workspace->cancellable) return to_c({Code::bad_argument, "limits.cancellable", 1, 0});
     workspace->cancelled.store(cancelled != 0, std::memory_order_relaxed);
-    return {};
+    return success();
 }
 
 const char* fovea_isa(const fovea_workspace* workspace) {
@@ -157,7 +158,7 @@ fovea_status fovea_plan_pool(const fovea_model* model, const fovea_pool_limits* 
                                .reserved = 0,
                                .arena_bytes = kPoolBytes + own.arena_bytes};
     write_struct(&made, sizeof made, plan);
-    return {};
+    return success();
 }
 
 fovea_status fovea_make_pool(const fovea_model* model, const fovea_pool_limits* limits, void* arena, size_t arena_bytes,
@@ -165,12 +166,13 @@ fovea_status fovea_make_pool(const fovea_model* model, const fovea_pool_limits* 
     PoolPlan plan;
     if (Status s = plan_pool(model, limits, plan); !s.ok()) return to_c(s);
     const std::uint64_t wanted = kPoolBytes + plan.arena_bytes;
+    if (!arena) arena_bytes = 0;
     if (arena_bytes < wanted) return to_c({Code::arena_too_small, "arena bytes at least", wanted, arena_bytes});
     const std::span<std::byte> bytes{static_cast<std::byte*>(arena), arena_bytes};
     CachePool made;
     if (Status s = make_pool(*model->model, plan.limits, bytes.subspan(kPoolBytes), made); !s.ok()) return to_c(s);
     *pool = new (arena) fovea_pool{made};
-    return {};
+    return success();
 }
 
 uint32_t fovea_free_pages(const fovea_pool* pool) { return pool ? pool->pool.n_free_pages() : 0; }
@@ -182,14 +184,14 @@ fovea_status fovea_make_cache(fovea_pool* pool, fovea_cache* cache) {
     Cache made;
     if (Status s = make_cache(pool->pool, made); !s.ok()) return to_c(s);
     *cache = to_c(made);
-    return {};
+    return success();
 }
 
 fovea_status fovea_fork_cache(const fovea_cache* from, fovea_cache* to) {
     Cache made;
     if (Status s = fork_cache(from_c(from), made); !s.ok()) return to_c(s);
     *to = to_c(made);
-    return {};
+    return success();
 }
 
 fovea_status fovea_end_cache(const fovea_cache* cache) {

@@ -50,12 +50,13 @@ int main(int argc, char** argv) {
     // A model that pools gives one vector for each text; this one's have length 1, so a product is a cosine.
     if (encoder.pooling == fovea::Pooling::none || !encoder.normalize_pooled)
         return std::printf("expected a model that pools and normalizes its vectors\n"), 1;
-    std::vector<float> vectors(lengths.size() * encoder.d_model);
+    const std::size_t width = encoder.result_width();
+    std::vector<float> vectors(lengths.size() * width);
     if (auto s = encode(session, {.source = {.ids = ids, .lengths = lengths}}, vectors); !s.ok()) return fail(s);
 
     for (std::size_t i = 1; i < lengths.size(); ++i) {
         float cosine = 0;
-        for (std::size_t j = 0; j < encoder.d_model; ++j) cosine += vectors[j] * vectors[i * encoder.d_model + j];
+        for (std::size_t j = 0; j < width; ++j) cosine += vectors[j] * vectors[i * width + j];
         std::printf("%.4f  %s\n", static_cast<double>(cosine), argv[2 + i]);
     }
 }

@@ -1,7 +1,7 @@
 # Installs the library and builds somebody else's program against it, in each way there is.
 #   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
 #   -D CXX=compiler  -D CC=C compiler  -D FLAGS=the flags of both  -D GENERATOR=...  -D NM=nm
-#   -D BUILD_TYPE=the project's
+#   -D BUILD_TYPE=the project's  -D ISA=the one instruction set that builds of its own have
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -16,7 +16,7 @@ endfunction()
 function(build_consumer how)
   run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers -B ${SCRATCH}/consumer -G ${GENERATOR} -D HOW=${how}
       -D FOVEA_SOURCE=${SOURCE} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_BUILD_TYPE=Debug
-      -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} ${ARGN})
+      -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_ONLY_ISAS=${ISA} ${ARGN})
   run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
   run(${SCRATCH}/consumer/consumer)
   message(STATUS "${output}")
@@ -54,7 +54,7 @@ if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
     set(BUILD ${SCRATCH}/library)
     run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D BUILD_SHARED_LIBS=ON -D CMAKE_BUILD_TYPE=Debug
         -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} -D CMAKE_CXX_FLAGS=${FLAGS} -D FOVEA_TOOLS=OFF -D FOVEA_TESTS=OFF
-        -D FOVEA_EXAMPLES=OFF)
+        -D FOVEA_EXAMPLES=OFF -D FOVEA_ONLY_ISAS=${ISA})
     run(${CMAKE_COMMAND} --build ${BUILD})
   endif()
   run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
@@ -78,4 +78,9 @@ elseif(HOW STREQUAL "makefile")
   message(STATUS "${output}")
 else()
   build_consumer(${HOW})
+  # A host without optimisation must not get another CPU's inline functions.
+  file(GLOB_RECURSE object ${SCRATCH}/consumer/*/isa/${ISA}.cpp.o)
+  if(ISA AND NOT FLAGS MATCHES "-fsanitize|-O")
+    run(${CMAKE_COMMAND} -D NM=${NM} -D ISA=${ISA} -D OBJECT=${object} -P ${SOURCE}/tests/isa_symbols.cmake)
+  endif()
 endif()

@@ -105,7 +105,7 @@ void check_experts(const Block& b, Checks& check) {
     const std::uint32_t of_group = b.n_experts / b.n_expert_groups;
     check.expect(b.n_experts % b.n_expert_groups == 0, "n_expert_groups that divides n_experts", b.n_experts,
                  b.n_expert_groups);
-    check("n_experts_used of the groups used", b.n_experts_used, 0, std::uint64_t{of_group} * b.n_groups_used);
+    check("n_experts_used of the groups used", b.n_experts_used, 0, of_group * b.n_groups_used);  // at most n_experts
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {

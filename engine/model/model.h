@@ -30,12 +30,8 @@ struct [[gnu::visibility("hidden")]] ModelAccess {
         return {model.tensors_, model.n_tensors_};
     }
 
-    /// A model of no tensors.
-    [[nodiscard]] static Model of(const Config& config) noexcept {
-        Model model;
-        model.config_ = config;
-        return model;
-    }
+    /// The configuration of a model of no tensors, to be filled in.
+    [[nodiscard]] static Config& config(Model & model) noexcept { return model.config_; }
 
 private:
     [[nodiscard]] static Status read_sections(Model & model) noexcept;

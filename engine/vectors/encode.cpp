@@ -408,7 +408,8 @@ Status attend(Session& session, const AttendInput& input, std::span<float> out) 
 }
 
 Status attention_model(const Block& block, Model& model) noexcept {
-    Config config;
+    Model made;  // in place: two of these structures would be half of a small board's stack
+    Config& config = ModelAccess::config(made);
     Stack& stack = config.encoder;
     stack.n_layers = stack.n_blocks = 1;
     stack.d_model = block.head_dim;
@@ -418,7 +419,7 @@ Status attention_model(const Block& block, Model& model) noexcept {
         block.position != Position::none)
         return {Code::config_invalid, "heads and widths alone", 0, 1};
     if (Status status = check(config); !status.ok()) return status;
-    model = ModelAccess::of(config);
+    model = made;
     return {};
 }
 

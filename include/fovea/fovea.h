@@ -63,7 +63,7 @@ enum {
     FOVEA_N_CODES  ///< how many this header knows
 };
 
-/// The result of a call: code is FOVEA_OK or an error. wanted and had are in the unit that `what` names.
+/// The result of a call: code is FOVEA_OK or an error. wanted and had are in the unit that `what` names; never NULL.
 typedef struct {
     uint32_t code;
     const char* what;

@@ -50,7 +50,9 @@ private:
 /// All n_members must run at the same time, each on a thread of its own, for they wait for one another inside: a pool of
 /// fewer threads that runs them one after the other waits for ever. Member 0 may be any thread. Every member must
 /// see what the caller wrote before, and the caller must see afterwards what the members wrote. `work` neither throws nor allocates.
-/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread):
+/// With OpenMP, in a host that has it anyway (-fopenmp; it may end the process where the system gives no thread). OpenMP must
+/// really give n_members: not from within a parallel region, nor beyond OMP_THREAD_LIMIT, nor with OMP_DYNAMIC. There the call
+/// waits for ever, so take one thread or the engine's own:
 ///
 ///     void run_by_openmp(void*, std::uint32_t n_members, void (*work)(void*, std::uint32_t), void* argument) {
 ///     #pragma omp parallel num_threads(n_members)

@@ -1,6 +1,5 @@
 # Install rules: the library and its headers, a CMake package (find_package(fovea)), a pkg-config file, the command line
 # with its man page and completion, the documents; and archives of all that (cpack).
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fovea EXPORT fovea-targets)
@@ -22,6 +21,12 @@ if(FOVEA_THREADS AND fovea_library_type STREQUAL "STATIC_LIBRARY")
   set(FOVEA_PKGCONFIG_LIBS " ${CMAKE_THREAD_LIBS_INIT}")  # often nothing: threads are in the C library
 elseif(FOVEA_THREADS)
   set(FOVEA_PKGCONFIG_PRIVATE " ${CMAKE_THREAD_LIBS_INIT}")
+endif()
+# With the C++ library's assertions on, as distributions build, what fails them is in that library.
+include(CheckCXXSymbolExists)
+check_cxx_symbol_exists(_GLIBCXX_ASSERTIONS vector FOVEA_HAVE_ASSERTIONS)
+if(FOVEA_HAVE_ASSERTIONS AND fovea_library_type STREQUAL "STATIC_LIBRARY")
+  string(APPEND FOVEA_PKGCONFIG_LIBS " -lstdc++")
 endif()
 string(REGEX REPLACE " $" "" FOVEA_PKGCONFIG_LIBS "${FOVEA_PKGCONFIG_LIBS}")
 

@@ -5,7 +5,8 @@
 #
 # Inline functions that are compiled under different -m flags share one symbol name, and the linker keeps one of them:
 # a CPU without AVX-512 would then run AVX-512 code. So every such file is compiled apart (no unity build, no LTO), with
-# xsimd's namespace renamed after the instruction set; the test "isa_symbols" checks what each object exports.
+# xsimd's namespace renamed after the instruction set, and optimised in debug builds too: what is inlined has no symbol. Only
+# a -O of the host's own flags keeps it from that. The test "isa_symbols" checks what each object exports.
 function(fovea_isa name)
   cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;KERNELS_FOR")
   set(wanted FALSE)
@@ -31,7 +32,7 @@ function(fovea_isa name)
     # Before 13, GCC warns of its own headers: the "undefined" operand of unmasked AVX-512 intrinsics.
     target_compile_options(${object} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
-  if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
+  if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$" OR NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
     target_compile_options(${object} PRIVATE -O3)
   endif()
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
