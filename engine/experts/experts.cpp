@@ -274,19 +274,18 @@ std::byte* Mixture::packed(const Piece& piece, const Group& g, bool inner) const
 /// A phase: pack_rows(group, first, n) for every block of every group's rows.
 template<class Pack>
 void Mixture::pack(const Piece& piece, const Pack& pack_rows) noexcept {
-    const auto blocks_of = [](std::uint32_t n) { return (n + kRowBlock - 1) / kRowBlock; };
     std::uint32_t n_blocks = 0;
-    for (std::uint32_t i = piece.begin; i < piece.end; ++i) n_blocks += blocks_of(n_slots(i));
+    for (std::uint32_t i = piece.begin; i < piece.end; ++i) n_blocks += RowBlocks(n_slots(i)).n;
     pass_.phase("operand", {}, in_parts(n_blocks), [&](Pass::Share mine) {
         std::uint32_t first_block = 0;
         for (std::uint32_t i = piece.begin; i < piece.end && first_block < mine.end; ++i) {
-            const std::uint32_t n = blocks_of(n_slots(i)), block_rows = row_block(n_slots(i));
-            for (std::uint32_t block = 0; block < n; ++block) {
-                if (first_block + block < mine.begin || first_block + block >= mine.end) continue;
-                const std::uint32_t first = block * block_rows, left = n_slots(i) - first;
-                pack_rows(group(i), first, left < block_rows ? left : block_rows);
+            const RowBlocks blocks(n_slots(i));
+            const Pass::Share its = mine.within(first_block, blocks.n);
+            for (std::uint32_t block = its.begin; block < its.end; ++block) {
+                const auto [first, n] = blocks[block];
+                pack_rows(group(i), first, n);
             }
-            first_block += n;
+            first_block += blocks.n;
         }
     });
 }
@@ -336,9 +335,7 @@ void Mixture::multiply(const char* name, const Piece& piece, const Of& product_o
             const Group g = group(i);
             const auto product = product_of(g);
             const std::uint32_t n = n_pairs(product.linear.matrix);
-            const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
-            const std::uint32_t end = mine.end - first < n ? mine.end - first : n;
-            if (begin < end) pass_.multiply({&product.linear, 1}, product.operand, g.n_rows, {begin, end});
+            pass_.multiply({&product.linear, 1}, product.operand, g.n_rows, mine.within(first, n));
             first += n;
         }
     };

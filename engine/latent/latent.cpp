@@ -43,29 +43,26 @@ struct HeadMaps {
 /// Every head's rows packed, then every head's product, panels shared out as if they were one matrix.
 void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_stride, const Rows& to,
                         std::uint32_t to_stride) const noexcept {
-    const std::uint32_t n_rows = pass.seq_len, n_cols = all.n_cols, block_rows = row_block(n_rows);
-    const std::uint32_t n_blocks = (n_rows + block_rows - 1) / block_rows, n_of_head = n_pairs(of(0));
+    const std::uint32_t n_rows = pass.seq_len, n_cols = all.n_cols, n_of_head = n_pairs(of(0));
+    const RowBlocks blocks(n_rows);
     std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
     const std::uint64_t of_head = operand_bytes(all.type, n_rows, n_cols);
-    pass.phase("operand", {}, in_parts(n_heads * n_blocks), [&](Pass::Share mine) {
+    pass.phase("operand", {}, in_parts(n_heads * blocks.n), [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
-            const std::uint32_t head = i / n_blocks, first = i % n_blocks * block_rows;
-            const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
+            const std::uint32_t head = i / blocks.n;
+            const auto [first, n] = blocks[i % blocks.n];
             pass.pack(all.type, n_rows, from[first] + std::uint64_t{head} * from_stride, from.stride, n, n_cols,
                       operand + head * of_head + operand_bytes(all.type, first, n_cols));
         }
     });
     pass.phase(name, {}, pass.pairs(n_heads * n_of_head, n_rows), [&](Pass::Share mine) {
         for (std::uint32_t head = mine.begin / n_of_head; head * n_of_head < mine.end; ++head) {
-            const std::uint32_t first = head * n_of_head;
             const Linear linear{.matrix = of(head),
                                 .out = {to.data + std::uint64_t{head} * to_stride, to.stride},
                                 .n_stored = n_stored,
                                 .epilogue = epilogue,
                                 .file = file};
-            const std::uint32_t begin = mine.begin > first ? mine.begin - first : 0;
-            const std::uint32_t end = mine.end - first < n_of_head ? mine.end - first : n_of_head;
-            pass.multiply({&linear, 1}, operand + head * of_head, n_rows, {begin, end});
+            pass.multiply({&linear, 1}, operand + head * of_head, n_rows, mine.within(head * n_of_head, n_of_head));
         }
     });
 }

@@ -92,11 +92,10 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
         return packed;
     }
     std::byte* operand = workspace.arena + workspace.map.operand;
-    const std::uint32_t block_rows = row_block(n_rows);
-    phase("operand", {}, in_parts((n_rows + block_rows - 1) / block_rows), [&](Share blocks) {
-        for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
-            const std::uint32_t first = block * block_rows;
-            const std::uint32_t n = n_rows - first < block_rows ? n_rows - first : block_rows;
+    const RowBlocks blocks(n_rows);
+    phase("operand", {}, in_parts(blocks.n), [&](Share mine) {
+        for (std::uint32_t block = mine.begin; block < mine.end; ++block) {
+            const auto [first, n] = blocks[block];
             const float* source = rows[first];
             std::uint64_t stride = rows.stride;
             if (normed || rows.each) {
@@ -147,17 +146,16 @@ void Pass::multiply(std::span<const Linear> products, const void* operand, std::
     std::uint32_t first = 0;
     for (const Linear& p : products) {
         const std::uint32_t n = n_pairs(p.matrix);
-        const std::uint32_t begin = pairs.begin > first ? pairs.begin - first : 0;
-        const std::uint32_t end = pairs.end > first ? (pairs.end - first < n ? pairs.end - first : n) : 0;
+        const Share mine = pairs.within(first, n);
         first += n;
-        if (begin >= end) continue;
-        const std::uint32_t panel_end = end * kPair;
+        if (mine.begin == mine.end) continue;
+        const std::uint32_t panel_end = mine.end * kPair;
         const Matmul product{
             .panels = panels_of(p, workspace),
             .panel_stride = static_cast<std::size_t>(p.matrix.panel_stride),
             .n_rows = p.n_stored,
             .n_cols = p.matrix.n_cols,
-            .panel_begin = begin * kPair,
+            .panel_begin = mine.begin * kPair,
             .panel_end = panel_end < p.matrix.n_panels() ? panel_end : p.matrix.n_panels(),
             .operand = operand,
             .seq_len = n_rows,

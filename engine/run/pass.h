@@ -82,6 +82,20 @@ struct Units {
 [[nodiscard]] constexpr Units in_parts(std::uint32_t n) noexcept { return {n}; }
 [[nodiscard]] constexpr Units as_they_come(std::uint32_t n, std::uint32_t n_pieces) noexcept { return {n, n_pieces}; }
 
+/// The blocks in which the rows of an operand are packed, each by one call of Pass::pack. Of no rows there are none.
+struct RowBlocks {
+    std::uint32_t n_rows, rows_each, n;
+    struct Block {
+        std::uint32_t first, n_rows;
+    };
+    explicit constexpr RowBlocks(std::uint32_t rows) noexcept
+        : n_rows(rows), rows_each(row_block(rows)), n((rows + kRowBlock - 1) / kRowBlock) {}
+    [[nodiscard]] constexpr Block operator[](std::uint32_t i) const noexcept {
+        const std::uint32_t first = i * rows_each, left = n_rows - first;
+        return {first, left < rows_each ? left : rows_each};
+    }
+};
+
 /// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
 enum class Then : std::uint8_t { meet, go_on };
 
@@ -170,6 +184,13 @@ struct Pass : PassInput {
     /// Units [begin, end) of a phase's work.
     struct Share {
         std::uint32_t begin, end;
+        /// Those that are among [first, first + n), counted from first. Where there are none, begin is end.
+        [[nodiscard]] constexpr Share within(std::uint32_t first, std::uint32_t n) const noexcept {
+            const auto from_first = [&](std::uint32_t unit) {
+                return unit < first ? 0 : unit - first < n ? unit - first : n;
+            };
+            return {from_first(begin), from_first(end)};
+        }
     };
     /// Part i of n_parts of n units.
     [[nodiscard]] static Share share(std::uint32_t n, std::uint32_t i, std::uint32_t n_parts) noexcept;

@@ -185,10 +185,9 @@ void rotate_and_cache(const Attention& a) noexcept {
         std::uint32_t first = 0;
         for (const Sequence& s : a.sequences) {
             const Writes writes(a, s);
-            const std::uint32_t end = first + writes.n_pieces;
-            for (std::uint32_t i = mine.begin > first ? mine.begin : first; i < end && i < mine.end; ++i)
-                write_piece(a, s, writes, i - first, positions, zeros);
-            first = end;
+            const Pass::Share its = mine.within(first, writes.n_pieces);
+            for (std::uint32_t i = its.begin; i < its.end; ++i) write_piece(a, s, writes, i, positions, zeros);
+            first += writes.n_pieces;
         }
     };
     const auto rotate_queries = [&](Pass::Share mine) {

@@ -56,15 +56,15 @@ struct Convolution {
 };
 
 void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, const Rows& out) noexcept {
-    const std::uint32_t n_cols = kTaps * c.width, d_model = pass.stack().d_model, block_rows = row_block(n_made);
+    const std::uint32_t n_cols = kTaps * c.width, d_model = pass.stack().d_model;
     const std::uint64_t stride = round_up(n_cols, kLanes);
     const Type type = c.matrix.type;
     std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
-    pass.phase("operand", {}, in_parts((n_made + block_rows - 1) / block_rows), [&](Pass::Share blocks) {
+    const RowBlocks blocks(n_made);
+    pass.phase("operand", {}, in_parts(blocks.n), [&](Pass::Share mine) {
         Walk walk(pass.frame_lengths, c.step);
-        for (std::uint32_t block = blocks.begin; block < blocks.end; ++block) {
-            const std::uint32_t first = block * block_rows;
-            const std::uint32_t n = n_made - first < block_rows ? n_made - first : block_rows;
+        for (std::uint32_t block = mine.begin; block < mine.end; ++block) {
+            const auto [first, n] = blocks[block];
             for (std::uint32_t i = 0; i < n; ++i) c.gather(walk, first + i, pass.scratch() + i * stride);
             pass.pack(type, n_made, pass.scratch(), stride, n, n_cols, operand + operand_bytes(type, first, n_cols));
         }
