@@ -43,8 +43,8 @@ void activate(const Pass& pass, const Block& block, const float* raw, std::uint3
             break;
         default: pass.workspace.kernels->floats.unary[static_cast<int>(unary_of(block.activation))](raw, n, out);
     }
-    for (std::uint32_t i = 0; block.gated && i < n; ++i)
-        out[i] = out[i] * gated_factor(block.activation, raw[kLanes + i]);
+    if (!block.gated) return;
+    for (std::uint32_t i = 0; i < n; ++i) out[i] = out[i] * gated_factor(block.activation, raw[kLanes + i]);
 }
 
 }  // namespace
@@ -59,16 +59,18 @@ const AdapterTensors& adapter_tensors(const Pass& pass, std::uint32_t i) noexcep
 }
 
 bool is_adapted(const Pass& pass, Adapted matrix) noexcept {
-    for (std::uint32_t i = 0; has(Part::adapters) && i < pass.workspace.n_adapters; ++i)
+    if (!has(Part::adapters)) return false;
+    for (std::uint32_t i = 0; i < pass.workspace.n_adapters; ++i)
         if (factors_of(pass, i, matrix).in.offset) return true;
     return false;
 }
 
 void add_adapters(Pass& pass, std::span<const AdaptedProduct> products, const ConstRows& rows, std::uint32_t n_rows,
                   std::uint32_t width, const NormWeights& norm) noexcept {
+    if (!has(Part::adapters)) return;
     const WorkspaceState& w = pass.workspace;
     const Rows low = pass.rows(w.map.low, w.map.low_stride);
-    for (std::uint32_t i = 0; has(Part::adapters) && i < w.n_adapters; ++i) {
+    for (std::uint32_t i = 0; i < w.n_adapters; ++i) {
         const AdapterUse& use = adapter_use(pass, i);
         Linear in[3], out[3];
         std::uint32_t n = 0, n_low = 0;

@@ -69,8 +69,9 @@ Status rewind(Cache& cache, std::uint32_t kv_len) noexcept {
 std::uint32_t CachePool::n_free_pages() const noexcept { return state_ ? state_->n_free : 0; }
 
 std::uint32_t CachePool::n_free_sequences() const noexcept {
+    if (!state_) return 0;
     std::uint32_t n = 0;
-    for (std::uint32_t i = 0; state_ && i < state_->limits.max_sequences; ++i) n += !state_->slots[i].in_use;
+    for (std::uint32_t i = 0; i < state_->limits.max_sequences; ++i) n += !state_->slots[i].in_use;
     return n;
 }
 

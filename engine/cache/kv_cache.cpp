@@ -50,7 +50,8 @@ PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, La
         bytes.keys += key_cache_bytes(stack.block(layer), page_len, type);
         bytes.values += value_cache_bytes(stack.block(layer), page_len, type);
     }
-    for (std::uint32_t layer = 0; places && layer < stack.n_layers; ++layer) places[layer].values += bytes.keys;
+    if (places)
+        for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) places[layer].values += bytes.keys;
     return bytes;
 }
 

@@ -167,7 +167,8 @@ float Mixture::score(float* p) const noexcept {
     for (std::uint32_t i = 1; i < n; ++i) largest = p[i] > largest ? p[i] : largest;
     for (std::uint32_t i = 0; i < n; ++i) p[i] = sigmoid ? -p[i] : p[i] - largest;
     unary[static_cast<int>(Unary::exp)](p, n, p);
-    for (std::uint32_t i = 0; sigmoid && i < n; ++i) p[i] = 1.0f / (1.0f + p[i]);
+    if (sigmoid)
+        for (std::uint32_t i = 0; i < n; ++i) p[i] = 1.0f / (1.0f + p[i]);
     for (std::uint32_t i = 0; i < n; ++i) total = total + p[i];
     return sigmoid ? 1.0f : total;
 }
@@ -194,8 +195,8 @@ float* Mixture::compared(float* p) const noexcept {
         std::uint32_t n_before = 0;  // groups that come first
         for (std::uint32_t h = 0; h < n_groups; ++h)
             n_before += of_group[h] > of_group[g] || (of_group[h] == of_group[g] && h < g);
-        for (std::uint32_t i = 0; n_before >= b_.n_groups_used && i < n / n_groups; ++i)
-            c[n / n_groups * g + i] = -kInfinity;
+        if (n_before >= b_.n_groups_used)
+            for (std::uint32_t i = 0; i < n / n_groups; ++i) c[n / n_groups * g + i] = -kInfinity;
     }
     return c;
 }
@@ -227,7 +228,8 @@ void Mixture::choose(std::uint32_t row) noexcept {
         if (b_.router_score == RouterScore::sigmoid) total = total + kLeastTotal;
     }
     for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] / total;
-    for (std::uint32_t i = 0; b_.routed_scale != 0.0f && i < k; ++i) weights[i] = weights[i] * b_.routed_scale;
+    if (b_.routed_scale != 0.0f)
+        for (std::uint32_t i = 0; i < k; ++i) weights[i] = weights[i] * b_.routed_scale;
     weights[k] = 1.0f;
     if (!b_.shared_gate) return;
     float gate = -p[round_up(n, kLanes)];
@@ -350,12 +352,15 @@ void Mixture::run_piece(const Piece& piece) noexcept {
     // Of one row: operands of several kinds lie side by side in the member's scratch.
     const void* own[kOperandKinds] = {};
     const auto own_of = [&](Type type) -> const void*& { return own[static_cast<int>(operand_kind(type))]; };
-    for (std::uint32_t i = piece.begin; n_rows_ == 1 && i < piece.end; ++i) {
-        if (n_slots(i) == 0) continue;
-        const Type type = group(i).up.type;
-        if (!own_of(type)) own_of(type) = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
+    if (n_rows_ == 1) {
+        for (std::uint32_t i = piece.begin; i < piece.end; ++i) {
+            if (n_slots(i) == 0) continue;
+            const Type type = group(i).up.type;
+            if (!own_of(type)) own_of(type) = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
+        }
+    } else {
+        pack_stream(piece);
     }
-    if (n_rows_ > 1) pack_stream(piece);
     multiply("inner", piece, [&](const Group& g) {
         const Rows inner = pass_.inner(), out{inner[g.slot - piece.slot_begin], inner.stride};
         const Linear up{.matrix = g.up,
@@ -381,7 +386,8 @@ void Mixture::run_piece(const Piece& piece) noexcept {
             const std::uint32_t end = n_parts > 1 && begin + kSumColumns < d_model_ ? begin + kSumColumns : d_model_;
             sum(piece, row, begin, end);
             float *x = pass_.hidden()[row], *y = pass_.attended()[row];
-            for (std::uint32_t col = begin; is_block && col < end; ++col) x[col] = x[col] + y[col];
+            if (is_block)
+                for (std::uint32_t col = begin; col < end; ++col) x[col] = x[col] + y[col];
         }
     };
     const Output added = norms_.after.kind == Norm::none ? stream() : Output{};
@@ -396,7 +402,8 @@ void Mixture::sum(const Piece& piece, std::uint32_t row, std::uint32_t begin, st
     const std::uint32_t k = b_.n_experts_used;
     float* total = pass_.attended()[row];
     const float* weights = weights_ + std::uint64_t{row} * (k + 1);
-    for (std::uint32_t col = begin; piece.slot_begin == 0 && col < end; ++col) total[col] = 0.0f;
+    if (piece.slot_begin == 0)
+        for (std::uint32_t col = begin; col < end; ++col) total[col] = 0.0f;
     for (std::uint32_t i = 0; i <= k; ++i) {
         if (i == k && !b_.shared_d_ff) break;
         const std::uint32_t slot = i < k ? slots_[std::uint64_t{row} * k + i] : n_chosen() + row;

@@ -55,7 +55,8 @@ void normalize(float* x, std::uint32_t n) noexcept {
     float squares = 0.0f;
     for (std::uint32_t i = 0; i < n; ++i) squares = squares + x[i] * x[i];
     const float length = std::sqrt(squares);
-    for (std::uint32_t i = 0; length > 0.0f && i < n; ++i) x[i] = x[i] / length;
+    if (length > 0.0f)
+        for (std::uint32_t i = 0; i < n; ++i) x[i] = x[i] / length;
 }
 
 void make_canonical(float* x, std::uint32_t n) noexcept {
@@ -159,8 +160,10 @@ void make_logits(Pass& pass) noexcept {
     const auto scale_and_cap = [&](Pass::Share rows) {
         for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
             float* x = pass.logits[row];
-            for (std::uint32_t i = 0; scaled && i < stack.vocab_size; ++i) x[i] = x[i] * stack.logit_scale;
-            if (scaled) make_canonical(x, stack.vocab_size);
+            if (scaled) {
+                for (std::uint32_t i = 0; i < stack.vocab_size; ++i) x[i] = x[i] * stack.logit_scale;
+                make_canonical(x, stack.vocab_size);
+            }
             if (softcap) pass.workspace.kernels->floats.softcap(x, stack.vocab_size, stack.logit_softcap);
         }
     };

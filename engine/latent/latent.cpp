@@ -70,9 +70,10 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
 /// What each adapter adds to the heads' maps: queries' where `queries`, else values'. Rows' heads as HeadMaps::multiply has them.
 void adapt_heads(Pass& pass, const Block& b, bool queries, const Rows& from, std::uint32_t from_stride, const Rows& to,
                  std::uint32_t to_stride) noexcept {
+    if (!has(Part::adapters)) return;
     const WorkspaceState& w = pass.workspace;
     const Rows low = pass.rows(w.map.low, w.map.low_stride);
-    for (std::uint32_t i = 0; has(Part::adapters) && i < w.n_adapters; ++i) {
+    for (std::uint32_t i = 0; i < w.n_adapters; ++i) {
         const AdapterUse& use = adapter_use(pass, i);
         const AdapterTensors& t = adapter_tensors(pass, i);
         const Matrix &in = queries ? t.latent_query_in : t.latent_value_in,

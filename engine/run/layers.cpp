@@ -82,8 +82,9 @@ StackTensors find_tensors(const Model& model, StackIndex index, Layer* layers, A
 }
 
 void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, StackTensors& tensors) noexcept {
+    if (!has(Part::experts)) return;
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
-    for (std::uint32_t i = 0; has(Part::experts) && i < stack.n_layers; ++i) {
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         ExpertTensors& t = *new (layers + i) ExpertTensors;
         const Finder find{model, index, i};
 #define FOVEA_EXPERT_TENSOR(field, role, ...) find(Role::role, t.field);
@@ -106,8 +107,9 @@ AdapterTensors find_adapter(const Model& model, StackIndex index, std::uint32_t 
 }
 
 void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& tensors) noexcept {
+    if (!has(Part::latent)) return;
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
-    for (std::uint32_t i = 0; has(Part::latent) && i < stack.n_layers; ++i) {
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         LatentTensors& t = *new (layers + i) LatentTensors;
         const Finder find{model, index, i};
 #define FOVEA_LATENT_TENSOR(field, role, ...) find(Role::role, t.field);
@@ -118,8 +120,9 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
 }
 
 void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept {
+    if (!has(Part::columns)) return;
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
-    for (std::uint32_t i = 0; has(Part::columns) && i < stack.n_layers; ++i) {
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         ColumnTensors& t = *new (layers + i) ColumnTensors;
         const Finder find{model, index, i};
 #define FOVEA_COLUMN_TENSOR(field, role, ...) find(Role::role, t.field);

@@ -181,9 +181,10 @@ void Pass::norm_rows(const char* name, const Output& output, const NormWeights& 
 }
 
 void Pass::add_rows(const Block& block, const PartNorms& norms, const Rows& y, Share rows) const noexcept {
+    if (!has(Part::block_variants)) return;
     const std::uint32_t d_model = stack().d_model;
     const float scale = block.residual_scale != 0.0f ? block.residual_scale : 1.0f;
-    for (std::uint32_t row = rows.begin; has(Part::block_variants) && row < rows.end; ++row) {
+    for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
         float *to = hidden()[row], *from = y[row];
         norm(norms.output, from, d_model, from);
         for (std::uint32_t i = 0; i < d_model; ++i) to[i] = to[i] + from[i] * scale;

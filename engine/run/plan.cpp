@@ -230,8 +230,9 @@ void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Wid
 }  // namespace
 
 bool reads_memory(const Config& config) noexcept {
+    if (!has(Part::vectors)) return false;
     bool reads = false;
-    for (std::uint32_t i = 0; has(Part::vectors) && i < config.decoder.n_blocks; ++i)
+    for (std::uint32_t i = 0; i < config.decoder.n_blocks; ++i)
         reads |= config.decoder.n_layers && config.decoder.blocks[i].cross_attention;
     return reads;
 }

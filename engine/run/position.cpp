@@ -116,8 +116,9 @@ void embed(Pass& pass) noexcept {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
         std::uint32_t longest = 0;
         for (const Sequence& s : pass.self) longest = longest < s.n_rows ? s.n_rows : longest;
-        for (std::uint32_t i = 0; has(Part::vectors) && i < stack.n_blocks && is_first; ++i)
-            if (stack.blocks[i].position == Position::relative) fill_distances(pass, i, longest);
+        if (has(Part::vectors) && is_first)
+            for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+                if (stack.blocks[i].position == Position::relative) fill_distances(pass, i, longest);
         const Sequence* sequence = pass.self.data();
         for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
             while (row >= sequence->row + sequence->n_rows) ++sequence;

@@ -44,7 +44,8 @@ void norm_and_clip(const Attention& a) noexcept {
     if (a.reads != Reads::self || (!normed && clip == 0.0f)) return;
     const auto finish = [&](float* x, std::uint32_t n, bool has_norm, bool is_key) {
         if (normed && has_norm) pass.norm(head_norm(a, is_key, 0), x, n, x);
-        for (std::uint32_t i = 0; clip != 0.0f && i < n; ++i) x[i] = x[i] > clip ? clip : x[i] < -clip ? -clip : x[i];
+        if (clip != 0.0f)
+            for (std::uint32_t i = 0; i < n; ++i) x[i] = x[i] > clip ? clip : x[i] < -clip ? -clip : x[i];
     };
     std::uint32_t n_kv_rows = 0;
     for (const Sequence& s : a.sequences) n_kv_rows = s.kv_row + s.n_new > n_kv_rows ? s.kv_row + s.n_new : n_kv_rows;

@@ -178,8 +178,9 @@ void walk(ConstraintRun& run, std::uint32_t first, std::uint32_t end, Places bas
 /// Walks the subtrees of entries [first, end) of `wide` from `base`.
 void walk_entries(ConstraintRun& run, const std::uint32_t* entries, std::uint32_t first, std::uint32_t end,
                   Places base) noexcept {
+    if (base.n == 0) return;
     const std::uint32_t n_frames = run.n_frames;
-    for (std::uint32_t e = first; base.n && e < end; ++e) {
+    for (std::uint32_t e = first; e < end; ++e) {
         const std::uint32_t node = entries[2 * e];
         walk(run, node, run.form.nodes[node].end(), base);
         run.n_frames = n_frames;
