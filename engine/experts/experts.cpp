@@ -7,9 +7,9 @@
 //     sum = Σ over e in C, ascending, of w_e·f_e(norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
 //     x = x + sum, with the norms and the scale that a block's other parts have too
 //
-// A row's sum has one order, whoever computes it and whatever rows are in the pass. Rows are grouped by expert, so that each
-// chosen expert's weights are read once and others' not at all. Groups that together have no more slots than the arena has
-// rows are a *piece*, whose phases run one after another.
+// A row's sum has one order, whoever computes it and whatever rows are in the pass. The rows that chose an expert are its
+// *batch* (section 3.1), so that each chosen expert's weights are read once and others' not at all. Batches that together
+// have no more slots than the arena has rows are a *wave*. Waves are computed one after another.
 #include "experts.h"
 
 namespace fovea {
@@ -47,35 +47,45 @@ public:
 
     void run() noexcept {
         route();
-        Piece piece;
-        while (next(piece)) run_piece(piece);
+        Wave wave;
+        while (next(wave)) run_wave(wave);
         finish();
     }
 
 private:
-    /// Groups [begin, end), slots [slot_begin, slot_end): those of experts, then as many as there are rows of the shared one.
-    struct Piece {
+    /// Batches [begin, end), slots [slot_begin, slot_end): those of experts, then as many as there are rows of the shared one.
+    struct Wave {
         std::uint32_t begin = 0, end = 0, slot_begin = 0, slot_end = 0;
         [[nodiscard]] std::uint32_t n_slots() const noexcept { return slot_end - slot_begin; }
     };
     /// One expert, for the rows that chose it.
-    struct Group {
+    struct Batch {
         std::uint32_t slot, n_rows;
         Matrix up, down;
         std::uint32_t d_ff;
         VectorOffset up_bias = 0, down_bias = 0;
     };
+    /// A batch's product, and the rows it is of.
+    struct Product {
+        Linear linear;
+        const void* operand;
+    };
+    /// Of a single row: its operand for each kind of weights that a wave has. They lie in the member's scratch.
+    struct RowOperands {
+        const void* of_kind[kOperandKinds] = {};
+        [[nodiscard]] const void*& of(Type type) noexcept { return of_kind[static_cast<int>(operand_kind(type))]; }
+    };
 
     [[nodiscard]] std::uint32_t* list(ArenaOffset at) const noexcept {
         return reinterpret_cast<std::uint32_t*>(pass_.workspace.arena + at);
     }
-    [[nodiscard]] std::uint32_t n_groups() const noexcept { return b_.n_experts + (b_.shared_d_ff ? 1 : 0); }
+    [[nodiscard]] std::uint32_t n_batches() const noexcept { return b_.n_experts + (b_.shared_d_ff ? 1 : 0); }
     [[nodiscard]] std::uint32_t n_chosen() const noexcept { return n_rows_ * b_.n_experts_used; }
-    [[nodiscard]] std::uint32_t first_slot(std::uint32_t group) const noexcept {
-        return group < b_.n_experts ? first_[group] : n_chosen();
+    [[nodiscard]] std::uint32_t first_slot(std::uint32_t batch) const noexcept {
+        return batch < b_.n_experts ? first_[batch] : n_chosen();
     }
-    [[nodiscard]] std::uint32_t n_slots(std::uint32_t group) const noexcept {
-        return group < b_.n_experts ? first_[group + 1] - first_[group] : n_rows_;
+    [[nodiscard]] std::uint32_t n_slots(std::uint32_t batch) const noexcept {
+        return batch < b_.n_experts ? first_[batch + 1] - first_[batch] : n_rows_;
     }
     [[nodiscard]] std::uint32_t row_of(std::uint32_t slot) const noexcept {
         return slot < n_chosen() ? rows_[slot] : slot - n_chosen();
@@ -87,7 +97,7 @@ private:
         one.n_rows = n_rows;
         return one;
     }
-    [[nodiscard]] Group group(std::uint32_t number) const noexcept {
+    [[nodiscard]] Batch batch_of(std::uint32_t number) const noexcept {
         const std::uint32_t slot = first_slot(number), n = n_slots(number);
         if (number == b_.n_experts) return {slot, n, t_.shared_up, t_.shared_down, b_.shared_d_ff};
         const std::uint32_t up_rows = expert_up_rows(b_), down_rows = expert_down_rows(pass_.stack());
@@ -107,18 +117,25 @@ private:
     void choose(std::uint32_t row) noexcept;
     float score(float* p) const noexcept;
     float* compared(float* p) const noexcept;
+    [[nodiscard]] float group_score(const float* c) const noexcept;
+    void leave_out_groups(float* c, float* scores) const noexcept;
     void sort_by_expert() noexcept;
-    [[nodiscard]] bool next(Piece& piece) const noexcept;
-    void run_piece(const Piece& piece) noexcept;
+    [[nodiscard]] bool next(Wave& wave) const noexcept;
+    void run_wave(const Wave& wave) noexcept;
     template<class Pack>
-    void pack(const Piece& piece, const Pack& pack_rows) noexcept;
-    void pack_stream(const Piece& piece) noexcept;
-    void pack_inner(const Piece& piece) noexcept;
-    [[nodiscard]] const void* inner_operand(const Piece& piece, const Group& g) const noexcept;
-    [[nodiscard]] std::byte* packed(const Piece& piece, const Group& g, bool inner) const noexcept;
+    void pack(const Wave& wave, const Pack& pack_rows) noexcept;
+    void pack_stream(const Wave& wave) noexcept;
+    [[nodiscard]] RowOperands pack_row(const Wave& wave) noexcept;
+    void pack_inner(const Wave& wave) noexcept;
+    [[nodiscard]] std::byte* packed_stream(const Wave& wave, const Batch& batch) const noexcept;
+    [[nodiscard]] std::byte* packed_inner(const Wave& wave, const Batch& batch) const noexcept;
+    [[nodiscard]] const void* inner_operand(const Wave& wave, const Batch& batch) const noexcept;
     template<class Of>
-    void multiply(const char* name, const Piece& piece, const Of& product_of) noexcept;
-    void sum(const Piece& piece, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept;
+    void multiply(const char* name, const Wave& wave, const Of& product_of) noexcept;
+    void make_inner(const Wave& wave) noexcept;
+    void make_outputs(const Wave& wave) noexcept;
+    void add_up(const Wave& wave) noexcept;
+    void sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept;
     void finish() noexcept;
     [[nodiscard]] bool is_added_by_rows() const noexcept { return has(Part::block_variants) && adds_by_rows(b_); }
     [[nodiscard]] Output stream() const noexcept { return pass_.all(pass_.hidden(), d_model_); }
@@ -174,31 +191,40 @@ float Mixture::score(float* p) const noexcept {
 }
 
 /// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
-/// groups that are not used are −∞. A group's score is its largest or, where there is a bias, the sum of its two largest.
+/// groups that are not used are −∞.
 float* Mixture::compared(float* p) const noexcept {
-    const std::uint32_t n = b_.n_experts, n_groups = b_.n_expert_groups;
-    if (!b_.choice_bias && !n_groups) return p;
-    float *c = p + round_up(n, kLanes) + kLanes, *of_group = c + round_up(n, kLanes);
+    const std::uint32_t n = b_.n_experts;
+    if (!b_.choice_bias && !b_.n_expert_groups) return p;
+    float* c = p + round_up(n, kLanes) + kLanes;
     const float* bias = pass_.workspace.vector(t_.choice_bias);
     for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] + bias[i] : p[i];
-    for (std::uint32_t g = 0; g < n_groups; ++g) {
-        float first = -kInfinity, second = -kInfinity;
-        for (std::uint32_t i = n / n_groups * g; i < n / n_groups * (g + 1); ++i) {
-            if (c[i] > first)
-                second = first, first = c[i];
-            else if (c[i] > second)
-                second = c[i];
-        }
-        of_group[g] = b_.choice_bias && second > -kInfinity ? first + second : first;
+    if (b_.n_expert_groups) leave_out_groups(c, c + round_up(n, kLanes));
+    return c;
+}
+
+/// Of a group whose experts start at c: the largest or, where there is a bias, the sum of the two largest.
+float Mixture::group_score(const float* c) const noexcept {
+    float first = -kInfinity, second = -kInfinity;
+    for (std::uint32_t i = 0; i < b_.n_experts / b_.n_expert_groups; ++i) {
+        if (c[i] > first)
+            second = first, first = c[i];
+        else if (c[i] > second)
+            second = c[i];
     }
+    return b_.choice_bias && second > -kInfinity ? first + second : first;
+}
+
+/// Those of the largest scores are used, of equal ones the lower. `scores` [n_expert_groups] is room for them.
+void Mixture::leave_out_groups(float* c, float* scores) const noexcept {
+    const std::uint32_t n_groups = b_.n_expert_groups, n = b_.n_experts / n_groups;  // experts of each
+    for (std::uint32_t g = 0; g < n_groups; ++g) scores[g] = group_score(c + n * g);
     for (std::uint32_t g = 0; g < n_groups; ++g) {
         std::uint32_t n_before = 0;  // groups that come first
         for (std::uint32_t h = 0; h < n_groups; ++h)
-            n_before += of_group[h] > of_group[g] || (of_group[h] == of_group[g] && h < g);
+            n_before += scores[h] > scores[g] || (scores[h] == scores[g] && h < g);
         if (n_before >= b_.n_groups_used)
-            for (std::uint32_t i = 0; i < n / n_groups; ++i) c[n / n_groups * g + i] = -kInfinity;
+            for (std::uint32_t i = 0; i < n; ++i) c[n * g + i] = -kInfinity;
     }
-    return c;
 }
 
 /// One row's experts and their weights. What is chosen becomes −∞ in what is compared; where a NaN or infinities leave nothing
@@ -252,139 +278,159 @@ void Mixture::sort_by_expert() noexcept {
     first_[0] = 0;
 }
 
-/// The groups after `piece`, as many as have room; false: there are none.
-bool Mixture::next(Piece& piece) const noexcept {
+/// The batches after `wave`, as many as have room; false: there are none.
+bool Mixture::next(Wave& wave) const noexcept {
     if (pass_.stopped) return false;  // what the lists hold may be of another layer
     const std::uint64_t most = pass_.workspace.map.slots(pass_.workspace.limits);
-    piece = {piece.end, piece.end, piece.slot_end, piece.slot_end};
-    for (; piece.end < n_groups(); ++piece.end) {
-        const std::uint32_t n = n_slots(piece.end);
-        if (std::uint64_t{piece.n_slots()} + n > most) break;
-        piece.slot_end += n;
+    wave = {wave.end, wave.end, wave.slot_end, wave.slot_end};
+    for (; wave.end < n_batches(); ++wave.end) {
+        const std::uint32_t n = n_slots(wave.end);
+        if (std::uint64_t{wave.n_slots()} + n > most) break;
+        wave.slot_end += n;
     }
-    return piece.n_slots() != 0;
+    return wave.n_slots() != 0;
 }
 
-/// Where a group's operand starts: of its rows of the stream, or of what its `up` made of them.
-std::byte* Mixture::packed(const Piece& piece, const Group& g, bool inner) const noexcept {
-    // Slots before it in the piece are experts', which are all of one type and width.
-    const Matrix& before = inner ? t_.down : t_.up;
+/// Where the operand starts that a batch's rows of the stream are packed into.
+std::byte* Mixture::packed_stream(const Wave& wave, const Batch& batch) const noexcept {
+    // Slots before it in the wave are experts', which are all of one type and width.
     return pass_.workspace.arena + pass_.workspace.map.operand +
-           operand_bytes(before.type, g.slot - piece.slot_begin, before.n_cols);
+           operand_bytes(t_.up.type, batch.slot - wave.slot_begin, t_.up.n_cols);
 }
 
-/// A phase: pack_rows(group, first, n) for every block of every group's rows.
+/// The same of what its `up` made of them.
+std::byte* Mixture::packed_inner(const Wave& wave, const Batch& batch) const noexcept {
+    return pass_.workspace.arena + pass_.workspace.map.operand +
+           operand_bytes(t_.down.type, batch.slot - wave.slot_begin, t_.down.n_cols);
+}
+
+/// A phase: pack_rows(batch, first, n) for every block of every batch's rows.
 template<class Pack>
-void Mixture::pack(const Piece& piece, const Pack& pack_rows) noexcept {
+void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
     std::uint32_t n_blocks = 0;
-    for (std::uint32_t i = piece.begin; i < piece.end; ++i) n_blocks += RowBlocks(n_slots(i)).n;
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i) n_blocks += RowBlocks(n_slots(i)).n;
     pass_.phase("operand", {}, in_parts(n_blocks), [&](Pass::Share mine) {
         std::uint32_t first_block = 0;
-        for (std::uint32_t i = piece.begin; i < piece.end && first_block < mine.end; ++i) {
+        for (std::uint32_t i = wave.begin; i < wave.end && first_block < mine.end; ++i) {
             const RowBlocks blocks(n_slots(i));
             const Pass::Share its = mine.within(first_block, blocks.n);
             for (std::uint32_t block = its.begin; block < its.end; ++block) {
                 const auto [first, n] = blocks[block];
-                pack_rows(group(i), first, n);
+                pack_rows(batch_of(i), first, n);
             }
             first_block += blocks.n;
         }
     });
 }
 
-/// Rows of the stream, normed. Of a single row every member makes its own, see Pass::operand.
-void Mixture::pack_stream(const Piece& piece) noexcept {
-    pack(piece, [&](const Group& g, std::uint32_t first, std::uint32_t n) {
+/// Rows of the stream, normed.
+void Mixture::pack_stream(const Wave& wave) noexcept {
+    pack(wave, [&](const Batch& batch, std::uint32_t first, std::uint32_t n) {
         const std::uint64_t stride = pass_.workspace.map.hidden_stride;
         for (std::uint32_t i = 0; i < n; ++i) {
-            const float* row = pass_.hidden()[row_of(g.slot + first + i)];
+            const float* row = pass_.hidden()[row_of(batch.slot + first + i)];
             pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
         }
-        pass_.pack(g.up.type, g.n_rows, pass_.scratch(), stride, n, d_model_,
-                   packed(piece, g, false) + operand_bytes(g.up.type, first, d_model_));
+        pass_.pack(batch.up.type, batch.n_rows, pass_.scratch(), stride, n, d_model_,
+                   packed_stream(wave, batch) + operand_bytes(batch.up.type, first, d_model_));
     });
+}
+
+/// Of a single row every member makes its own, see Pass::operand.
+Mixture::RowOperands Mixture::pack_row(const Wave& wave) noexcept {
+    RowOperands operands;
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i) {
+        if (n_slots(i) == 0) continue;
+        const Type type = batch_of(i).up.type;
+        const void*& operand = operands.of(type);
+        if (!operand) operand = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
+    }
+    return operands;
 }
 
 /// What `up` made. One row of floats is its own operand, so that few rows may need no phase.
-void Mixture::pack_inner(const Piece& piece) noexcept {
+void Mixture::pack_inner(const Wave& wave) noexcept {
     bool is_needed = false;
-    for (std::uint32_t i = piece.begin; i < piece.end; ++i)
-        is_needed |= n_slots(i) > 1 || (n_slots(i) == 1 && is_quantized(group(i).down.type));
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i)
+        is_needed |= n_slots(i) > 1 || (n_slots(i) == 1 && is_quantized(batch_of(i).down.type));
     if (!is_needed) return;
-    pack(piece, [&](const Group& g, std::uint32_t first, std::uint32_t n) {
+    pack(wave, [&](const Batch& batch, std::uint32_t first, std::uint32_t n) {
         const Rows inner = pass_.inner();
-        pass_.pack(g.down.type, g.n_rows, inner[g.slot - piece.slot_begin + first], inner.stride, n, g.d_ff,
-                   packed(piece, g, true) + operand_bytes(g.down.type, first, g.d_ff));
+        pass_.pack(batch.down.type, batch.n_rows, inner[batch.slot - wave.slot_begin + first], inner.stride, n,
+                   batch.d_ff, packed_inner(wave, batch) + operand_bytes(batch.down.type, first, batch.d_ff));
     });
 }
 
-const void* Mixture::inner_operand(const Piece& piece, const Group& g) const noexcept {
-    if (g.n_rows == 1 && !is_quantized(g.down.type)) return pass_.inner()[g.slot - piece.slot_begin];
-    return packed(piece, g, true);
+const void* Mixture::inner_operand(const Wave& wave, const Batch& batch) const noexcept {
+    if (batch.n_rows == 1 && !is_quantized(batch.down.type)) return pass_.inner()[batch.slot - wave.slot_begin];
+    return packed_inner(wave, batch);
 }
 
-/// A phase: a product for every group, as product_of(group) has it with its operand; panels shared out as if they were one
+/// A phase: a product for every batch, as product_of(batch) has it with its operand; panels shared out as if they were one
 /// matrix.
 template<class Of>
-void Mixture::multiply(const char* name, const Piece& piece, const Of& product_of) noexcept {
+void Mixture::multiply(const char* name, const Wave& wave, const Of& product_of) noexcept {
     std::uint32_t total = 0;
-    for (std::uint32_t i = piece.begin; i < piece.end; ++i)
-        if (n_slots(i)) total += n_pairs(product_of(group(i)).linear.matrix);
+    for (std::uint32_t i = wave.begin; i < wave.end; ++i)
+        if (n_slots(i)) total += n_pairs(product_of(batch_of(i)).linear.matrix);
     const auto work = [&](Pass::Share mine) {
         std::uint32_t first = 0;
-        for (std::uint32_t i = piece.begin; i < piece.end && first < mine.end; ++i) {
+        for (std::uint32_t i = wave.begin; i < wave.end && first < mine.end; ++i) {
             if (n_slots(i) == 0) continue;
-            const Group g = group(i);
-            const auto product = product_of(g);
+            const Batch batch = batch_of(i);
+            const Product product = product_of(batch);
             const std::uint32_t n = n_pairs(product.linear.matrix);
-            pass_.multiply({&product.linear, 1}, product.operand, g.n_rows, mine.within(first, n));
+            pass_.multiply({&product.linear, 1}, product.operand, batch.n_rows, mine.within(first, n));
             first += n;
         }
     };
-    pass_.phase(name, {}, pass_.pairs(total, piece.n_slots()), work);
+    pass_.phase(name, {}, pass_.pairs(total, wave.n_slots()), work);
 }
 
-void Mixture::run_piece(const Piece& piece) noexcept {
-    struct Product {
-        Linear linear;
-        const void* operand;
-    };
-    // Of one row: operands of several kinds lie side by side in the member's scratch.
-    const void* own[kOperandKinds] = {};
-    const auto own_of = [&](Type type) -> const void*& { return own[static_cast<int>(operand_kind(type))]; };
-    if (n_rows_ == 1) {
-        for (std::uint32_t i = piece.begin; i < piece.end; ++i) {
-            if (n_slots(i) == 0) continue;
-            const Type type = group(i).up.type;
-            if (!own_of(type)) own_of(type) = pass_.operand(type, pass_.hidden(), 1, d_model_, norms_.before);
-        }
-    } else {
-        pack_stream(piece);
-    }
-    multiply("inner", piece, [&](const Group& g) {
-        const Rows inner = pass_.inner(), out{inner[g.slot - piece.slot_begin], inner.stride};
-        const Linear up{.matrix = g.up,
-                        .bias = g.up_bias,
+void Mixture::run_wave(const Wave& wave) noexcept {
+    make_inner(wave);
+    make_outputs(wave);
+    add_up(wave);
+}
+
+/// To `inner`, by slots.
+void Mixture::make_inner(const Wave& wave) noexcept {
+    RowOperands of_row;
+    if (n_rows_ == 1)
+        of_row = pack_row(wave);
+    else
+        pack_stream(wave);
+    multiply("inner", wave, [&](const Batch& batch) {
+        const Rows inner = pass_.inner(), out{inner[batch.slot - wave.slot_begin], inner.stride};
+        const Linear up{.matrix = batch.up,
+                        .bias = batch.up_bias,
                         .out = out,
-                        .n_stored = g.d_ff,
+                        .n_stored = batch.d_ff,
                         .epilogue = b_.gated ? Epilogue::gate : Epilogue::store,
                         .activation = b_.activation};
-        return Product{up, n_rows_ == 1 ? own_of(g.up.type) : packed(piece, g, false)};
+        return Product{up, n_rows_ == 1 ? of_row.of(batch.up.type) : packed_stream(wave, batch)};
     });
-    pack_inner(piece);
-    multiply("experts", piece, [&](const Group& g) {
-        const Rows made = pass_.projected(), out{made[g.slot - piece.slot_begin], made.stride};
-        return Product{{.matrix = g.down, .bias = g.down_bias, .out = out, .n_stored = d_model_},
-                       inner_operand(piece, g)};
-    });
+}
 
+/// To `projected`, by slots.
+void Mixture::make_outputs(const Wave& wave) noexcept {
+    pack_inner(wave);
+    multiply("experts", wave, [&](const Batch& batch) {
+        const Rows made = pass_.projected(), out{made[batch.slot - wave.slot_begin], made.stride};
+        return Product{{.matrix = batch.down, .bias = batch.down_bias, .out = out, .n_stored = d_model_},
+                       inner_operand(wave, batch)};
+    });
+}
+
+/// A phase: a wave's outputs to `attended`; after the last wave that to the stream, where nothing is done to it before.
+void Mixture::add_up(const Wave& wave) noexcept {
     const std::uint32_t n_parts = n_rows_ <= kFewRows ? (d_model_ + kSumColumns - 1) / kSumColumns : 1;
-    const bool is_last = piece.end == n_groups(), is_block = is_last && !is_added_by_rows();
-    const auto add_up = [&](Pass::Share mine) {
+    const bool is_last = wave.end == n_batches(), is_block = is_last && !is_added_by_rows();
+    const auto add = [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
             const std::uint32_t row = i / n_parts, begin = n_parts > 1 ? i % n_parts * kSumColumns : 0;
             const std::uint32_t end = n_parts > 1 && begin + kSumColumns < d_model_ ? begin + kSumColumns : d_model_;
-            sum(piece, row, begin, end);
+            sum(wave, row, begin, end);
             float *x = pass_.hidden()[row], *y = pass_.attended()[row];
             if (is_block)
                 for (std::uint32_t col = begin; col < end; ++col) x[col] = x[col] + y[col];
@@ -392,23 +438,23 @@ void Mixture::run_piece(const Piece& piece) noexcept {
     };
     const Output added = norms_.after.kind == Norm::none ? stream() : Output{};
     if (is_block)
-        pass_.phase("block", added, in_parts(n_rows_ * n_parts), add_up);
+        pass_.phase("block", added, in_parts(n_rows_ * n_parts), add);
     else
-        pass_.phase("experts", {}, in_parts(n_rows_ * n_parts), add_up);
+        pass_.phase("experts", {}, in_parts(n_rows_ * n_parts), add);
 }
 
-/// Adds the piece's outputs of one row to what `attended` has of those before: columns [begin, end).
-void Mixture::sum(const Piece& piece, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
+/// Adds the wave's outputs of one row to what `attended` has of those before: columns [begin, end).
+void Mixture::sum(const Wave& wave, std::uint32_t row, std::uint32_t begin, std::uint32_t end) noexcept {
     const std::uint32_t k = b_.n_experts_used;
     float* total = pass_.attended()[row];
     const float* weights = weights_ + std::uint64_t{row} * (k + 1);
-    if (piece.slot_begin == 0)
+    if (wave.slot_begin == 0)
         for (std::uint32_t col = begin; col < end; ++col) total[col] = 0.0f;
     for (std::uint32_t i = 0; i <= k; ++i) {
         if (i == k && !b_.shared_d_ff) break;
         const std::uint32_t slot = i < k ? slots_[std::uint64_t{row} * k + i] : n_chosen() + row;
-        if (slot < piece.slot_begin || slot >= piece.slot_end) continue;
-        const float* y = pass_.projected()[slot - piece.slot_begin];
+        if (slot < wave.slot_begin || slot >= wave.slot_end) continue;
+        const float* y = pass_.projected()[slot - wave.slot_begin];
         for (std::uint32_t col = begin; col < end; ++col) total[col] = total[col] + y[col] * weights[i];
     }
 }

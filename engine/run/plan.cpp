@@ -147,10 +147,10 @@ void widen_for_experts(const Stack& s, const Block& b, ArenaMap& map, Widest& wi
     grow_to(map.projected_stride, pad(s.d_model));
     grow_to(map.attended_stride, pad(s.d_model));
     grow_to(widest.operand, b.shared_d_ff);
-    const std::uint32_t n_groups = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
+    const std::uint32_t n_batches = b.n_experts_used + (b.shared_d_ff ? 1 : 0);
     if (b.n_experts > map.n_experts) map.n_experts = b.n_experts;
     if (b.n_experts_used > map.n_experts_used) map.n_experts_used = b.n_experts_used;
-    if (n_groups > map.n_groups_used) map.n_groups_used = n_groups;
+    if (n_batches > map.n_row_batches) map.n_row_batches = n_batches;
 }
 
 /// Raw queries in `attended`; what they are made of, and what heads' outputs become, in `inner`; each head's operand.

@@ -44,12 +44,12 @@ struct ArenaMap {
     std::uint64_t max_rows;    // max_batch or, where that is more, max_key_rows
     std::uint32_t n_chunks;
     std::uint32_t distance_heads;  // of the block with relative positions that has most
-    // Each the most of any block; the last counts the shared expert too.
-    std::uint32_t n_experts, n_experts_used, n_groups_used;
+    // Each the most of any block; the last is how many experts a row uses, the shared one too.
+    std::uint32_t n_experts, n_experts_used, n_row_batches;
 
     /// Rows there are for experts: of `inner`, `projected` and `operand`. At least max_batch, and room for a row's experts.
     [[nodiscard]] std::uint64_t slots(const Limits& limits) const noexcept {
-        return has(Part::experts) && n_groups_used > limits.max_batch ? n_groups_used : limits.max_batch;
+        return has(Part::experts) && n_row_batches > limits.max_batch ? n_row_batches : limits.max_batch;
     }
 };
 
