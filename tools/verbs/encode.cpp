@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "convert/refusal.h"
+#include "convert/stacks.h"
 #include "opened.h"
 #include "options.h"
 #include "progress.h"
@@ -19,11 +20,17 @@ namespace {
 
 using Shape = std::vector<std::uint64_t>;
 
+/// The files of one side: its rows, and what hides parts of them.
+struct SideFiles {
+    std::string rows, mask, padding;
+    [[nodiscard]] bool given() const { return !rows.empty() || !mask.empty() || !padding.empty(); }
+};
+
 struct VectorOptions {
     CommonOptions common;
     ViewOptions view;
-    std::string model, text, texts, source, target, memory, output;
-    std::string source_mask, target_mask, memory_mask, source_padding, target_padding, memory_padding;
+    std::string model, text, texts, output;
+    SideFiles source, target, memory;
     std::vector<Token> tokens;  // of --tokens
     std::optional<std::string> prompt_name;
     bool has_text = false, causal = false, seq_first = false, cross = false, of_encoder = false, head = false;
@@ -104,33 +111,20 @@ Side packed(const VectorOptions& options, const std::vector<TextTokens>& texts) 
 
 struct MaskPair {
     MaskArray attention, padding;
+    [[nodiscard]] Masks view(bool causal) const {
+        return {.attention = attention.mask, .padding = padding.mask, .causal = causal};
+    }
 };
-MaskPair read_masks(const std::string& mask, const std::string& padding, const AttentionSize& size) {
-    return {read_mask(mask, false, size), read_padding(padding, size)};
-}
-
-void refuse_given(const char* option, const std::string& path, const char* why) {
-    if (!path.empty()) throw Refusal(std::string(option) + ": expected none with " + why + ", got " + path, 2);
-}
 
 /// Everything a call needs, and what its arrays are.
 struct Job {
+    Sides sides;
     Side source, target, memory;
     MaskPair source_masks, target_masks, memory_masks;
     EncodeInput input;
     const Stack* last = nullptr;
-    bool encodes = false, decodes = false, reads_memory = false;
+    [[nodiscard]] const Side& memory_rows() const { return sides.encodes ? source : memory; }
 };
-
-/// How many heads every attention of a stack has; 1 where layers differ, so that no mask tells heads apart.
-std::uint32_t heads_of_all(const Stack& stack) {
-    std::uint32_t n_heads = 0;
-    for (const Block& block : std::span(stack.blocks).first(stack.n_blocks)) {
-        if (n_heads && block.n_heads && block.n_heads != n_heads) return 1;
-        if (block.n_heads) n_heads = block.n_heads;
-    }
-    return std::max(n_heads, 1u);
-}
 
 void need_text(const VectorOptions& options) {
     const int n_given = options.has_text + !options.texts.empty() + !options.tokens.empty();
@@ -147,86 +141,99 @@ bool before_head(const VectorOptions& options, const OpenedModel& opened) {
     return !options.head && has_head;
 }
 
+/// A file that an option names, and why some models have no use for it.
+struct GivenFile {
+    const char* option;
+    const std::string& path;
+    bool is_used;
+    const char* why;
+};
+
+void refuse_unused(const GivenFile& file) {
+    if (!file.is_used && !file.path.empty())
+        throw Refusal(std::string(file.option) + ": expected none with " + file.why + ", got " + file.path, 2);
+}
+
+void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
+    constexpr auto kNoSource = "a decoder alone", kNoTarget = "an encoder alone",
+                   kNoMemory = "a model that reads no memory";
+    const GivenFile masks[] = {{"--source-mask", options.source.mask, sides.encodes, kNoSource},
+                               {"--source-padding-mask", options.source.padding, sides.encodes, kNoSource},
+                               {"--target-mask", options.target.mask, sides.decodes, kNoTarget},
+                               {"--target-padding-mask", options.target.padding, sides.decodes, kNoTarget},
+                               {"--memory-mask", options.memory.mask, sides.reads_memory, kNoMemory},
+                               {"--memory-padding-mask", options.memory.padding, sides.reads_memory, kNoMemory}};
+    for (const GivenFile& mask : masks) refuse_unused(mask);
+}
+
+void read_rows(const VectorOptions& options, const OpenedModel& opened, Job& job) {
+    const Config& config = opened.model.config();
+    const Sides& sides = job.sides;
+    const bool reads_text = (sides.encodes ? config.encoder : config.decoder).vocab_size != 0;
+    if (reads_text) need_text(options);
+    if (!reads_text && (is_one(options) || !options.texts.empty()))
+        throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
+    refuse_unused({"--source", options.source.rows, !reads_text, "a model that reads text"});
+    const auto rows = [&](const GivenFile& file, const Stack& stack) {
+        refuse_unused(file);
+        if (!file.is_used) return Side{};
+        if (file.path.empty()) throw Refusal(std::string(file.option) + ": expected an .npy file, got none", 2);
+        return read_side(file.path, stack.d_model, options.seq_first);
+    };
+    if (sides.encodes && reads_text)
+        job.source = packed(options, read_texts(options, opened));
+    else
+        job.source = rows({"--source", options.source.rows, sides.encodes, "a decoder alone"}, config.encoder);
+    job.target = rows({"--target", options.target.rows, sides.decodes, "an encoder alone"}, config.decoder);
+    const bool is_memory_given = sides.reads_memory && !sides.encodes;
+    job.memory =
+        rows({"--memory", options.memory.rows, is_memory_given, "a model that makes or reads none"}, config.decoder);
+}
+
+void read_masks(const VectorOptions& options, const Config& config, Job& job) {
+    const auto masks = [](const SideFiles& files, const Side& queries, const Side& keys, const Stack& stack) {
+        const AttentionSize size{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
+        return MaskPair{read_mask(files.mask, false, size), read_padding(files.padding, size)};
+    };
+    if (job.sides.encodes) job.source_masks = masks(options.source, job.source, job.source, config.encoder);
+    if (job.sides.decodes) job.target_masks = masks(options.target, job.target, job.target, config.decoder);
+    if (!job.sides.reads_memory) return;
+    const std::size_t want = job.memory_rows().lengths.size(), had = job.target.lengths.size();
+    if (want != had)
+        throw Refusal(options.target.rows + ": sequences: expected " + std::to_string(want) +
+                      " as there are of the memory, got " + std::to_string(had));
+    job.memory_masks = masks(options.memory, job.target, job.memory_rows(), config.decoder);
+}
+
+/// The job's rows and masks as the engine takes them.
+void view_inputs(bool causal, Job& job) {
+    const auto view = [](const Side& side, const MaskPair& masks, bool is_causal) {
+        return Sequences{.ids = side.ids,
+                         .vectors = side.array.data,
+                         .types = side.types,
+                         .lengths = side.lengths,
+                         .masks = masks.view(is_causal)};
+    };
+    const Sides& sides = job.sides;
+    if (sides.encodes) job.input.source = view(job.source, job.source_masks, causal && !sides.decodes);
+    if (sides.decodes) job.input.target = view(job.target, job.target_masks, causal);
+    job.input.memory = job.memory.array.data;
+    job.input.memory_lengths = job.memory.lengths;
+    job.input.memory_masks = job.memory_masks.view(false);
+}
+
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
-    job.encodes = config.encoder.n_layers != 0;
-    job.decodes = config.decoder.n_layers != 0;
-    job.last = job.decodes ? &config.decoder : &config.encoder;
-    for (const Block& block : std::span(job.last->blocks).first(job.last->n_blocks))
-        job.reads_memory |= job.decodes && block.cross_attention;
-    if (job.last->has_output_head && job.decodes)
+    job.sides = sides_of(config);
+    job.last = job.sides.decodes ? &config.decoder : &config.encoder;
+    if (job.last->has_output_head && job.sides.decodes)
         throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one " +
                       (config.encoder.sound.hears() ? "that hears (see fovea transcribe)" : "for logits"));
-    const Stack& first = job.encodes ? config.encoder : config.decoder;
-    const bool reads_ids = first.vocab_size != 0;
-    if (reads_ids) need_text(options);
-    if (!reads_ids && (is_one(options) || !options.texts.empty()))
-        throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
-    if (reads_ids) refuse_given("--source", options.source, "a model that reads text");
-    const auto vectors = [&](const char* option, const std::string& path, const Stack& stack) {
-        if (path.empty()) throw Refusal(std::string(option) + ": expected an .npy file, got none", 2);
-        return read_side(path, stack.d_model, options.seq_first);
-    };
-    if (job.encodes)
-        job.source = reads_ids ? packed(options, read_texts(options, opened))
-                               : vectors("--source", options.source, config.encoder);
-    else
-        refuse_given("--source", options.source, "a decoder alone");
-    if (job.decodes)
-        job.target = vectors("--target", options.target, config.decoder);
-    else
-        refuse_given("--target", options.target, "an encoder alone");
-    if (job.reads_memory && !job.encodes)
-        job.memory = vectors("--memory", options.memory, config.decoder);
-    else
-        refuse_given("--memory", options.memory, "a model that makes or reads none");
-    if (!job.encodes) {
-        refuse_given("--source-mask", options.source_mask, "a decoder alone");
-        refuse_given("--source-padding-mask", options.source_padding, "a decoder alone");
-    }
-    if (!job.decodes) {
-        refuse_given("--target-mask", options.target_mask, "an encoder alone");
-        refuse_given("--target-padding-mask", options.target_padding, "an encoder alone");
-    }
-    if (!job.reads_memory) {
-        refuse_given("--memory-mask", options.memory_mask, "a model that reads no memory");
-        refuse_given("--memory-padding-mask", options.memory_padding, "a model that reads no memory");
-    }
-
-    const auto size = [](const Side& queries, const Side& keys, const Stack& stack) {
-        return AttentionSize{queries.lengths.size(), heads_of_all(stack), queries.longest(), keys.longest()};
-    };
-    EncodeInput& in = job.input;
-    in.before_head = before_head(options, opened);
-    if (job.encodes) {
-        job.source_masks =
-            read_masks(options.source_mask, options.source_padding, size(job.source, job.source, config.encoder));
-        in.source = {job.source.ids,
-                     job.source.array.data,
-                     job.source.types,
-                     job.source.lengths,
-                     {job.source_masks.attention.mask, job.source_masks.padding.mask, options.causal && !job.decodes}};
-    }
-    if (!job.decodes) return;
-    job.target_masks =
-        read_masks(options.target_mask, options.target_padding, size(job.target, job.target, config.decoder));
-    in.target = {{},
-                 job.target.array.data,
-                 {},
-                 job.target.lengths,
-                 {job.target_masks.attention.mask, job.target_masks.padding.mask, options.causal}};
-    const Side& memory = job.encodes ? job.source : job.memory;
-    if (!job.reads_memory) return;
-    if (memory.lengths.size() != job.target.lengths.size())
-        throw Refusal(options.target + ": sequences: expected " + std::to_string(memory.lengths.size()) +
-                      " as there are of "
-                      "the memory, got " +
-                      std::to_string(job.target.lengths.size()));
-    job.memory_masks =
-        read_masks(options.memory_mask, options.memory_padding, size(job.target, memory, config.decoder));
-    in.memory = job.memory.array.data;
-    if (!job.encodes) in.memory_lengths = job.memory.lengths;
-    in.memory_masks = {job.memory_masks.attention.mask, job.memory_masks.padding.mask, false};
+    read_rows(options, opened, job);
+    refuse_unused_masks(options, job.sides);
+    job.input.before_head = before_head(options, opened);
+    read_masks(options, config, job);
+    view_inputs(options.causal, job);
 }
 
 /// Room for this call and no more.
@@ -237,7 +244,7 @@ Limits limits_for(const VectorOptions& options, const Job& job) {
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
     limits.max_batch = fit(std::max(job.source.n_rows(), job.target.n_rows()));
-    limits.max_key_rows = fit(std::max(job.memory.n_rows(), job.reads_memory ? job.source.n_rows() : 1));
+    limits.max_key_rows = fit(std::max(job.memory.n_rows(), job.sides.reads_memory ? job.source.n_rows() : 1));
     limits.max_sequences = fit(std::max(job.source.lengths.size(), job.target.lengths.size()));
     return limits;
 }
@@ -256,15 +263,15 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
         return all;
     };
     std::vector<Attended> all;
-    if (job.encodes)
+    if (job.sides.encodes)
         all.push_back({.stack = &config.encoder,
                        .model = opened.name,
-                       .title = job.decodes ? "encoder" : "",
+                       .title = job.sides.decodes ? "encoder" : "",
                        .in_encoder = true,
                        .batched = job.source.batched,
                        .queries = labels(job.source),
                        .keys = labels(job.source)});
-    if (!job.decodes) return all;
+    if (!job.sides.decodes) return all;
     const auto add = [&](const char* title, const Side& keys, bool cross) {
         all.push_back({.stack = &config.decoder,
                        .model = opened.name,
@@ -275,17 +282,14 @@ std::vector<Attended> attentions_of(const OpenedModel& opened, const Job& job) {
                        .keys = labels(keys)});
     };
     add("decoder", job.target, false);
-    if (job.reads_memory) add("decoder to memory", job.encodes ? job.source : job.memory, true);
+    if (job.sides.reads_memory) add("decoder to memory", job.memory_rows(), true);
     return all;
 }
 
 /// Whether texts go through batches: no array or picture of their attention is wanted, and nothing hides a part of it.
 bool are_plain_texts(const VectorOptions& options, const Config& config) {
-    const std::string* arrays[] = {&options.source,         &options.target,         &options.memory,
-                                   &options.source_mask,    &options.target_mask,    &options.memory_mask,
-                                   &options.source_padding, &options.target_padding, &options.memory_padding};
-    const bool given =
-        std::any_of(std::begin(arrays), std::end(arrays), [](const std::string* a) { return !a->empty(); });
+    const SideFiles* sides[] = {&options.source, &options.target, &options.memory};
+    const bool given = std::any_of(std::begin(sides), std::end(sides), [](const SideFiles* s) { return s->given(); });
     return config.encoder.n_layers && !config.decoder.n_layers && config.encoder.vocab_size && !given &&
            !options.view.wanted() && !options.causal && !options.seq_first;
 }
@@ -335,7 +339,7 @@ void encode_arrays(VectorOptions& options) {
     read_job(options, opened, job);
     Running running = start_session(opened, limits_for(options, job), options.common.isa_or_best());
 
-    const Side& rows = job.decodes ? job.target : job.source;
+    const Side& rows = job.sides.decodes ? job.target : job.source;
     const bool pooled = job.last->pooling != Pooling::none;
     const std::uint64_t n = rows.lengths.size();
     const std::uint64_t width = job.input.before_head ? job.last->d_model : job.last->result_width();
@@ -352,7 +356,7 @@ void encode_arrays(VectorOptions& options) {
     };
     std::vector<Attended> all = attentions_of(opened, job);
     const auto chosen = std::find_if(all.begin(), all.end(), [&](const Attended& a) {
-        return a.cross == options.cross && a.in_encoder == (!job.decodes || options.of_encoder);
+        return a.cross == options.cross && a.in_encoder == (!job.sides.decodes || options.of_encoder);
     });
     if (options.view.wanted() && chosen == all.end())
         throw Refusal("--cross or --encoder: expected an attention that the model has, got another", 2);
@@ -381,15 +385,15 @@ void add_encode(CLI::App& app) {
             "put the model's prompt of that name before texts (default: the one that its folder chooses; \"\": none)")
         ->type_name("NAME");
     file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
-    file("--source", options->source, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
-    file("--target", options->target, "what the decoder reads");
-    file("--memory", options->memory, "what a decoder without an encoder attends to");
-    file("--source-mask", options->source_mask, "[query, key] or larger: true hides a pair, numbers are added");
-    file("--target-mask", options->target_mask, "of the target's rows to themselves");
-    file("--memory-mask", options->memory_mask, "of the target's rows to the memory");
-    file("--source-padding-mask", options->source_padding, "[batch, key]: true hides a row of the source");
-    file("--target-padding-mask", options->target_padding, "of the target");
-    file("--memory-padding-mask", options->memory_padding, "of the memory");
+    file("--source", options->source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
+    file("--target", options->target.rows, "what the decoder reads");
+    file("--memory", options->memory.rows, "what a decoder without an encoder attends to");
+    file("--source-mask", options->source.mask, "[query, key] or larger: true hides a pair, numbers are added");
+    file("--target-mask", options->target.mask, "of the target's rows to themselves");
+    file("--memory-mask", options->memory.mask, "of the target's rows to the memory");
+    file("--source-padding-mask", options->source.padding, "[batch, key]: true hides a row of the source");
+    file("--target-padding-mask", options->target.padding, "of the target");
+    file("--memory-padding-mask", options->memory.padding, "of the memory");
     verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
     verb.add_flag("--head", options->head,
                   "the logits of a model for classes, words, answers or masks, not its vectors");

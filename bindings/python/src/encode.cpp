@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "convert/stacks.h"
 #include "errors.h"
 #include "session.h"
 
@@ -32,18 +33,11 @@ Side read_side(const nb::dict& inputs, const char* name, std::uint32_t d_model) 
     return side;
 }
 
-/// How many heads every attention of a stack has; 1 where layers differ, so that no mask tells heads apart.
-std::uint32_t heads_of_all(const Stack& stack) {
-    std::uint32_t n_heads = 0;
-    for (const Block& block : std::span(stack.blocks).first(stack.n_blocks)) {
-        if (n_heads && block.n_heads && block.n_heads != n_heads) return 1;
-        if (block.n_heads) n_heads = block.n_heads;
-    }
-    return std::max(n_heads, 1u);
-}
-
 struct MaskPair {
     MaskArray attention, padding;
+    [[nodiscard]] Masks view(bool causal) const {
+        return {.attention = attention.mask, .padding = padding.mask, .causal = causal};
+    }
 };
 
 MaskPair read_masks(const nb::dict& inputs, const std::string& of, const Side& queries, const Side& keys,
@@ -57,6 +51,7 @@ MaskPair read_masks(const nb::dict& inputs, const std::string& of, const Side& q
 }
 
 struct ArraysJob {
+    Sides sides;
     Side source, target, memory;
     MaskPair source_masks, target_masks, memory_masks;
     EncodeInput input;
@@ -70,46 +65,48 @@ void need(const Side& side, const char* name, bool wanted) {
                                                        : ": expected none with this model, got an array"));
 }
 
-void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
-    const Config& config = opened.model.config();
-    const bool encodes = config.encoder.n_layers != 0, decodes = config.decoder.n_layers != 0;
-    if (opened.first().vocab_size)
-        throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
-    bool reads_memory = false;
-    for (const Block& block : std::span(config.decoder.blocks).first(config.decoder.n_blocks))
-        reads_memory |= decodes && block.cross_attention;
+void read_sides(const nb::dict& inputs, const Config& config, ArraysJob& job) {
+    const Sides& sides = job.sides;
     job.source = read_side(inputs, "source", config.encoder.d_model);
     job.target = read_side(inputs, "target", config.decoder.d_model);
     job.memory = read_side(inputs, "memory", config.decoder.d_model);
-    need(job.source, "source", encodes);
-    need(job.target, "target", decodes);
-    need(job.memory, "memory", reads_memory && !encodes);
-    const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
-    job.result = decodes ? &job.target : &job.source;
-    job.keys = encodes ? &job.source : &job.memory;
-    if (encodes) {
-        job.source_masks = read_masks(inputs, "source", job.source, job.source, config.encoder);
-        job.input.source = {{},
-                            job.source.array.span(),
-                            {},
-                            job.source.lengths,
-                            {job.source_masks.attention.mask, job.source_masks.padding.mask, causal && !decodes}};
-    }
-    if (!decodes) return;
-    job.target_masks = read_masks(inputs, "target", job.target, job.target, config.decoder);
-    job.input.target = {{},
-                        job.target.array.span(),
-                        {},
-                        job.target.lengths,
-                        {job.target_masks.attention.mask, job.target_masks.padding.mask, causal}};
-    if (!reads_memory) return;
-    if (job.keys->lengths.size() != job.target.lengths.size())
-        throw ValueRefused("target: expected " + std::to_string(job.keys->lengths.size()) +
-                           " sequences as there are of the memory, got " + std::to_string(job.target.lengths.size()));
-    job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
+    need(job.source, "source", sides.encodes);
+    need(job.target, "target", sides.decodes);
+    need(job.memory, "memory", sides.reads_memory && !sides.encodes);
+    job.result = sides.decodes ? &job.target : &job.source;
+    job.keys = sides.encodes ? &job.source : &job.memory;
+}
+
+/// The job's rows and masks as the engine takes them.
+void view_inputs(bool causal, ArraysJob& job) {
+    const auto view = [](const Side& side, const MaskPair& masks, bool is_causal) {
+        return Sequences{.vectors = side.array.span(), .lengths = side.lengths, .masks = masks.view(is_causal)};
+    };
+    const Sides& sides = job.sides;
+    if (sides.encodes) job.input.source = view(job.source, job.source_masks, causal && !sides.decodes);
+    if (sides.decodes) job.input.target = view(job.target, job.target_masks, causal);
     job.input.memory = job.memory.array.span();
-    if (!encodes) job.input.memory_lengths = job.memory.lengths;
-    job.input.memory_masks = {job.memory_masks.attention.mask, job.memory_masks.padding.mask, false};
+    job.input.memory_lengths = job.memory.lengths;
+    job.input.memory_masks = job.memory_masks.view(false);
+}
+
+void read_job(const OpenedModel& opened, const nb::dict& inputs, ArraysJob& job) {
+    const Config& config = opened.model.config();
+    if (opened.first().vocab_size)
+        throw ValueRefused(opened.name + ": model: expected one that reads vectors, got one that reads text");
+    job.sides = sides_of(config);
+    read_sides(inputs, config, job);
+    const bool causal = inputs.contains("causal") && nb::cast<bool>(inputs["causal"]);
+    if (job.sides.encodes) job.source_masks = read_masks(inputs, "source", job.source, job.source, config.encoder);
+    if (job.sides.decodes) job.target_masks = read_masks(inputs, "target", job.target, job.target, config.decoder);
+    if (job.sides.reads_memory) {
+        const std::size_t want = job.keys->lengths.size(), had = job.target.lengths.size();
+        if (want != had)
+            throw ValueRefused("target: expected " + std::to_string(want) +
+                               " sequences as there are of the memory, got " + std::to_string(had));
+        job.memory_masks = read_masks(inputs, "memory", job.target, *job.keys, config.decoder);
+    }
+    view_inputs(causal, job);
 }
 
 }  // namespace
