@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "convert/refusal.h"
-#include "fovea/encode.h"
 
 namespace fovea {
 namespace {
@@ -51,6 +50,39 @@ TextTokens tokens_of_pair(const OpenedModel& opened, const Text& text, std::size
     return result;
 }
 
+/// Texts that are computed together.
+struct Batch {
+    std::vector<Token> ids, types;
+    std::vector<std::uint32_t> lengths, rows;
+
+    void add(const TextTokens& text) {
+        const std::size_t begin = ids.size();
+        for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(begin) + row);
+        ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+        if (!text.types.empty()) {
+            types.resize(begin);  // of texts before, which have none
+            types.insert(types.end(), text.types.begin(), text.types.end());
+        }
+        lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
+    }
+    [[nodiscard]] bool has_room_for(const TextTokens& text, BatchRoom room) const {
+        return lengths.empty() || (lengths.size() < room.n_texts && ids.size() + text.ids.size() <= room.n_rows);
+    }
+    [[nodiscard]] EncodeInput input(bool before_head) {
+        if (!types.empty()) types.resize(ids.size());
+        return {.source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head};
+    }
+};
+
+/// The texts' numbers, the longest text first.
+std::vector<std::size_t> by_length(std::span<const TextTokens> texts) {
+    std::vector<std::size_t> order(texts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return texts[a].ids.size() > texts[b].ids.size(); });
+    return order;
+}
+
 }  // namespace
 
 std::vector<Text> read_text_lines(const std::string& path) {
@@ -91,66 +123,55 @@ void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts) {
                      with_separators(static_cast<std::uint64_t>(first - texts.begin()) + 1).c_str());
 }
 
+void encode_in_batches(const Stack& stack, bool before_head, std::span<const TextTokens> texts, BatchRoom room,
+                       const ComputeBatch& compute, const TakeResults& take) {
+    const std::size_t width = before_head ? stack.d_model : stack.result_width();
+    const auto n_results = [&](const TextTokens& text) {
+        if (stack.pooling != Pooling::none) return width;
+        return (text.rows.empty() ? text.ids.size() : text.rows.size()) * width;
+    };
+    const std::vector<std::size_t> order = by_length(texts);
+    std::vector<float> results;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+        Batch batch;
+        std::size_t n_all = 0;
+        for (; end < order.size() && batch.has_room_for(texts[order[end]], room); ++end) {
+            batch.add(texts[order[end]]);
+            n_all += n_results(texts[order[end]]);
+        }
+        results.resize(n_all);
+        compute(batch.input(before_head), results);
+        std::size_t at = 0;
+        for (const std::size_t i : std::span(order).subspan(begin, end - begin)) {
+            const std::size_t n = n_results(texts[i]);
+            take(i, std::span(results).subspan(at, n));
+            at += n;
+        }
+    }
+}
+
 TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options)
-    : opened_(opened), before_head_(options.before_head), texts_(texts), order_(texts.size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::size_t a, std::size_t b) { return texts[a].ids.size() > texts[b].ids.size(); });
-    std::uint64_t n_rows = 0;
-    for (const TextTokens& text : texts) n_rows += text.ids.size();
+    : opened_(opened), before_head_(options.before_head), texts_(texts) {
+    std::uint64_t n_rows = 0, longest = 1;
+    for (const TextTokens& text : texts) {
+        n_rows += text.ids.size();
+        longest = std::max<std::uint64_t>(longest, text.ids.size());
+    }
     Limits limits;
     limits.n_threads = options.n_threads;
     limits.kv_type = options.kv_type;
-    const std::uint64_t longest = texts.empty() ? 1 : texts[order_.front()].ids.size();
     limits.max_batch = static_cast<std::uint32_t>(std::max(longest, std::min<std::uint64_t>(n_rows, kBatchRows)));
     limits.max_sequences = static_cast<std::uint32_t>(std::clamp<std::size_t>(texts.size(), 1, kBatchTexts));
     running = start_session(opened, limits, options.isa);
 }
 
-std::size_t TextBatches::n_results(const TextTokens& text) const {
-    if (encoder_of(opened_).pooling != Pooling::none) return 1;
-    return text.rows.empty() ? text.ids.size() : text.rows.size();
-}
-
-void TextBatches::run(const std::function<void(std::size_t, std::span<const float>)>& take) {
-    const std::size_t most_rows = running.plan.limits.max_batch, most_texts = running.plan.limits.max_sequences;
-    for (std::size_t begin = 0, end; begin < order_.size(); begin = end) {
-        std::size_t n_rows = 0;
-        for (end = begin; end < order_.size() && end - begin < most_texts; ++end) {
-            n_rows += texts_[order_[end]].ids.size();
-            if (n_rows > most_rows) break;
-        }
-        run_batch(std::span(order_).subspan(begin, end - begin), take);
-    }
-}
-
-void TextBatches::run_batch(std::span<const std::size_t> batch,
-                            const std::function<void(std::size_t, std::span<const float>)>& take) {
-    std::vector<Token> ids, types;
-    std::vector<std::uint32_t> lengths, rows;
-    const bool typed = std::any_of(batch.begin(), batch.end(), [&](std::size_t i) { return !texts_[i].types.empty(); });
-    std::size_t n_all = 0;
-    for (const std::size_t i : batch) {
-        const TextTokens& text = texts_[i];
-        for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(ids.size()) + row);
-        ids.insert(ids.end(), text.ids.begin(), text.ids.end());
-        if (typed) types.insert(types.end(), text.types.begin(), text.types.end());
-        if (typed) types.resize(ids.size());
-        lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
-        n_all += n_results(text);
-    }
-    const Stack& stack = encoder_of(opened_);
-    const std::size_t width = before_head_ ? stack.d_model : stack.result_width();
-    std::vector<float> results(n_all * width);
-    const EncodeInput input{
-        .source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head_};
-    require(encode(running.session, input, results), opened_.name);
-    std::size_t at = 0;
-    for (const std::size_t i : batch) {
-        const std::size_t n = n_results(texts_[i]) * width;
-        take(i, std::span(results).subspan(at, n));
-        at += n;
-    }
+void TextBatches::run(const TakeResults& take) {
+    const Limits& limits = running.plan.limits;
+    const auto compute = [&](const EncodeInput& input, std::span<float> out) {
+        require(encode(running.session, input, out), opened_.name);
+    };
+    encode_in_batches(encoder_of(opened_), before_head_, texts_, {limits.max_batch, limits.max_sequences}, compute,
+                      take);
 }
 
 }  // namespace fovea

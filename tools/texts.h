@@ -9,6 +9,7 @@
 
 #include "convert/text_pairs.h"
 #include "convert/text_prompts.h"
+#include "fovea/encode.h"
 #include "opened.h"
 
 namespace fovea {
@@ -40,6 +41,23 @@ struct TextTokens {
 /// Says on standard error how many texts were cut, if any was.
 void note_cut(const OpenedModel& opened, std::span<const TextTokens> texts);
 
+/// How much an encoder takes at once: rows of all texts together, and texts.
+struct BatchRoom {
+    std::size_t n_rows = 0, n_texts = 0;
+};
+/// Computes one batch: the encoder's results for `input` go to `out`.
+using ComputeBatch = std::function<void(const EncodeInput& input, std::span<float> out)>;
+/// Takes the results of text i: [rows or 1][result width].
+using TakeResults = std::function<void(std::size_t i, std::span<const float> results)>;
+
+/// Puts texts together, the longest first and as many as there is room for, and has each batch computed. A text that is longer
+/// than the room is a batch of its own. Calls take once for every text, in any order.
+///
+///   stack        the encoder's
+///   before_head  as EncodeInput has it
+void encode_in_batches(const Stack& stack, bool before_head, std::span<const TextTokens> texts, BatchRoom room,
+                       const ComputeBatch& compute, const TakeResults& take);
+
 struct BatchOptions {
     std::uint32_t n_threads = 1;
     const char* isa = nullptr;
@@ -47,25 +65,20 @@ struct BatchOptions {
     bool before_head = false;  ///< as EncodeInput has it
 };
 
-/// Runs an encoder over any number of texts with the memory of one batch: the longest first, as many together as fill it.
+/// An encoder with the memory of one batch, for any number of texts. `texts` must outlive it.
 class TextBatches {
 public:
     TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options);
 
-    /// Calls take(i, results) once for every text i, in any order. results: [rows or 1][result width].
-    void run(const std::function<void(std::size_t, std::span<const float>)>& take);
+    /// Calls take once for every text, in any order.
+    void run(const TakeResults& take);
 
     Running running;
 
 private:
-    void run_batch(std::span<const std::size_t> batch,
-                   const std::function<void(std::size_t, std::span<const float>)>& take);
-    [[nodiscard]] std::size_t n_results(const TextTokens& text) const;
-
     const OpenedModel& opened_;
     const bool before_head_;
     std::span<const TextTokens> texts_;
-    std::vector<std::size_t> order_;
 };
 
 }  // namespace fovea

@@ -1,6 +1,5 @@
 // Vectors: texts by length, ids, and arrays for encoders and decoders of vectors.
 #include <algorithm>
-#include <numeric>
 
 #include "convert/stacks.h"
 #include "errors.h"
@@ -137,47 +136,12 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
     });
 }
 
-void PySession::run_batches(std::span<const TextTokens> texts, bool before_head,
-                            const std::function<void(std::size_t, std::span<const float>)>& take) {
-    const Stack& stack = opened_->last();
-    const std::size_t width = before_head ? stack.d_model : stack.result_width();
-    const auto n_results = [&](const TextTokens& text) {
-        if (stack.pooling != Pooling::none) return std::size_t{1};
-        return text.rows.empty() ? text.ids.size() : text.rows.size();
+void PySession::run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take) {
+    const auto compute = [&](const EncodeInput& input, std::span<float> out) {
+        check(gate_.run([&] { return encode(session_, input, out); }), "texts");
     };
-    std::vector<std::size_t> order(texts.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return texts[a].ids.size() > texts[b].ids.size(); });
-    std::vector<float> results;
-    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-        std::vector<Token> ids, types;
-        std::vector<std::uint32_t> lengths, rows;
-        std::size_t n_all = 0;
-        for (; end < order.size() && lengths.size() < plan_.limits.max_sequences; ++end) {
-            const TextTokens& text = texts[order[end]];
-            if (!lengths.empty() && ids.size() + text.ids.size() > plan_.limits.max_batch) break;
-            for (const std::uint32_t row : text.rows) rows.push_back(static_cast<std::uint32_t>(ids.size()) + row);
-            ids.insert(ids.end(), text.ids.begin(), text.ids.end());
-            if (!text.types.empty()) {
-                types.resize(ids.size() - text.ids.size());
-                types.insert(types.end(), text.types.begin(), text.types.end());
-            }
-            lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
-            n_all += n_results(text);
-        }
-        if (!types.empty()) types.resize(ids.size());
-        results.resize(n_all * width);
-        const EncodeInput input{
-            .source = {.ids = ids, .types = types, .lengths = lengths}, .rows = rows, .before_head = before_head};
-        check(gate_.run([&] { return encode(session_, input, results); }), "texts");
-        std::size_t at = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::size_t n = n_results(texts[order[i]]) * width;
-            take(order[i], std::span(results).subspan(at, n));
-            at += n;
-        }
-    }
+    encode_in_batches(opened_->last(), before_head, texts, {plan_.limits.max_batch, plan_.limits.max_sequences},
+                      compute, take);
 }
 
 void PySession::encode_ids(nb::handle object, nb::handle out_object) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,8 +68,7 @@ public:
 
 private:
     /// Runs the encoder over texts, as many together as there is room for, and calls take(i, results) for every text i.
-    void run_batches(std::span<const TextTokens> texts, bool before_head,
-                     const std::function<void(std::size_t, std::span<const float>)>& take);
+    void run_batches(std::span<const TextTokens> texts, bool before_head, const TakeResults& take);
     void need_logits() const;
     void make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed);
     void settle_tokens();  ///< makes tokens_ what the cache holds
