@@ -150,7 +150,7 @@ void encode_in_batches(const Stack& stack, bool before_head, std::span<const Tex
     }
 }
 
-TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options)
+TextBatches::TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const TextBatchOptions& options)
     : opened_(opened), before_head_(options.before_head), texts_(texts) {
     std::uint64_t n_rows = 0, longest = 1;
     for (const TextTokens& text : texts) {

@@ -58,7 +58,7 @@ using TakeResults = std::function<void(std::size_t i, std::span<const float> res
 void encode_in_batches(const Stack& stack, bool before_head, std::span<const TextTokens> texts, BatchRoom room,
                        const ComputeBatch& compute, const TakeResults& take);
 
-struct BatchOptions {
+struct TextBatchOptions {
     std::uint32_t n_threads = 1;
     const char* isa = nullptr;
     Type kv_type = Type::f32;
@@ -68,7 +68,7 @@ struct BatchOptions {
 /// An encoder with the memory of one batch, for any number of texts. `texts` must outlive it.
 class TextBatches {
 public:
-    TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const BatchOptions& options);
+    TextBatches(const OpenedModel& opened, std::span<const TextTokens> texts, const TextBatchOptions& options);
 
     /// Calls take once for every text, in any order.
     void run(const TakeResults& take);
