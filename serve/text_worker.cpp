@@ -4,25 +4,18 @@
 #include <algorithm>
 
 #include "convert/refusal.h"
+#include "serve/context.h"
 #include "serve/logits_hash.h"
 
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kDefaultContext = 4096, kDefaultContexts = 4;
+constexpr std::uint32_t kDefaultContexts = 4;
 constexpr std::uint32_t kMostStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
 constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
 constexpr std::chrono::seconds kMostSlow(15);
-
-std::uint32_t context_of(const ServedModel& served, const WorkerOptions& options) {
-    const std::uint32_t most = served.model.config().decoder.max_positions;
-    if (options.context > most)
-        throw Refusal("--context: expected at most " + served.name + "'s " + std::to_string(most) + " positions, got " +
-                      std::to_string(options.context));
-    return options.context ? options.context : std::min(most, kDefaultContext);
-}
 
 Arena take(const ServedModel& served, std::uint64_t bytes) {
     Arena arena(bytes);
@@ -39,7 +32,7 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
       served_(served),
       options_(options),
       metrics_(metrics),
-      context_(context_of(served, options)),
+      context_(checked_context(served.name, served.model, options.context, kDefaultContext)),
       kept_(options.n_sequences * kKeptPerSequence, context_),
       sequences_(options.n_sequences) {
     const Config& config = served.model.config();

@@ -17,13 +17,14 @@
 #include "opened.h"
 #include "output_file.h"
 #include "report.h"
+#include "serve/context.h"
 #include "verbs/chat.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kUnlimited = 0xffffffffu, kDefaultContext = 4096;
+constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
 constexpr char kHelp[] =
     "/help             this list\n"
@@ -203,14 +204,6 @@ ModelChat open_chat(const ChatOptions& options, const OpenedModel& opened) {
     }
 }
 
-std::uint32_t context_of(const ChatOptions& options, const OpenedModel& opened) {
-    const std::uint32_t most = opened.model.config().decoder.max_positions;
-    if (options.context > most)
-        throw Refusal("--context: expected at most " + opened.name + "'s " + std::to_string(most) + " positions, got " +
-                      std::to_string(options.context));
-    return options.context ? options.context : std::min(most, kDefaultContext);
-}
-
 }  // namespace
 
 void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
@@ -219,7 +212,7 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
     options.sampling.check(opened.model);
     const ModelChat chat = open_chat(options, opened);
     Limits limits;
-    limits.max_kv_len = context_of(options, opened);
+    limits.max_kv_len = checked_context(opened.name, opened.model, options.context, kDefaultContext);
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
     check_sessions(options.session, options.loras);

@@ -21,6 +21,7 @@
 #include "output_file.h"
 #include "report.h"
 #include "sampling.h"
+#include "serve/context.h"
 #include "session_file.h"
 #include "show/view.h"
 #include "verbs/chat.h"
@@ -63,17 +64,6 @@ struct RunOptions {
     }
 };
 
-/// The model of --draft with a session of its own, or nothing.
-struct Draft {
-    OpenedModel opened;
-    Running running;
-
-    [[nodiscard]] DraftModel model() const {
-        return running.session.valid() ? DraftModel{running.session.workspace(), running.session.cache()}
-                                       : DraftModel{};
-    }
-};
-
 void write_piece(std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     std::fflush(stdout);
@@ -81,11 +71,7 @@ void write_piece(std::string_view piece) {
 
 /// The context that was asked for, or the model's.
 std::uint32_t context_of(const RunOptions& options, const OpenedModel& opened) {
-    const std::uint32_t most = opened.model.config().decoder.max_positions;
-    if (options.context > most)
-        throw Refusal("--context: expected at most " + opened.name + "'s " + std::to_string(most) + " positions, got " +
-                      std::to_string(options.context));
-    return options.context ? options.context : most;
+    return checked_context(opened.name, opened.model, options.context, kUnlimited);
 }
 
 /// How many new tokens there can be: -n, or as many as the context has room for behind the prompt.
@@ -98,8 +84,9 @@ std::uint32_t new_tokens(const RunOptions& options, std::uint64_t n_prompt, std:
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(options.n_new, context - n_prompt));
 }
 
-/// Without --context a session has room for this prompt and its answer, no more.
-Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions) {
+/// Without --context a session has room for this prompt and its answer, no more. A saved one, where there is one, is restored.
+Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions,
+              const SavedText* before) {
     Limits limits;
     limits.max_kv_len = options.context ? options.context : n_positions;
     limits.n_threads = options.common.n_threads;
@@ -107,19 +94,62 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
     options.adapters->plan(limits);
     Running running = start_session(opened, limits, options.common.isa_or_best());
     options.adapters->use(running.session);
+    if (before) restore(*before, running.session, options.session);
     return running;
 }
 
-void open_draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions, Draft& draft) {
-    if (options.draft.empty()) return;
-    draft.opened = open_path(options.draft, options.common.opening());
-    need_logits(draft.opened);
-    check_same_tokens(opened, draft.opened);
-    Limits limits;
-    limits.max_kv_len = std::min(n_positions, draft.opened.model.config().decoder.max_positions);
-    limits.n_threads = options.common.n_threads;
-    draft.running = start_session(draft.opened, limits, options.common.isa_or_best());
-}
+/// The model of --draft with a session of its own, or nothing.
+class Draft {
+public:
+    Draft(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions) {
+        if (options.draft.empty()) return;
+        opened_ = open_path(options.draft, options.common.opening());
+        need_logits(opened_);
+        check_same_tokens(opened, opened_);
+        Limits limits;
+        limits.max_kv_len = std::min(n_positions, opened_.model.config().decoder.max_positions);
+        limits.n_threads = options.common.n_threads;
+        running_ = start_session(opened_, limits, options.common.isa_or_best());
+    }
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+
+    [[nodiscard]] DraftModel model() const {
+        return running_.session.valid() ? DraftModel{running_.session.workspace(), running_.session.cache()}
+                                        : DraftModel{};
+    }
+
+private:
+    OpenedModel opened_;
+    Running running_;
+};
+
+/// All that answers prompts, one after the other. `opened` must outlive it. The members are made in this order: a saved session is
+/// restored before the model of --draft is opened.
+struct Author {
+    Running running;
+    Draft draft;
+    AnswerForm form;
+    Writer writer;
+
+    Author(const RunOptions& options, const OpenedModel& opened, std::uint32_t n_positions,
+           const SavedText* before = nullptr)
+        : running(start(options, opened, n_positions, before)),
+          draft(options, opened, n_positions),
+          form(options.form, opened),
+          writer(opened, running.session, options.limits()) {
+        if (before) writer.resume(before->tokens);
+    }
+
+    /// For the next answer, of n_new tokens at most.
+    [[nodiscard]] GenerateOptions begin(const RunOptions& options, std::uint32_t n_new) {
+        GenerateOptions generate = options.generate();
+        generate.n_new = n_new;
+        generate.speculation.draft = draft.model();
+        generate.filter = form.start();
+        return generate;
+    }
+};
 
 std::string closed_prompt(const OpenedModel& opened, const std::string& text) {
     return text + std::string(opened.model.info().prompt_suffix);
@@ -217,62 +247,50 @@ void run_once(RunOptions& options, const OpenedModel& opened) {
     const std::uint64_t n_positions = std::max<std::uint64_t>(
         tokens.size() + n_new,
         before ? std::min<std::uint64_t>(before->tokens.size(), opened.model.config().decoder.max_positions) : 0);
-    Running running = start(options, opened, static_cast<std::uint32_t>(n_positions));
-    if (before) restore(*before, running.session, options.session);
-    Draft draft;
-    open_draft(options, opened, static_cast<std::uint32_t>(n_positions), draft);
-    AnswerForm form(options.form, opened);
-    GenerateOptions generate = options.generate();
-    generate.speculation.draft = draft.model();
-    generate.filter = form.start();
-    Writer writer(opened, running.session, options.limits());
-    if (before) writer.resume(before->tokens);
+    Author author(options, opened, static_cast<std::uint32_t>(n_positions), before ? &*before : nullptr);
+    Writer& writer = author.writer;
+    const GenerateOptions generate = author.begin(options, options.n_new);
     // Before the figures, so that where this fails its refusal is all there is on standard error.
     const auto write_files = [&] {
         const std::span<const Token> all = writer.tokens();
-        if (!options.session.empty()) write_session_file(options.session, running.session, all);
-        show_attention(options.view, opened, running.session, all, all.size(), false);
+        if (!options.session.empty()) write_session_file(options.session, author.running.session, all);
+        show_attention(options.view, opened, author.running.session, all, all.size(), false);
     };
     if (options.common.json) {
         std::string text;
         const Generated made = writer.generate(tokens, generate, [&](std::string_view piece) { text += piece; });
         write_files();
         const std::span<const Token> added = writer.all_tokens().subspan(tokens.size());
-        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, running, opened, form);
+        print_json(text, options.tokens.empty() ? std::span<const Token>() : added, made, author.running, opened,
+                   author.form);
     } else {
         const Generated made = write_text(options, opened, writer, tokens, generate);
         write_piece("\n");
         write_files();
         flush_output();
-        if (form.wanted() && !form.complete())
+        if (author.form.wanted() && !author.form.complete())
             std::fprintf(stderr, "note: the answer ends before it fits the form, for -n or the context is too small\n");
-        if (!options.quiet) print_figures(stderr, made, running, opened);
+        if (!options.quiet) print_figures(stderr, made, author.running, opened);
     }
 }
 
 /// A prompt per line until the end of the input; each is answered on its own.
 void run_interactively(RunOptions& options, const OpenedModel& opened) {
     const std::uint32_t context = context_of(options, opened);
-    Running running = start(options, opened, context);
-    Draft draft;
-    open_draft(options, opened, context, draft);
-    AnswerForm form(options.form, opened);
-    Writer writer(opened, running.session, options.limits());
+    Author author(options, opened, context);
     std::fprintf(stderr, "%s: a prompt per line, an empty one ends.\n", one_line(opened.name).c_str());
     for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
         const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, line), options.special);
-        GenerateOptions generate = options.generate();
-        generate.speculation.draft = draft.model();
-        generate.filter = form.start();
+        std::uint32_t n_new = 0;
         try {
-            generate.n_new = new_tokens(options, tokens.size(), context);
+            n_new = new_tokens(options, tokens.size(), context);
         } catch (const Refusal& refusal) {  // this line was too long; the next may not be
             std::fprintf(stderr, "%s\n", refusal.what());
             continue;
         }
-        const Generated made = writer.generate(tokens, generate, write_piece);
+        const Generated made = author.writer.generate(tokens, author.begin(options, n_new), write_piece);
         write_piece("\n");
-        print_figures(stderr, made, running, opened);
+        print_figures(stderr, made, author.running, opened);
     }
 }
 
@@ -306,21 +324,15 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
                                                 "add olive oil to the shopping list",
                                                 "wake me up at 7 am",
                                                 "play jazz in the kitchen"};
-    Running running = start(options, opened, context_of(options, opened));
-    Draft draft;
-    open_draft(options, opened, running.plan.limits.max_kv_len, draft);
-    AnswerForm form(options.form, opened);
-    Writer writer(opened, running.session, options.limits());
+    const std::uint32_t context = context_of(options, opened);
+    Author author(options, opened, context);
     Generated all;
     std::printf("The built-in model turns home commands into JSON:\n\n");
     for (const char* command : kCommands) {
         const std::vector<Token> tokens = tokenize_text(opened, closed_prompt(opened, command), false);
-        GenerateOptions generate = options.generate();
-        generate.n_new = new_tokens(options, tokens.size(), running.plan.limits.max_kv_len);
-        generate.speculation.draft = draft.model();
-        generate.filter = form.start();
+        const GenerateOptions generate = author.begin(options, new_tokens(options, tokens.size(), context));
         std::printf("  %s\n    ", command);
-        const Generated made = writer.generate(tokens, generate, write_piece);
+        const Generated made = author.writer.generate(tokens, generate, write_piece);
         std::printf("\n");
         all.figures.n_prompt += made.figures.n_prompt;
         all.figures.n_passes += made.figures.n_passes;
@@ -334,7 +346,7 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
         "\nIt knows rooms, lights, switches, heating, blinds, locks, timers, alarms, reminders, lists, music, and\n"
         "questions about them, in English. Anything else gets a guess. Ask it something:\n\n"
         "    fovea run -p \"dim the kitchen lights to forty percent\"\n\n");
-    print_figures(stdout, all, running, opened);
+    print_figures(stdout, all, author.running, opened);
 }
 
 void answer_batch(const RunOptions& options, const OpenedModel& opened) {
@@ -407,6 +419,22 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
         throw Refusal("--json: expected -o FILE with --batch, got standard output for the answers", 2);
 }
 
+/// Refuses options that do not go together. Prompts are counted in n_given; `several`: not all of them are of -p.
+void check_given(const RunOptions& options, std::size_t n_given, bool several) {
+    options.form.check();
+    if (options.form.compact && options.form.schema_path.empty() && options.batch.empty())
+        throw Refusal("--compact: expected --json-schema beside it, got none", 2);
+    if (several) throw Refusal("prompt: expected one of PROMPT, -p, -f and --tokens, got several", 2);
+    check_batch(options, n_given);
+    for (const std::string& text : options.stop)
+        if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
+    check_view(options.view, options.common);
+    if (options.view.wanted() && n_given == 0)
+        throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
+    if (!options.session.empty() && n_given == 0) throw Refusal("--session: expected -p TEXT with it, got none", 2);
+    check_sessions(options.session, options.loras);
+}
+
 }  // namespace
 
 void add_run(CLI::App& app) {
@@ -457,23 +485,11 @@ void add_run(CLI::App& app) {
     add_verify(verb, options->common);
     add_common(verb, options->common);
     verb.callback([options, prompt, second, from_file, speculate, tokens] {
-        options->form.check();
-        if (options->form.compact && options->form.schema_path.empty() && options->batch.empty())
-            throw Refusal("--compact: expected --json-schema beside it, got none", 2);
         const std::size_t n_given = prompt->count() + second->count() + from_file->count() + tokens->count();
-        if (n_given > 1 && (prompt->count() == 0 || prompt->count() != n_given))
-            throw Refusal("prompt: expected one of PROMPT, -p, -f and --tokens, got several", 2);
-        check_batch(*options, n_given);
+        const bool several = n_given > 1 && n_given != prompt->count();  // the last -p counts
+        check_given(*options, n_given, several);
         if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
-        for (const std::string& text : options->stop)
-            if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
         options->stop_views.assign(options->stop.begin(), options->stop.end());
-        check_view(options->view, options->common);
-        if (options->view.wanted() && n_given == 0)
-            throw Refusal("--weights and --picture: expected -p TEXT with them, got none", 2);
-        if (!options->session.empty() && n_given == 0)
-            throw Refusal("--session: expected -p TEXT with it, got none", 2);
-        check_sessions(options->session, options->loras);
         options->has_prompt = n_given > 0;
         run(*options);
     });
