@@ -5,6 +5,7 @@
 #include <string>
 
 #include "convert/refusal.h"
+#include "convert/stacks.h"
 #include "convert/text_reader.h"
 #include "fovea/sampler.h"
 #include "fovea/tokenizer.h"
@@ -144,9 +145,7 @@ StackIndex calibrated_stack(const ModelSource& source) noexcept {
     return source.config.decoder.n_layers ? StackIndex::decoder : StackIndex::encoder;
 }
 
-const Stack& calibrated_stack_of(const ModelSource& source) noexcept {
-    return calibrated_stack(source) == StackIndex::encoder ? source.config.encoder : source.config.decoder;
-}
+const Stack& calibrated_stack_of(const ModelSource& source) noexcept { return final_stack(source.config); }
 
 std::uint32_t window_of(const ModelSource& source) noexcept {
     return std::clamp(calibrated_stack_of(source).max_positions, 1u, kWindowTokens);

@@ -21,6 +21,7 @@
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
+#include "convert/stacks.h"
 #include "convert/text_part.h"
 #include "convert/tokenizer_file.h"
 #include "convert/torch_module.h"
@@ -169,11 +170,6 @@ bool starts_with(std::span<const std::byte> bytes, const void* prefix, std::size
     return bytes.size() >= n && std::memcmp(bytes.data(), prefix, n) == 0;
 }
 
-/// The decoder, of models without one the encoder.
-const Stack& stack_with_ids(const ModelSource& source) {
-    return source.config.decoder.n_layers ? source.config.decoder : source.config.encoder;
-}
-
 ModelSource read_file(const ConvertOptions& options) {
     if (options.source.extension() == ".safetensors") return read_hf(options, options.source.parent_path(), true);
     if (options.source.extension() == ".json" && is_there(options.source)) {
@@ -191,12 +187,12 @@ ModelSource read_file(const ConvertOptions& options) {
     if (bytes.empty()) throw Refusal(options.source.string() + ": expected a model, got an empty file");
     if (starts_with(bytes, "GGUF", 4)) {
         ModelSource source = read_gguf(options.source, std::move(mapping), options.tokenizer.empty());
-        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {final_stack(source.config).vocab_size, {}, {}}, source);
         return source;
     }
     if (starts_with(bytes, kMagic, sizeof kMagic)) {
         ModelSource source = read_fovea_file(options.source, std::move(mapping));
-        add_tokenizer(options.tokenizer, {}, {stack_with_ids(source).vocab_size, {}, {}}, source);
+        add_tokenizer(options.tokenizer, {}, {final_stack(source.config).vocab_size, {}, {}}, source);
         return source;
     }
     ModelSource source = read_llama2c(options.source, std::move(mapping));
@@ -299,7 +295,7 @@ void convert(const ConvertOptions& options) {
         write.types = &types;
     }
     write_file(source, options.output, write);
-    if (options.lacks_tokenizer && source.tokenizer.empty() && stack_with_ids(source).vocab_size &&
+    if (options.lacks_tokenizer && source.tokenizer.empty() && final_stack(source.config).vocab_size &&
         options.base.empty())
         options.lacks_tokenizer();
 }

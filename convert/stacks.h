@@ -1,10 +1,19 @@
-// What a configuration's encoder and decoder read, for those who gather it.
+// A configuration's stacks: which one is meant, and what they read.
 #pragma once
 #include <cstdint>
 
 #include "fovea/config.h"
 
 namespace fovea {
+
+/// The stack that reads what a caller gives: the encoder, or a decoder alone.
+[[nodiscard]] inline const Stack& first_stack(const Config& config) noexcept {
+    return config.encoder.n_layers ? config.encoder : config.decoder;
+}
+/// The stack whose result a caller gets: the decoder, or an encoder alone.
+[[nodiscard]] inline const Stack& final_stack(const Config& config) noexcept {
+    return config.decoder.n_layers ? config.decoder : config.encoder;
+}
 
 /// The sides of a call: an encoder reads a source, a decoder a target, and layers with cross-attention a memory.
 struct Sides {

@@ -4,6 +4,7 @@
 
 #include "convert/chat/thinking.h"
 #include "convert/refusal.h"
+#include "convert/stacks.h"
 #include "convert/text_pairs.h"
 
 namespace fovea::serve {
@@ -46,8 +47,7 @@ void PromptReader::refuse_length(const char* param, const std::string& got) cons
 std::vector<Token> PromptReader::checked(const std::vector<Token>& tokens, const char* param) const {
     if (tokens.empty()) throw RequestError(400, std::string(param) + ": expected 1 token or more, got none", param);
     if (tokens.size() > most_) refuse_length(param, std::to_string(tokens.size()));
-    const auto& [encoder, decoder] = served_.model.config();
-    const std::uint32_t n_words = encoder.n_layers ? encoder.vocab_size : decoder.vocab_size;
+    const std::uint32_t n_words = first_stack(served_.model.config()).vocab_size;
     for (const Token token : tokens)
         if (token >= n_words)
             throw RequestError(400,

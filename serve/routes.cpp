@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "convert/stacks.h"
 #include "fovea/version.h"
 #include "serve/call.h"
 #include "serve/fields.h"
@@ -190,7 +191,6 @@ void Server::show(Call& call) {
     const Fields fields(body);
     const std::size_t model = find_model(fields.text("model", fields.text("name")), std::nullopt);
     const ModelInfo& info = models_[model].model.info();
-    const auto& [encoder, decoder] = models_[model].model.config();
     const std::string architecture(info.architecture);
     const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
     Json capabilities = Json::array({engine_.worker(model).makes_vectors() ? "embedding" : "completion"});
@@ -203,7 +203,7 @@ void Server::show(Call& call) {
             {"model_info",
              {{"general.architecture", architecture},
               {architecture + ".context_length", engine_.worker(model).context()},
-              {architecture + ".embedding_length", encoder.n_layers ? encoder.d_model : decoder.d_model}}},
+              {architecture + ".embedding_length", first_stack(models_[model].model.config()).d_model}}},
             {"capabilities", std::move(capabilities)}});
 }
 

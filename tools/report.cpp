@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "convert/refusal.h"
+#include "convert/stacks.h"
 
 namespace fovea {
 namespace {
@@ -219,7 +220,7 @@ std::string describe_config(const Config& config) {
 }
 
 std::string describe_parameters(const ParameterCount& count, const Config& config) {
-    const Stack& stack = config.decoder.n_layers ? config.decoder : config.encoder;
+    const Stack& stack = final_stack(config);
     const Block& first = stack.block(0);
     std::ostringstream out;
     if (first.n_heads) attention_rows(out, stack, first);

@@ -9,6 +9,7 @@
 #include "arrays.h"
 #include "convert/elements.h"
 #include "convert/listing.h"
+#include "convert/stacks.h"
 #include "convert/writer.h"
 #include "engine/kernels/kernels.h"
 
@@ -30,7 +31,7 @@ class Explainer {
 public:
     Explainer(const Model& model, const AttendInput& input, Type kv_type, const char* isa)
         : model_(model),
-          stack_(model.config().decoder.n_layers ? model.config().decoder : model.config().encoder),
+          stack_(final_stack(model.config())),
           b_(stack_.blocks[0]),
           in_(input),
           kv_type_(kv_type),

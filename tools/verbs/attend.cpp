@@ -8,6 +8,7 @@
 
 #include "arrays.h"
 #include "convert/refusal.h"
+#include "convert/stacks.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"
@@ -155,14 +156,9 @@ Block bare_block(const AttendOptions& options, Job& job) {
     return block;
 }
 
-const Stack& only_stack(const OpenedModel& opened) {
-    const Config& config = opened.model.config();
-    return config.decoder.n_layers ? config.decoder : config.encoder;
-}
-
 /// Rows for a module's projections, in the order it takes them.
 void module_rows(const AttendOptions& options, const OpenedModel& opened, Job& job) {
-    const Stack& stack = only_stack(opened);
+    const Stack& stack = final_stack(opened.model.config());
     const Block& b = stack.blocks[0];
     const auto width = [&](std::uint32_t w) { return w ? w : stack.d_model; };
     job.batched = job.query.shape.size() == 3;
@@ -202,7 +198,10 @@ void refuse_given(const std::string& option, bool given) {
 
 /// Keys that the module appends come last.
 Attended attended_of(const OpenedModel& opened, const Job& job) {
-    Attended attended{.stack = &only_stack(opened), .model = opened.name, .title = "attention", .batched = job.batched};
+    Attended attended{.stack = &final_stack(opened.model.config()),
+                      .model = opened.name,
+                      .title = "attention",
+                      .batched = job.batched};
     const Block& b = attended.stack->blocks[0];
     std::vector<std::string> keys = position_labels(job.size.n_keys);
     if (b.bias_kv) keys.emplace_back("bias");
@@ -214,8 +213,7 @@ Attended attended_of(const OpenedModel& opened, const Job& job) {
 
 /// The steps, and how what they end in compares with the fused path's result.
 void print_steps(const AttendOptions& options, const Model& model, const Job& job, const std::vector<float>& fused) {
-    const Config& config = model.config();
-    const Block& block = (config.decoder.n_layers ? config.decoder : config.encoder).blocks[0];
+    const Block& block = final_stack(model.config()).blocks[0];
     if (block.window || block.query_key_norm != Norm::none)
         throw Refusal(
             "--explain: expected attention without a window and norms of queries and keys, got one with them");

@@ -169,7 +169,7 @@ void refuse_unused_masks(const VectorOptions& options, const Sides& sides) {
 void read_rows(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     const Sides& sides = job.sides;
-    const bool reads_text = (sides.encodes ? config.encoder : config.decoder).vocab_size != 0;
+    const bool reads_text = first_stack(config).vocab_size != 0;
     if (reads_text) need_text(options);
     if (!reads_text && (is_one(options) || !options.texts.empty()))
         throw Refusal(opened.name + ": text: expected a model with a vocabulary, got one without");
@@ -225,7 +225,7 @@ void view_inputs(bool causal, Job& job) {
 void read_job(const VectorOptions& options, const OpenedModel& opened, Job& job) {
     const Config& config = opened.model.config();
     job.sides = sides_of(config);
-    job.last = job.sides.decodes ? &config.decoder : &config.encoder;
+    job.last = &final_stack(config);
     if (job.last->has_output_head && job.sides.decodes)
         throw Refusal(opened.name + ": model: expected an encoder or a decoder of vectors, got one " +
                       (config.encoder.sound.hears() ? "that hears (see fovea transcribe)" : "for logits"));

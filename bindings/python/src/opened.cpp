@@ -9,6 +9,7 @@
 
 #include "arrays.h"
 #include "convert/grammar/grammar.h"
+#include "convert/stacks.h"
 #include "errors.h"
 #include "fovea/checksum.h"
 #include "interrupt.h"
@@ -168,15 +169,9 @@ ModelHandle* from_bytes(const nb::bytes& data, const std::string& name, const Sc
 
 }  // namespace
 
-const Stack& OpenedModel::first() const {
-    const Config& config = model.config();
-    return config.encoder.n_layers ? config.encoder : config.decoder;
-}
+const Stack& OpenedModel::first() const { return first_stack(model.config()); }
 
-const Stack& OpenedModel::last() const {
-    const Config& config = model.config();
-    return config.decoder.n_layers ? config.decoder : config.encoder;
-}
+const Stack& OpenedModel::last() const { return final_stack(model.config()); }
 
 bool OpenedModel::gives_logits() const {
     const auto& [encoder, decoder] = model.config();
