@@ -1,6 +1,7 @@
 // Attention over heads as they are: inputs with every kind of mask, made from a seed.
 #pragma once
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -17,7 +18,7 @@ struct Case {
     std::uint32_t head_dim = 20, value_head_dim = 24;
     bool causal = false, hides = false, adds = false, pads = false, lengths = false;
     float softcap = 0;
-    std::uint32_t window = 0;  ///< with `causal`: keys up to a query's own place
+    std::uint32_t window = 0;  ///< keys so near to a query's own place; with `causal`, up to it
     bool zero_attn = false;    ///< a key and a value of zeros, which every query sees
 };
 
@@ -93,9 +94,9 @@ struct Arrays {
         const std::size_t length = c.lengths ? lengths[s] : keys;
         const std::ptrdiff_t diagonal =
             c.lengths ? static_cast<std::ptrdiff_t>(length) - c.n_queries : static_cast<std::ptrdiff_t>(c.n_past);
-        const auto end = c.causal ? diagonal + static_cast<std::ptrdiff_t>(q) + 1 : static_cast<std::ptrdiff_t>(length);
-        if (k >= length || static_cast<std::ptrdiff_t>(k) >= end) return false;
-        if (c.window && static_cast<std::ptrdiff_t>(k) < end - static_cast<std::ptrdiff_t>(c.window)) return false;
+        const std::ptrdiff_t own = diagonal + static_cast<std::ptrdiff_t>(q), key = static_cast<std::ptrdiff_t>(k);
+        if (k >= length || (c.causal && key > own)) return false;
+        if (c.window && std::abs(key - own) >= static_cast<std::ptrdiff_t>(c.window)) return false;
         if (c.pads && padding[s * keys + k]) return false;
         if (c.hides && hidden[q * keys + k]) return false;
         return !c.adds || added[((s * c.n_heads + head) * c.n_queries + q) * keys + k] != kHidden;

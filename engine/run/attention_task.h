@@ -29,7 +29,8 @@ struct Task : TaskRows {
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
         // Appended keys are seen by all: where others are not, they no longer end a row's window.
-        masked = has(Part::vectors) && (either || relative || (a.n_appended && (a.causal || s.n_keys < s.n_given())));
+        masked = has(Part::vectors) &&
+                 (either || relative || (a.n_appended && (a.causal || window || s.n_keys < s.n_given())));
         for (std::uint32_t i = 0; i < n_rows; ++i) {
             const std::int64_t pos =
                 std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys

@@ -92,7 +92,7 @@ private:
         return {.row = rows.row, .n_rows = rows.n_rows, .pos = step.memory.kv_len(), .n_keys = step.memory.kv_len()};
     }
     [[nodiscard]] bool wants_all(const Step& step) const noexcept {
-        return step.logits.size() == step.tokens.size() * vocab_size_;
+        return step.logits.size() == std::uint64_t{step.tokens.size()} * vocab_size_;  // may be more than a size_t
     }
     /// How many of the next n tokens, the last ones, want logits, and where those of the first of these go.
     [[nodiscard]] std::uint32_t n_logits(const Step& step, std::uint32_t n) const noexcept {

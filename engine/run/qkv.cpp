@@ -104,7 +104,7 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
     std::byte* keys = pages.panel(pages.keys(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
     std::byte* values = pages.panel(pages.values(b, pass.layer, kv_head), s.cache_start + panel * kLanes);
     for (std::uint32_t pos = from; pos < to; ++pos) {
-        if (positions) {
+        if (positions && pos < s.n_given()) {  // appended keys have no row
             const std::uint32_t row = s.kv_row + pos - s.pos;
             float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
             norm_and_rotate(a, true, row, kv_head, head);

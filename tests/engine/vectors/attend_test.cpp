@@ -19,6 +19,11 @@ std::vector<Case> all_cases() {
           {.causal = true, .lengths = true, .window = 9},
           {.n_queries = 90, .n_keys = 20, .causal = true, .window = 7},  // queries beyond all keys
           {.n_queries = 90, .n_keys = 20, .causal = true, .lengths = true, .window = 30},
+          {.window = 9},
+          {.n_past = 41, .lengths = true, .window = 12},
+          {.window = 3, .zero_attn = true},
+          {.pads = true, .lengths = true, .window = 9, .zero_attn = true},
+          {.n_queries = 90, .n_keys = 20, .window = 7, .zero_attn = true},  // some see the zero key alone
           {.zero_attn = true},
           {.lengths = true, .zero_attn = true},
           {.n_past = 41, .causal = true, .lengths = true, .zero_attn = true},
@@ -40,7 +45,7 @@ Ran run(const Arrays& a, const AttendInput& in, std::uint32_t n_threads = 1, con
     block.head_dim = a.c.head_dim;
     block.value_head_dim = a.c.value_head_dim;
     block.score_softcap = a.c.softcap;
-    block.causal = a.c.window != 0;
+    block.causal = a.c.window != 0 && a.c.causal;
     block.window = a.c.window;
     block.zero_attn = a.c.zero_attn;
     REQUIRE(attention_model(block, model).ok());
@@ -109,6 +114,58 @@ void check_against_loops(const Arrays& a, const Ran& ran) {
 }
 
 }  // namespace
+
+TEST_CASE("attend: sequences of a module with appended keys and normed ones are what each is alone") {
+    constexpr std::uint32_t kQueries = 6, kKeys = 17, kWidth = 20;
+    for (const Norm norm : {Norm::none, Norm::rms, Norm::layer})
+        for (const bool bias_kv : {false, true})
+            for (const bool zero_attn : {false, true})
+                for (const HeadNorm head_norm : {HeadNorm::shared, HeadNorm::each}) {
+                    CAPTURE(static_cast<int>(norm));
+                    CAPTURE(bias_kv);
+                    CAPTURE(zero_attn);
+                    Config config;
+                    Stack& stack = config.encoder;
+                    stack.n_layers = stack.n_blocks = 1;
+                    stack.d_model = kWidth;
+                    Block& block = stack.blocks[0];
+                    block.n_heads = block.n_kv_heads = 4;
+                    block.head_dim = block.value_head_dim = 5;
+                    block.bias_kv = bias_kv;
+                    block.zero_attn = zero_attn;
+                    block.query_key_norm = norm;
+                    if (norm != Norm::none) block.head_norm = head_norm;
+                    block.has_output_map = true;
+                    const SmallModel small(config, Type::f32, 3);
+                    std::vector<float> query(3 * kQueries * kWidth), key(3 * kKeys * kWidth);
+                    std::mt19937 random(4);
+                    for (std::vector<float>* all : {&query, &key})
+                        for (float& x : *all) x = static_cast<float>(random() % 2001) / 1000 - 1;
+                    const auto run_of = [&](std::uint32_t first, std::uint32_t n, std::uint32_t n_threads) {
+                        SmallSession s(small.model, {.max_batch = n * kQueries,
+                                                     .n_threads = n_threads,
+                                                     .max_sequences = n,
+                                                     .max_key_rows = n * kKeys});
+                        AttendInput in;
+                        in.query.data = std::span(query).subspan(first * kQueries * kWidth, n * kQueries * kWidth);
+                        in.key.data = in.value.data =
+                            std::span(key).subspan(first * kKeys * kWidth, n * kKeys * kWidth);
+                        in.n_sequences = n;
+                        in.n_queries = kQueries;
+                        in.n_keys = kKeys;
+                        std::vector<float> out(n * kQueries * kWidth);
+                        REQUIRE(attend(s.session, in, out).ok());
+                        return out;
+                    };
+                    std::vector<float> alone;
+                    for (std::uint32_t i = 0; i < 3; ++i) {
+                        const std::vector<float> one = run_of(i, 1, 1);
+                        alone.insert(alone.end(), one.begin(), one.end());
+                    }
+                    CHECK(same(run_of(0, 3, 1), alone));
+                    CHECK(same(run_of(0, 3, 3), alone));
+                }
+}
 
 TEST_CASE("attend: plain loops give the same, for every kind of mask") {
     std::uint32_t seed = 0;
