@@ -1,8 +1,8 @@
 // A row's feed-forward part is the sum of a few experts' (Shazeer et al. 2017, eq. 1 and 2):
 //
 //     p = softmax(W_router · norm(x)) over all experts, or the sigmoid of each
-//     C: the k with the largest p, of equal ones the lower; with a learned number added to p for the choice alone, and among
-//     groups of experts (DeepSeek-AI 2024, section 2.1.2) only those of a few
+//     C: the k experts with the largest p; of equal ones, the lower number. A learned number may be added to p for the choice
+//     alone. With groups of experts (DeepSeek-AI 2024, section 2.1.2) only those of the best groups are chosen from
 //     w_e = p_e, or p_e / Σ of p over C; times routed_scale
 //     sum = Σ over e in C, ascending, of w_e·f_e(norm(x));  then + sigmoid(gate · norm(x))·f_shared(norm(x))
 //     x = x + sum, with the norms and the scale that a block's other parts have too
@@ -175,7 +175,7 @@ void Mixture::route() noexcept {
         });
 }
 
-/// A row's logits become scores, in place: what softmax divides, or sigmoids. By what they are to be divided.
+/// A row's logits become scores, in place: what softmax divides, or sigmoids. Returns their divisor.
 float Mixture::score(float* p) const noexcept {
     const std::uint32_t n = b_.n_experts;
     const UnaryTable& unary = pass_.workspace.kernels->floats.unary;
@@ -304,7 +304,7 @@ std::byte* Mixture::packed_inner(const Wave& wave, const Batch& batch) const noe
            operand_bytes(t_.down.type, batch.slot - wave.slot_begin, t_.down.n_cols);
 }
 
-/// A phase: pack_rows(batch, first, n) for every block of every batch's rows.
+/// A phase: pack_rows(batch, block) for every block of every batch's rows.
 template<class Pack>
 void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
     std::uint32_t n_blocks = 0;
@@ -314,10 +314,7 @@ void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
         for (std::uint32_t i = wave.begin; i < wave.end && first_block < mine.end; ++i) {
             const RowBlocks blocks(n_slots(i));
             const Pass::Share its = mine.within(first_block, blocks.n);
-            for (std::uint32_t block = its.begin; block < its.end; ++block) {
-                const auto [first, n] = blocks[block];
-                pack_rows(batch_of(i), first, n);
-            }
+            for (std::uint32_t block = its.begin; block < its.end; ++block) pack_rows(batch_of(i), blocks[block]);
             first_block += blocks.n;
         }
     });
@@ -325,14 +322,13 @@ void Mixture::pack(const Wave& wave, const Pack& pack_rows) noexcept {
 
 /// Rows of the stream, normed.
 void Mixture::pack_stream(const Wave& wave) noexcept {
-    pack(wave, [&](const Batch& batch, std::uint32_t first, std::uint32_t n) {
+    pack(wave, [&](const Batch& batch, RowBlocks::Block block) {
         const std::uint64_t stride = pass_.workspace.map.hidden_stride;
-        for (std::uint32_t i = 0; i < n; ++i) {
-            const float* row = pass_.hidden()[row_of(batch.slot + first + i)];
+        for (std::uint32_t i = 0; i < block.n_rows; ++i) {
+            const float* row = pass_.hidden()[row_of(batch.slot + block.first + i)];
             pass_.norm(norms_.before, row, d_model_, pass_.scratch() + i * stride);
         }
-        pass_.pack(batch.up.type, batch.n_rows, pass_.scratch(), stride, n, d_model_,
-                   packed_stream(wave, batch) + operand_bytes(batch.up.type, first, d_model_));
+        pass_.pack({batch.up.type, batch.n_rows, d_model_}, pass_.scratch(), stride, block, packed_stream(wave, batch));
     });
 }
 
@@ -354,10 +350,10 @@ void Mixture::pack_inner(const Wave& wave) noexcept {
     for (std::uint32_t i = wave.begin; i < wave.end; ++i)
         is_needed |= n_slots(i) > 1 || (n_slots(i) == 1 && is_quantized(batch_of(i).down.type));
     if (!is_needed) return;
-    pack(wave, [&](const Batch& batch, std::uint32_t first, std::uint32_t n) {
+    pack(wave, [&](const Batch& batch, RowBlocks::Block block) {
         const Rows inner = pass_.inner();
-        pass_.pack(batch.down.type, batch.n_rows, inner[batch.slot - wave.slot_begin + first], inner.stride, n,
-                   batch.d_ff, packed_inner(wave, batch) + operand_bytes(batch.down.type, first, batch.d_ff));
+        pass_.pack({batch.down.type, batch.n_rows, batch.d_ff}, inner[batch.slot - wave.slot_begin + block.first],
+                   inner.stride, block, packed_inner(wave, batch));
     });
 }
 

@@ -50,9 +50,9 @@ void HeadMaps::multiply(const char* name, const Rows& from, std::uint32_t from_s
     pass.phase("operand", {}, in_parts(n_heads * blocks.n), [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
             const std::uint32_t head = i / blocks.n;
-            const auto [first, n] = blocks[i % blocks.n];
-            pass.pack(all.type, n_rows, from[first] + std::uint64_t{head} * from_stride, from.stride, n, n_cols,
-                      operand + head * of_head + operand_bytes(all.type, first, n_cols));
+            const RowBlocks::Block block = blocks[i % blocks.n];
+            pass.pack({all.type, n_rows, n_cols}, from[block.first] + std::uint64_t{head} * from_stride, from.stride,
+                      block, operand + head * of_head);
         }
     });
     pass.phase(name, {}, pass.pairs(n_heads * n_of_head, n_rows), [&](Pass::Share mine) {

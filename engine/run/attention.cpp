@@ -70,12 +70,13 @@ void pack_query(const Attention& a, const Task& task, float* query) noexcept {
     };
     const std::uint32_t in_run = task.run(0);
     const std::uint64_t stride = task.is_grouped() ? a.query.head_stride : a.query.row_stride;
-    if (in_run == task.n_rows) return a.pass.pack(type, task.n_rows, row(0), stride, task.n_rows, head_dim, query);
+    const Packing packing{type, task.n_rows, head_dim};
+    if (in_run == task.n_rows) return a.pass.pack(packing, row(0), stride, {0, task.n_rows}, query);
     // Several rows' heads lie at no one stride: they are brought together first, behind the packed ones.
     float* together = query + query_floats(head_dim);
     for (std::uint32_t i = 0; i < task.n_rows; ++i)
         for (std::uint32_t j = 0; j < head_dim; ++j) together[i * std::uint64_t{head_dim} + j] = row(i)[j];
-    a.pass.pack(type, task.n_rows, together, head_dim, task.n_rows, head_dim, query);
+    a.pass.pack(packing, together, head_dim, {0, task.n_rows}, query);
 }
 
 void merge(const Attention& a, const Task& task, const State& into, const State& chunk) noexcept {

@@ -55,42 +55,34 @@ void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float*
     if (x != y) std::memcpy(y, x, n * sizeof(float));
 }
 
-void Pass::pack(Type type, std::uint32_t n_all, const float* x, std::uint64_t stride, std::uint32_t n_rows,
-                std::uint32_t n_cols, void* packed) const noexcept {
+void Pass::pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
+                void* operand) const noexcept {
+    const auto& [type, n_all, n_cols, scales] = packing;
     const Kernels& k = *workspace.kernels;
     const auto x_stride = static_cast<std::size_t>(stride);
-    if (is_quantized(type))
-        k.pack_for(type, n_all)(x, x_stride, nullptr, n_rows, n_cols, static_cast<std::byte*>(packed));
-    else
-        k.floats.pack(x, x_stride, n_rows, n_cols, static_cast<float*>(packed));
+    std::byte* packed = static_cast<std::byte*>(operand) + operand_bytes(type, block.first, n_cols);
+    if (!is_quantized(type)) return k.floats.pack(x, x_stride, block.n_rows, n_cols, reinterpret_cast<float*>(packed));
+    const float* columns = has(Part::columns) ? workspace.vector(scales) : nullptr;
+    k.pack_for(type, n_all)(x, x_stride, columns, block.n_rows, n_cols, packed);
 }
 
-void Pass::pack_scaled(Type type, VectorOffset columns, std::uint32_t n_all, const float* x, std::uint64_t stride,
-                       std::uint32_t n_rows, std::uint32_t n_cols, void* packed) const noexcept {
-    workspace.kernels->pack_for(type, n_all)(x, static_cast<std::size_t>(stride), workspace.vector(columns), n_rows,
-                                             n_cols, static_cast<std::byte*>(packed));
+const void* Pass::own_operand(const Packing& packing, const float* row, const NormWeights& weights) const noexcept {
+    float* own = scratch();
+    if (weights.kind != Norm::none) {
+        norm(weights, row, packing.n_cols, own);
+        row = own;
+    }
+    if (!is_quantized(packing.type)) return row;  // one packed row of floats is the row itself
+    const OwnRow at(workspace.map.hidden_stride, packing.n_cols);
+    own += operand_kind(packing.type) == OperandKind::broad_groups ? at.broad_groups : at.groups;
+    pack(packing, row, 0, {0, 1}, own);
+    return own;
 }
 
 const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                           const NormWeights& weights) noexcept {
-    const bool normed = weights.kind != Norm::none;
-    if (n_rows == 1) {
-        if (normed) norm(weights, rows[0], width, scratch());
-        const float* row = normed ? scratch() : rows[0];
-        if (!is_quantized(type)) return row;  // one packed row of floats is the row itself
-        // Broad ones have a place of their own behind the others', for experts may want both.
-        const std::uint64_t stride = workspace.map.hidden_stride;
-        float* packed = scratch() + stride;
-        if (operand_kind(type) == OperandKind::broad_groups && width <= stride) {
-            const std::uint64_t other = round_up(operand_bytes(Type::q8, 1, width), 64) / 4;
-            packed += other > stride ? other : stride;  // a row of few columns is longer packed
-        }
-        if (has(Part::columns) && weights.columns)
-            pack_scaled(type, weights.columns, 1, row, 0, 1, width, packed);
-        else
-            pack(type, 1, row, 0, 1, width, packed);
-        return packed;
-    }
+    const Packing packing{type, n_rows, width, weights.columns};
+    if (n_rows == 1) return own_operand(packing, rows[0], weights);
     std::byte* operand = workspace.arena + workspace.map.operand;
     const RowBlocks blocks(n_rows);
     phase("operand", {}, in_parts(blocks.n), [&](Share mine) {
@@ -98,17 +90,13 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
             const auto [first, n] = blocks[block];
             const float* source = rows[first];
             std::uint64_t stride = rows.stride;
-            if (normed || rows.each) {
+            if (weights.kind != Norm::none || rows.each) {
                 for (std::uint32_t i = 0; i < n; ++i)
                     norm(weights, rows[first + i], width, scratch() + i * workspace.map.hidden_stride);
                 source = scratch();
                 stride = workspace.map.hidden_stride;
             }
-            std::byte* packed = operand + operand_bytes(type, first, width);
-            if (has(Part::columns) && weights.columns)
-                pack_scaled(type, weights.columns, n_rows, source, stride, n, width, packed);
-            else
-                pack(type, n_rows, source, stride, n, width, packed);
+            pack(packing, source, stride, {first, n}, operand);
         }
     });
     return operand;

@@ -96,6 +96,13 @@ struct RowBlocks {
     }
 };
 
+/// How rows become an operand of products with what is stored as `type`: see FloatKernels::pack and Kernels::pack_for.
+struct Packing {
+    Type type;
+    std::uint32_t n_rows, n_cols;                             // of the whole operand
+    [[no_unique_address]] OfColumns<VectorOffset> columns{};  // what its columns are multiplied by; 0: nothing
+};
+
 /// Whether members meet at a phase's end, or go on, because what follows does not need it, or nothing follows.
 enum class Then : std::uint8_t { meet, go_on };
 
@@ -239,13 +246,9 @@ struct Pass : PassInput {
     /// y = norm(x) over n elements; a copy where there is no norm.
     void norm(const NormWeights& norm, const float* x, std::uint32_t n, float* y) const noexcept;
 
-    /// Up to kRowBlock of the rows of an operand, of n_all rows in all, of products with what is stored as `type`: see
-    /// FloatKernels::pack and Kernels::pack_for.
-    void pack(Type type, std::uint32_t n_all, const float* x, std::uint64_t stride, std::uint32_t n_rows,
-              std::uint32_t n_cols, void* packed) const noexcept;
-    /// The same for quantized types, with column scales.
-    void pack_scaled(Type type, VectorOffset columns, std::uint32_t n_all, const float* x, std::uint64_t stride,
-                     std::uint32_t n_rows, std::uint32_t n_cols, void* packed) const noexcept;
+    /// Packs a block's rows, the first of which is at x, into their place in an operand.
+    void pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
+              void* operand) const noexcept;
 
     /// Rows as the operand of a matmul with weights of that type, normed first where `weights` asks for it. For one row
     /// each member makes its own, so nothing waits; for more it is a phase. Valid until the next call.
@@ -283,6 +286,9 @@ private:
         const void* work;
         void operator()(Share mine) const noexcept { call(work, mine); }
     };
+    /// Of a single row, in this member's scratch: see OwnRow.
+    [[nodiscard]] const void* own_operand(const Packing& packing, const float* row,
+                                          const NormWeights& weights) const noexcept;
     void run_phase(const char* name, const Output& output, const Units& units, const WorkCall& work,
                    Then then) noexcept;
     [[nodiscard]] bool is_shown(const Output& output) const noexcept { return output.n_rows && workspace.trace.call; }

@@ -290,10 +290,10 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     map.partial_stride = widest.value_stride + kLanes;  // o, then m and l
     const std::uint64_t quant_row_bytes = operand_bytes(Type::q8, 1, widest.operand);
     grow_to(map.operand_row_bytes, operand_bytes(Type::f32, 1, widest.operand), quant_row_bytes);
-    // A member's own rows: kRowBlock of d_model on their way into an operand, or one and its operand, or one of d_model and its
-    // two operands (which are fewer bytes than kRowBlock rows), or one attention task's query and states.
+    // A member's scratch holds one of three at a time: kRowBlock rows on their way into an operand, which are more than any
+    // OwnRow of as many columns; the widest OwnRow; one attention task's query and states.
     const std::uint64_t norm_rows =
-        at_least(kRowBlock * map.hidden_stride, map.hidden_stride + pad(quant_row_bytes / 4));
+        at_least(kRowBlock * map.hidden_stride, OwnRow(map.hidden_stride, widest.operand).end);
     const std::uint64_t attention_rows =
         query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
     grow_to(map.scratch_stride, norm_rows, attention_rows);

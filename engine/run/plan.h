@@ -77,6 +77,19 @@ enum class Kind : std::uint8_t { decode, encode, attend };
     return round_up((wide > quantized ? wide : quantized) / 4, kLanes);
 }
 
+/// A member's scratch while it makes the operand of a single row, in floats: the row itself, normed, then its groups or its
+/// broad groups. Experts may want both of a row of the stream at once, so that of as many columns both have a place.
+struct OwnRow {
+    std::uint64_t groups, broad_groups, end;
+
+    constexpr OwnRow(std::uint64_t hidden_stride, std::uint64_t n_cols) noexcept {
+        const std::uint64_t packed = round_up(operand_bytes(Type::q8, 1, n_cols), 64) / 4;
+        groups = hidden_stride;
+        broad_groups = groups + (n_cols <= hidden_stride ? packed : 0);
+        end = broad_groups + packed;
+    }
+};
+
 /// What a pass of several steps lists in the arena; one of a single step needs none of it.
 struct StepLists {
     static constexpr std::uint64_t kPagesBytes = 64;  // of a KvPages, whatever a pointer's size

@@ -58,7 +58,6 @@ struct Convolution {
 void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, const Rows& out) noexcept {
     const std::uint32_t n_cols = kTaps * c.width, d_model = pass.stack().d_model;
     const std::uint64_t stride = round_up(n_cols, kLanes);
-    const Type type = c.matrix.type;
     std::byte* operand = pass.workspace.arena + pass.workspace.map.operand;
     const RowBlocks blocks(n_made);
     pass.phase("operand", {}, in_parts(blocks.n), [&](Pass::Share mine) {
@@ -66,7 +65,7 @@ void run_convolution(Pass& pass, const Convolution& c, std::uint32_t n_made, con
         for (std::uint32_t block = mine.begin; block < mine.end; ++block) {
             const auto [first, n] = blocks[block];
             for (std::uint32_t i = 0; i < n; ++i) c.gather(walk, first + i, pass.scratch() + i * stride);
-            pass.pack(type, n_made, pass.scratch(), stride, n, n_cols, operand + operand_bytes(type, first, n_cols));
+            pass.pack({c.matrix.type, n_made, n_cols}, pass.scratch(), stride, {first, n}, operand);
         }
     });
     const Linear linear{
