@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// The types among which a matrix's is chosen: those that are stored, without MXFP4 and ternary weights, which suit only
-/// sources that have them, where the source has the matrix in one of those.
+/// The types among which a matrix's is chosen: all that are stored. MXFP4, ternary weights and q8_128 are among them only
+/// where the source has the matrix in that type.
 [[nodiscard]] std::vector<Type> candidate_types(const ModelSource& source, const TensorSpec& spec);
 
 /// The loss of rows [row, row + 16) in that type, nothing where the source has them in it. `rows` are those rows,
@@ -30,9 +30,9 @@ void store_weight(Type type, float value, std::byte* at) noexcept;
                                                                const std::vector<TensorSpec>& matrices,
                                                                std::uint32_t n_threads);
 
-/// What a unit of that error costs: each matrix in turn is rounded to three bits, and the change of what the model makes of
-/// the texts, of up to 4,096 of their tokens, divided by the error; they are in proportion (Malinovskii et al. 2024, the
-/// linearity theorem). The change is the divergence of predictions, nats a token, of an encoder 1 − the cosine of vectors.
+/// What a unit of that error costs. Rounds each matrix in turn to three bits, and divides the change of what the model makes of
+/// up to 4,096 of the texts' tokens by the error; both are in proportion (Malinovskii et al. 2024, the linearity theorem). The
+/// change is the divergence of predictions, nats a token, of an encoder 1 − the cosine of vectors.
 /// Takes the model's size in memory. Refuses what `calibrate` does.
 [[nodiscard]] std::vector<double> sensitivities(
     const ModelSource& source, const Calibration& calibration, const std::vector<TensorSpec>& matrices,

@@ -84,7 +84,7 @@ named(top_p include/fovea/sampler.h include/fovea/fovea.h engine/text/sampler.cp
       bindings/python/fovea/_session.py)
 named(Api::rerank serve/routes.cpp serve/request.h serve/read_openai.cpp serve/answer.cpp serve/server.cpp
       serve/prompt_reader.cpp)
-named(nemotron convert/families/nemotron.cpp convert/families/families.inc convert/families/defaults.cpp
+named(nemotron convert/families/nemotron.cpp convert/families/families.inc
       convert/families/gguf.cpp)
 
 if(wrong)

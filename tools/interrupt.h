@@ -20,8 +20,8 @@ public:
     static int ends();
     /// Whether one came, and is forgotten.
     static bool forget();
-    /// What can be read from as soon as it came, for poll: a signal that comes just before poll, or to another thread, does
-    /// not end the wait itself. -1, which poll leaves out, where nothing catches it.
+    /// A descriptor that can be read from as soon as the signal came. Poll it too, for a signal that comes just before poll,
+    /// or to another thread, does not end the wait by itself. -1, which poll leaves out, where nothing catches it.
     static int descriptor();
 
 private:

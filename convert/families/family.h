@@ -66,7 +66,7 @@ struct Family {
     bool (*ignores)(std::string_view name) = nullptr;
     /// Settles what only the tensors say. Null: nothing.
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
-    /// The family that reads a config.json of one of these types whose other fields say so; null: itself. Null: always itself.
+    /// Chooses another family by other fields of config.json. It returns null for this one. A null pointer: always this one.
     const Family* (*variant)(const Fields& fields) = nullptr;
     bool reads_mxfp4 = false;          ///< experts may be quantized so (convert/mxfp4.h)
     const HeadForms* heads = nullptr;  ///< what may predict from an encoder; null: nothing

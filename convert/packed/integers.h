@@ -40,8 +40,8 @@ struct IntegerMatrix {
 [[nodiscard]] std::vector<std::uint32_t> read_group_of(PackedModule& module, const char* part, std::uint64_t n_cols,
                                                        std::uint64_t n_groups);
 
-/// Its groups are q4's where no quant less its zero is beyond −8 to 7, else q8's where none is beyond −128 to 127, if all 32
-/// columns of ours are of one group of the source and float16 has the scales.
+/// Panels of q4 if every quant less its zero is in −8 to 7, else of q8 if every one is in −128 to 127. Each 32 columns must be
+/// of one group of the source, and float16 must hold the scales.
 [[nodiscard]] PackedMatrix integer_matrix(IntegerMatrix matrix);
 
 }  // namespace fovea

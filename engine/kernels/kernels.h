@@ -53,8 +53,8 @@ inline constexpr std::uint32_t kQuantGroupBytes = kGroup + 3 * 4;
 inline constexpr bool kQ4Caches = has(Part::gguf_types);
 inline constexpr Type kKeyTypeOfQ4 = Type::iq4_nl;  // in which a q4 cache's keys are, less their panel's reference
 
-/// Bytes of 16 positions' key heads in a cache: a panel as a matrix has it. q4: one of iq4_nl, then a reference [head_dim],
-/// upper bytes of float16, zeros up to a multiple of 64, which is taken from keys near it.
+/// Bytes of 16 positions' key heads in a cache: a panel as a matrix has it. A panel of q4 is one of iq4_nl, then a reference
+/// [head_dim]: the upper byte of a float16 for each dim, with zeros up to a multiple of 64. Keys near it are stored less it.
 [[nodiscard]] constexpr std::uint64_t key_panel_bytes(Type type, std::uint64_t head_dim) noexcept {
     if (!kQ4Caches || type != Type::q4) return panel_bytes(type, head_dim);
     return panel_bytes(kKeyTypeOfQ4, head_dim) + round_up(head_dim, kSuperblock);
@@ -122,8 +122,9 @@ inline constexpr std::uint32_t kMasks = 3;  // a row's masks: the caller's two, 
 /// A tile in which a row's window has nothing leaves that row as it is. p is 0 where unseen or hidden, whatever m is, and
 /// unseen positions' values are not read. Pairs with p = 0 add nothing, whatever the value holds. Last, o + 0: no sum is
 /// a negative zero. Of a q8 cache the dot product is that of a q8 matmul, and o = fma(float(quant), p·scale, o).
-/// Of a q4 cache it is that of an iq4_nl matmul; for keys whose first scale is odd that with the panel's reference is added:
-/// of all columns of whole groups lane i mod 16 = fma(float(quant)·its scale, reference[i], lane), folded. Values are as q8's.
+/// Of a q4 cache it is that of an iq4_nl matmul. Where a key's first scale is odd, the dot product with the panel's reference
+/// is added: over all columns of whole groups, lane i mod 16 = fma(float(quant)·its scale, reference[i], lane), folded. Values
+/// are as q8's.
 struct Attend {
     const float* query;    // [head_dim][n_rows]; q8, q4: packed by pack_q8
     std::uint32_t n_rows;  // 1 to kRowBlock

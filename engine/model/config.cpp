@@ -197,7 +197,7 @@ void check_stack(const Stack& s, Checks& check) {
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) check_block(s, s.blocks[i], check);
 }
 
-/// A stack that is not there has nothing else either: many look at one field alone.
+/// A stack that is not there must have no field set, for much code looks at one field alone.
 struct Absent {
     Checks& check;
 

@@ -17,8 +17,8 @@ void add_attention(Pass& pass, const Layer& layer, const Block& block, Reads rea
 /// pass.heads through one attention, to pass.out.
 void lone_attention(Pass& pass, const Layer& layer, const Block& block) noexcept;
 
-/// Rows of heads, T being float or const float: those of the pass's own rows, where a sequence lies as its first row
-/// says, or a caller's, where every sequence has as many rows.
+/// Rows of heads, T being float or const float. A sequence of the pass begins at its first row; a caller's sequences all have
+/// as many rows.
 template<class T>
 struct HeadRows {
     T* data = nullptr;

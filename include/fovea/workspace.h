@@ -133,9 +133,9 @@ struct AttentionWeights {
 /// one pass takes. Errors: bad_argument (no such layer).
 [[nodiscard]] Status capture_attention(Workspace& workspace, const AttentionWeights& weights) noexcept;
 
-/// A tap on intermediate results: called by member 0, without an executor the calling thread, between phases, one row at
-/// a time, with the row's position (for encode and several steps its number among all sequences' rows), the layer's number (n_layers for what
-/// follows the last), the operation's name and the row in float32. Slows a pass; meant for finding differences.
+/// A tap on intermediate results, for finding differences; it slows a pass. Called between phases with one row in float32 at
+/// a time, by member 0: without an executor that is the calling thread. `pos` is the row's position; of encode and of several
+/// steps, its number among all sequences' rows. `layer` is n_layers for what follows the last layer.
 struct Trace {
     void (*call)(void* context, std::uint32_t pos, std::uint32_t layer, const char* operation,
                  std::span<const float> row) = nullptr;

@@ -1,4 +1,4 @@
-# The man page and the completion name every verb that the program has, and the man page its version.
+# The man page names every verb that the program has, and its version. The completion finds verbs and options.
 #   -D FOVEA=command  -D MANUAL=docs/fovea.1  -D COMPLETION=toolchains/completion.bash
 cmake_minimum_required(VERSION 3.22)
 execute_process(COMMAND ${FOVEA} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)

@@ -201,8 +201,9 @@ concept BroadGroups = QuantPanels<W> && ColumnGroup<W>::Unit::kFormat.broad();
 template<class W>
 concept QuantGroups = QuantPanels<W> && !BroadGroups<W>;
 
-/// Float sums, [row][panel]. In memory registers are left for the integer sums: the more there are, the less the adders
-/// wait, and a float sum is touched once for eight integer products. Few sums would wait for their way to memory and back.
+/// Float sums, [row][panel]. Sums in memory leave the registers to the integer sums: the more of those, the less the adders
+/// wait. A float sum is touched once for eight integer products. Of a few rows it would be waited for; there it stays in a
+/// register.
 template<std::uint32_t kRows, std::uint32_t kPanels>
 struct SumsInMemory {
     float* at;

@@ -44,7 +44,7 @@ FOVEA_LANES int word(const std::byte* p) {
 }
 FOVEA_LANES float number(const std::byte* p) { return __builtin_bit_cast(float, word(p)); }
 
-/// Whether quants are multiplied as they are stored, unsigned, and what their zero takes is in the sums that pack_q8 has made.
+/// Whether quants are multiplied unsigned, as they are stored. pack_q8's sums then correct for their zero.
 [[nodiscard]] constexpr bool has_packed_zero(Type type) {
     return format_of(type).zero >= 8 && format_of(type).scale_columns == kGroup;
 }
