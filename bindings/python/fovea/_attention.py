@@ -13,6 +13,7 @@ import numpy as np
 from . import _fovea
 from ._arguments import whole
 from ._arrays import Floats, float_array, new_array, shape_of
+from ._torch import class_name, is_exactly
 
 _of_this_thread = threading.local()
 
@@ -162,9 +163,8 @@ class MultiheadAttention:
     @classmethod
     def from_torch(cls, module: Any, *, type: str | None = None, n_threads: int = 0) -> MultiheadAttention:
         """Take a `torch.nn.MultiheadAttention` as it is."""
-        if not hasattr(module, "in_proj_bias"):
-            kind = module.__class__.__name__
-            raise TypeError(f"module: expected a torch.nn.MultiheadAttention, got {kind}")
+        if not is_exactly(module, "MultiheadAttention"):
+            raise TypeError(f"module: expected a torch.nn.MultiheadAttention, got {class_name(module)}")
         return cls(
             module.embed_dim,
             module.num_heads,

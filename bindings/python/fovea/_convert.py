@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _fovea
 from ._arguments import whole
+from ._torch import config_of_torch
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -133,47 +134,7 @@ def config_of_module(module: Any) -> dict[str, Any]:
         return dict(module.config.to_dict())
     if not hasattr(module, "state_dict"):
         raise TypeError(f"source: expected a path, a PyTorch module or a dict of arrays, got {kind}")
-    if kind == "MultiheadAttention":
-        return {
-            "model_type": "torch.nn.MultiheadAttention",
-            "embed_dim": module.embed_dim,
-            "num_heads": module.num_heads,
-            "kdim": module.kdim,
-            "vdim": module.vdim,
-            "bias": module.in_proj_bias is not None,
-            "add_bias_kv": module.bias_k is not None,
-            "add_zero_attn": module.add_zero_attn,
-        }
-    if kind in ("TransformerEncoder", "TransformerDecoder"):
-        return {
-            "model_type": f"torch.nn.{kind}",
-            "num_layers": len(module.layers),
-            "final_norm": module.norm is not None,
-            **_layer_config(module.layers[0]),
-        }
-    if kind == "Transformer":
-        return {
-            "model_type": "torch.nn.Transformer",
-            "num_encoder_layers": len(module.encoder.layers),
-            "num_decoder_layers": len(module.decoder.layers),
-            **_layer_config(module.encoder.layers[0]),
-        }
-    raise TypeError(
-        f"source: expected a module of torch.nn (MultiheadAttention, Transformer, …) or of transformers, got {kind}"
-    )
-
-
-def _layer_config(layer: Any) -> dict[str, Any]:
-    activation = getattr(layer.activation, "__name__", layer.activation.__class__.__name__).lower()
-    return {
-        "d_model": layer.self_attn.embed_dim,
-        "nhead": layer.self_attn.num_heads,
-        "dim_feedforward": layer.linear1.out_features,
-        "activation": activation,
-        "norm_first": layer.norm_first,
-        "layer_norm_eps": layer.norm1.eps,
-        "bias": layer.linear1.bias is not None,
-    }
+    return config_of_torch(module)
 
 
 def _entry(name: str, array: Any) -> tuple[str, str, tuple[int, ...], Any]:
