@@ -64,7 +64,7 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
     if (answers && pairs.is_none()) throw ValueRefused("pairs: expected the texts to find answers in, got none");
     std::vector<TextTokens> tokens;
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         InterruptibleWork work;
         for (const Text& text : texts) {
             work.next(text.text.size() + (text.pair ? text.pair->size() : 0));

@@ -32,7 +32,7 @@ ConvertOptions options_of(const nb::dict& named) {
     if (const std::string type = text("type"); !type.empty()) options.type = type_named(type, "type");
     if (named.contains("n_threads")) options.n_threads = std::max(nb::cast<std::uint32_t>(named["n_threads"]), 1u);
     options.progress = [](std::uint64_t, std::uint64_t) {
-        const nb::gil_scoped_acquire acquired;
+        const WithGil acquired;
         if (PyErr_CheckSignals() != 0) throw Interrupted{};
     };
     return options;
@@ -41,7 +41,7 @@ ConvertOptions options_of(const nb::dict& named) {
 template<class Work>
 auto interruptible(Work&& work) {
     try {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         return work();
     } catch (const Interrupted&) {
         throw nb::python_error();

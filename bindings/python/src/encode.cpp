@@ -121,7 +121,7 @@ void PySession::encode_texts(const nb::list& texts, std::uint32_t most_tokens, n
         {most_tokens ? most_tokens : fovea::most_tokens(opened_->model), stack.max_positions, plan_.limits.max_batch});
     std::vector<TextTokens> tokens(views.size());
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         const std::vector<Token> of_no_text = opened_->ids_of("", true, false);
         InterruptibleWork work;
         for (std::size_t i = 0; i < views.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "convert/grammar/grammar.h"
+#include "gil.h"
 
 namespace fovea::python {
 namespace {
@@ -37,7 +38,7 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, const std::str
     if (text.size() > kMostFormBytes)
         throw ValueRefused(kind + ": expected at most " + std::to_string(kMostFormBytes) + " bytes, got " +
                            std::to_string(text.size()));
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     try {
         const std::span<const std::byte> index = opened.vocabulary_index();
         made->bytes = grammar::compile(read_form(kind, text, compact), opened.tokenizer, index);
@@ -61,7 +62,7 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
         throw ValueRefused(opened->name + ": model: expected one for logits with a tokenizer, got another");
     const std::string text = given.is_none() ? "" : std::string(utf8_of(given, "chat_template"));
     const bool own = given.is_none();
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     try {
         talk_ = std::make_shared<const ModelTalk>(ModelTalk{
             opened, own ? ModelChat::of(opened->model, opened->tokenizer) : ModelChat::with(opened->model, opened->tokenizer, text)});
@@ -73,7 +74,7 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
 nb::list PyChat::prompt(const std::string& messages, const std::string& tools, const std::string& extra) {
     std::vector<Token> ids;
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         ChatInput input;
         input.messages = read_json(messages, "messages");
         input.tools = read_json(tools, "tools");

@@ -9,6 +9,7 @@
 
 #include "errors.h"
 #include "fovea/status.h"
+#include "gil.h"
 
 namespace fovea::python {
 
@@ -37,7 +38,7 @@ public:
         constexpr std::size_t kBetween = 64 << 10;
         if ((n_bytes_ += n_bytes) < kBetween) return;
         n_bytes_ = 0;
-        const nb::gil_scoped_acquire held;
+        const WithGil held;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
 
@@ -64,7 +65,7 @@ public:
         for (;;) {
             Status status;
             {
-                nb::gil_scoped_release released;
+                const WithoutGil released;
                 const std::lock_guard lock(mutex_);
                 const SetByInterrupt interrupt(flag_);
                 status = pass();
@@ -78,7 +79,7 @@ public:
     /// Something short that must not meet a pass. Other threads' passes are waited for without the GIL.
     template<class Work>
     auto alone(Work&& work) {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         const std::lock_guard lock(mutex_);
         return work();
     }

@@ -15,6 +15,9 @@ NB_MODULE(_fovea, module) {
     module.doc() = "What the package fovea is made of; use that.";
     module.attr("version") = FOVEA_VERSION;
     module.attr("numerics_version") = fovea::kNumericsVersion;
+    // What daemon threads hold when Python ends is held for ever; a test of leaks asks for the warnings.
+    nanobind::set_leak_warnings(false);
+    module.def("set_leak_warnings", [](bool wanted) { nanobind::set_leak_warnings(wanted); });
     module.def("isa_names", [] {
         nanobind::list names;
         for (const char* name : fovea::isa_names()) names.append(nanobind::str(name));

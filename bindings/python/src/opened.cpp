@@ -57,7 +57,7 @@ nb::list tokenize_text(const ModelHandle& handle, nb::handle text, bool add_spec
     const std::string_view bytes = utf8_of(text, "text");
     std::vector<Token> ids;
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         ids = opened->ids_of(bytes, add_special, parse_special);
     }
     return ids_list(ids);
@@ -155,7 +155,7 @@ std::vector<ScaledPath> paths_of(const ScaledPaths& pairs) {
 void open_with_gil(ModelHandle* self, const std::string& path, bool verify, const ScaledPaths& adapters) {
     SharedModel opened;
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         opened = open_file(path, verify, paths_of(adapters));
     }
     new (self) ModelHandle(std::move(opened));

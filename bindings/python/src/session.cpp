@@ -90,7 +90,7 @@ nb::dict plan_of(const ModelHandle& handle, const nb::dict& named, bool of_works
 PySession::PySession(const ModelHandle& model, const nb::dict& named, const std::string& isa) : opened_(model.get()) {
     const Limits limits = limits_of(*opened_, named);
     check(make_plan(opened_->model.config(), limits, plan_), opened_->name);
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     arena_ = Memory(plan_.arena_bytes);
     check(make(*opened_, limits, isa, arena_, session_), opened_->name);
     opened_->use_adapters(session_.workspace());

@@ -66,7 +66,7 @@ nb::dict dict_of(const Transcript& transcript) {
 
 PyTranscriber::PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa)
     : opened_(model.get()) {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     engine_ =
         std::make_unique<SpeechEngine>(opened_->model, opened_->tokenizer, opened_->name,
                                        SpeechEngine::Options{.n_threads = n_threads ? n_threads : default_threads(),
@@ -83,7 +83,7 @@ nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_ob
     if (path.is_none()) given = read_packed(samples_object, "sound", 1);
     RecordingFrames frames;
     {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         check_speech(engine_->tokens(), options.language, options.task);
         const std::vector<float> samples =
             path.is_none() ? resample(given.span(), rate ? rate : own_rate, own_rate, "sampling_rate")

@@ -73,7 +73,7 @@ HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
 Pool::Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
     const PoolLimits limits = pool_limits_of(named);
     check(make_pool_plan(opened->model.config(), limits, plan), opened->name);
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     arena = Memory(plan.arena_bytes);
     check(make_pool(opened->model, limits, arena.bytes(), pool), opened->name);
 }
@@ -149,7 +149,7 @@ PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const 
     : opened_(model.get()) {
     const Limits limits = limits_of(*opened_, named);
     check(make_workspace_plan(opened_->model.config(), limits, plan_), opened_->name);
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     arena_ = Memory(plan_.arena_bytes);
     check(make_workspace(opened_->model, limits, arena_.bytes(), workspace_, isa.empty() ? nullptr : isa.c_str()),
           opened_->name);

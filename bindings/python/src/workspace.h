@@ -26,7 +26,7 @@ public:
     /// Calls `work(pool)` while nobody else has it.
     template<class Work>
     auto with(Work&& work) {
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         const std::lock_guard lock(mutex);
         end_dropped();
         return work();

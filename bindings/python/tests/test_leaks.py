@@ -17,6 +17,9 @@ OPENED = 10_000
 PROGRAM = """
 import sys
 import fovea
+from fovea import _fovea
+
+_fovea.set_leak_warnings(True)
 
 
 def work(path, n):

@@ -178,6 +178,46 @@ def test_a_handler_that_returns_lets_the_pass_go_on():
     assert (status, out) == (0, "interrupted\n")
 
 
+DAEMON = """
+import threading, time
+import numpy as np, fovea
+model = fovea.Model({path!r}, n_threads=1)
+x, text = np.ones((1, 8, 1000, 64), np.float32), "some words " * 20000
+begun = threading.Event()
+
+def work():
+    while True:
+        begun.set()
+        {call}
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "model.logits(list(range(100)))",
+        "model.generate([1, 2, 3], max_new_tokens=100)",
+        "fovea.attend(x, x, x, n_threads=1)",
+        "model.tokenize(text)",
+        "model.session(max_kv_len=16).save()",
+        "fovea.Model({path!r})",
+    ],
+)
+def test_a_process_ends_whatever_its_daemon_threads_compute(call):
+    program = DAEMON.replace("{call}", call).format(path=str(DEMO))
+    environment = {**os.environ, "PYTHONPATH": str(Path(fovea.__file__).parents[1])}
+    for _ in range(3):
+        ran = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=60
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
 def overhead_of_a_call(n_tries=400, repeat=500):
     """Microseconds of a call with the smallest pass there is, of one number. The best of many short runs."""
     one, out = np.ones((1, 1), np.float32), np.empty((1, 1), np.float32)
