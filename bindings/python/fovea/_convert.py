@@ -69,7 +69,7 @@ def convert(
     if config is None:
         raise TypeError("config: expected what config.json says beside a dict of arrays, got None")
     native = model_of_arrays(source, config, type=type, tokenizer=tokenizer, output=output, n_threads=n_threads)
-    return Model._of(native)
+    return Model._of(native, None if output is None else os.path.abspath(os.fsdecode(output)))
 
 
 def convert_adapter(source: Path, output: Path, *, base: Path, type: str | None = None, n_threads: int = 0) -> None:

@@ -21,6 +21,7 @@ from ._chat import (
     reader_of,
     schema_of_calls,
 )
+from ._opened import OF_OPENED
 from ._speech import SpeechModel
 from ._vectors import VectorModel
 
@@ -54,10 +55,16 @@ class Model(SpeechModel, VectorModel):
         adapters: Sequence[Adapter] = (),
     ) -> None:
         n_threads, isa, scaled = whole(n_threads, "n_threads"), isa_name(isa), _scaled(adapters)
-        arguments = {"type": type, "tokenizer": tokenizer, "n_threads": n_threads, "isa": isa, "adapters": scaled}
-        self._set(
-            _fovea.Model(_convert.cached(path, type, tokenizer), bool(verify), scaled), os.fsdecode(path), arguments
-        )
+        native = _fovea.Model(_convert.cached(path, type, tokenizer), bool(verify), scaled)
+        arguments = {  # as another process is to have them, wherever it works
+            "type": type,
+            "tokenizer": None if tokenizer is None else os.path.abspath(os.fsdecode(tokenizer)),
+            "n_threads": n_threads,
+            "isa": isa,
+            "verify": bool(verify),
+            "adapters": [(os.path.abspath(adapter), scale) for adapter, scale in scaled],
+        }
+        self._set(native, os.path.abspath(os.fsdecode(path)), arguments)
 
     @classmethod
     def _of(cls, native: _fovea.Model, path: str | None = None) -> Model:
@@ -74,8 +81,8 @@ class Model(SpeechModel, VectorModel):
         """Pickle the path: whoever unpickles it opens the file."""
         if self._path is None:
             raise TypeError("model: expected one of a file to pickle, got one in memory")
-        adapters = [(os.path.abspath(path), scale) for path, scale in self._arguments.get("adapters", ())]
-        return _reopen, (os.path.abspath(self._path), {**self._arguments, "adapters": adapters})
+        of_subclass = {name: value for name, value in self.__dict__.items() if name not in OF_OPENED}
+        return _reopen, (self.__class__, self._path, self._arguments), of_subclass or None
 
     def close(self) -> None:
         """Let the file go, once the sessions that use it are gone. Every later call raises ValueError."""
@@ -271,5 +278,7 @@ def _scaled(adapters: Sequence[Adapter]) -> list[tuple[str, float]]:
     return scaled
 
 
-def _reopen(path: str, arguments: dict[str, Any]) -> Model:
-    return Model(path, **arguments)
+def _reopen(kind: type[Model], path: str, arguments: dict[str, Any]) -> Model:
+    model = kind.__new__(kind)  # a subclass may be made of something else than a path
+    Model.__init__(model, path, **arguments)
+    return model

@@ -17,6 +17,12 @@ from ._session import Session
 _FORMS = 32  # compiled forms of answers that a model keeps
 
 
+# What `_set` gives a model. A pickle has the rest, which is a subclass's.
+OF_OPENED = frozenset(
+    ("_native", "_path", "_arguments", "_n_threads", "_isa", "_kept", "_form", "_chat", "_facts", "_stack")
+)
+
+
 class OpenedModel:
     """A mapped file and what it says of itself."""
 

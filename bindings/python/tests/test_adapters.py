@@ -42,6 +42,14 @@ def test_logits_are_those_of_the_sums(files):
     assert same_bits(again.logits(IDS), fovea.Model(model, adapters=[(adapter, 0.5)]).logits(IDS))
 
 
+def test_a_pickle_finds_adapters_from_another_folder(files, monkeypatch):
+    model, adapter = files
+    monkeypatch.chdir(model.parent)
+    opened = fovea.Model(model.name, adapters=[adapter.name])
+    monkeypatch.chdir("/")
+    assert same_bits(pickle.loads(pickle.dumps(opened)).logits(IDS), fovea.Model(model, adapters=[adapter]).logits(IDS))
+
+
 def test_sessions_and_workspaces_have_them(files):
     model = fovea.Model(files[0], adapters=[files[1]])
     plain = fovea.Model(files[0])

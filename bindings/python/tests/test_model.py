@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import DEMO, GOLDEN, wanted
+from conftest import DEMO, GOLDEN, wanted, write_bert
 
 import fovea
 
@@ -177,6 +177,40 @@ def test_a_model_pickles_as_its_path(demo):
     assert copy.generate(COMMAND) == demo.generate(COMMAND)
     with pytest.raises(TypeError, match="in memory"):
         pickle.dumps(fovea.Model.from_bytes(DEMO.read_bytes()))
+
+
+class Named(fovea.Model):
+    """A subclass that is made of something else."""
+
+    def __init__(self, name):
+        super().__init__({"demo": DEMO}[name])
+        self.called = name
+
+
+def test_a_pickle_says_what_the_model_was(tmp_path, monkeypatch):
+    shutil.copyfile(DEMO, tmp_path / "demo.fovea")
+    folder = write_bert(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    models = fovea.Model("demo.fovea", verify=True), fovea.Model(".", tokenizer="tokenizer.json")
+    monkeypatch.chdir("/")  # where the paths that they were given name nothing
+    copy, source = pickle.loads(pickle.dumps(models))
+    assert copy.generate("turn on", max_new_tokens=3) == fovea.Model(DEMO).generate("turn on", max_new_tokens=3)
+    assert copy._arguments["verify"] is True
+    assert source.tokenize("a text") == fovea.Model(folder).tokenize("a text")
+    named = pickle.loads(pickle.dumps(Named("demo")))
+    assert (type(named), named.called, named.vocab_size) == (Named, "demo", copy.vocab_size)
+    assert named.generate("turn on", max_new_tokens=3) == copy.generate("turn on", max_new_tokens=3)
+
+
+def test_what_was_converted_to_a_file_pickles_as_that(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    shapes = {"in_proj_weight": (24, 8), "in_proj_bias": (24,), "out_proj.weight": (8, 8), "out_proj.bias": (8,)}
+    arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    config = {"model_type": "torch.nn.MultiheadAttention", "embed_dim": 8, "num_heads": 2}
+    monkeypatch.chdir(tmp_path)
+    model = fovea.convert(arrays, "heads.fovea", config=config)
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickle.dumps(model)).d_model == 8
 
 
 def test_a_closed_model_says_so():
