@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Union
 
 import numpy as np
@@ -14,18 +15,33 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def float_array(array: Any, name: str) -> Any:
-    """`array` as the engine can read it: itself, or a copy where its last dimension has gaps.
+    """`array` as the engine can read it: itself, or a copy where its rows have gaps or one batch is all of them.
 
     Anything with the buffer protocol or DLPack is taken. TypeError where it is no array of float32.
     """
+    if isinstance(array, np.ndarray) and array.dtype != FLOAT32:
+        raise TypeError(f"{name}: expected an array of float32, got {array.dtype}")
+    seen = seen_by_numpy(array)
+    if seen is None or seen.dtype != FLOAT32 or seen.flags.c_contiguous:  # most; the rest takes as long as a small pass
+        return array
+    has_gaps = seen.ndim and not (seen.strides[-1] == 4 or seen.shape[-1] == 1)
+    is_repeated = seen.ndim == 4 and seen.strides[0] == 0 and seen.shape[0] > 1
+    return np.ascontiguousarray(seen) if has_gaps or is_repeated or min(seen.strides, default=0) < 0 else array
+
+
+def packed(array: Any) -> Any:
+    """`array`, or a copy whose elements lie one after the other where its own do not."""
+    seen = seen_by_numpy(array)
+    return array if seen is None or seen.flags.c_contiguous else np.ascontiguousarray(seen)
+
+
+def seen_by_numpy(array: Any) -> npt.NDArray[Any] | None:
+    """The array's own memory as NumPy has it; None of what it cannot have, of which the extension says what it is."""
     if isinstance(array, np.ndarray):
-        if array.dtype != FLOAT32:
-            raise TypeError(f"{name}: expected an array of float32, got {array.dtype}")
-        if array.flags.c_contiguous:  # most are; the rest takes as long as a small pass
-            return array
-        if (array.ndim and not (array.strides[-1] == 4 or array.shape[-1] == 1)) or min(array.strides, default=0) < 0:
-            return np.ascontiguousarray(array)
-    return array
+        return array
+    with suppress(Exception):  # whatever the owner of the memory raises
+        return np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(memoryview(array))
+    return None
 
 
 def counted(ids: Any, name: str) -> Any:

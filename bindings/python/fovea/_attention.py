@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _fovea
 from ._arguments import whole
-from ._arrays import Floats, float_array, new_array, shape_of
+from ._arrays import Floats, float_array, new_array, packed, shape_of
 from ._torch import class_name, is_exactly
 
 _of_this_thread = threading.local()
@@ -29,17 +29,13 @@ def _heads(n_threads: int) -> _fovea.Attention:
 
 def _mask(mask: Any, keep_mask: Any) -> Any:
     if keep_mask is None:
-        return None if mask is None else _packed(mask)
+        return None if mask is None else packed(mask)
     if mask is not None:
         raise ValueError("mask or keep_mask: expected one of them, got both")
     keep = np.asarray(keep_mask)
     if keep.dtype != np.bool_:
         raise TypeError(f"keep_mask: expected an array of booleans, got {keep.dtype}")
-    return np.logical_not(keep)
-
-
-def _packed(array: Any) -> Any:
-    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+    return np.asarray(np.logical_not(keep))
 
 
 def attend(
@@ -66,7 +62,8 @@ def attend(
     key: [batch, n_kv_heads, n_keys, head_dim]; n_kv_heads divides n_heads.
     value: [batch, n_kv_heads, n_keys, value_dim].
     mask: booleans hide a pair where true, float32 is added to the score; [query, key], [batch, query, key],
-        [batch·heads, query, key] or four dimensions, where 1 stands for all. keep_mask is a mask that shows where true.
+        [batch·heads, query, key] or [batch, head, query, key], where a 1 in place of any but the last stands for all.
+        keep_mask is a mask that shows where true.
     key_padding_mask: [batch, key], the same for whole keys.
     causal: query i sees the keys up to i, behind the past ones.
     scale: 1/sqrt(head_dim) by default. softcap: scores become c·tanh(score/c).
@@ -84,7 +81,7 @@ def attend(
     if mask is not None or keep_mask is not None:
         given["mask"] = _mask(mask, keep_mask)
     if key_padding_mask is not None:
-        given["key_padding_mask"] = _packed(key_padding_mask)
+        given["key_padding_mask"] = packed(key_padding_mask)
     if scale is not None:
         given["scale"] = _scale(scale)
     if softcap:
@@ -218,9 +215,9 @@ class MultiheadAttention:
         out = new_array((q.shape[0], q.shape[1], self.embed_dim), "query")
         given: dict[str, Any] = {"out": out, "causal": bool(is_causal)}
         if attn_mask is not None:
-            given["mask"] = _packed(attn_mask)
+            given["mask"] = packed(attn_mask)
         if key_padding_mask is not None:
-            given["key_padding_mask"] = _packed(key_padding_mask)
+            given["key_padding_mask"] = packed(key_padding_mask)
         weights: Floats | None = None
         if need_weights:
             heads = () if average_attn_weights else (self.num_heads,)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._arguments import whole, word
-from ._arrays import float_array, new_array, shape_of
-from ._attention import _packed
+from ._arrays import float_array, new_array, packed, shape_of
 from ._heads import result_of
 from ._opened import OpenedModel
 from ._progress import CHUNK, checked_texts, chunks, listed, progress_bar
@@ -194,10 +193,10 @@ class VectorModel(OpenedModel):
             if name not in names:
                 raise TypeError(f"masks: expected one of {', '.join(sorted(names))}, got {name}")
         given: dict[str, Any] = {"causal": bool(causal)}
-        given.update({name: _packed(mask) for name, mask in masks.items() if mask is not None})
+        given.update({name: packed(mask) for name, mask in masks.items() if mask is not None})
         for name, array in (("source", source), ("target", target), ("memory", memory)):
             if array is not None:
-                given[name] = _packed(float_array(array, name))
+                given[name] = packed(float_array(array, name))
         shapes = {name: shape_of(given[name], name) for name in ("source", "target", "memory") if name in given}
         result = shapes.get("target" if "decoder" in self._facts else "source")
         if result is None or any(len(shape) < 2 for shape in shapes.values()):

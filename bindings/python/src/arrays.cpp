@@ -17,10 +17,6 @@ namespace {
 
 using Code_ = nb::dlpack::dtype_code;
 
-std::string type_of(nb::handle object) {
-    return nb::cast<std::string>(nb::borrow<nb::str>(object.type().attr("__name__")));
-}
-
 std::string type_in_words(nb::dlpack::dtype type) {
     const auto code = static_cast<Code_>(type.code);
     const char* name = code == Code_::Float    ? "float"
@@ -166,6 +162,10 @@ Shape shape_of(const nb::ndarray<nb::ro>& array) {
 
 }  // namespace
 
+std::string type_of(nb::handle object) {
+    return nb::cast<std::string>(nb::borrow<nb::str>(object.type().attr("__name__")));
+}
+
 std::string in_words(const Shape& shape) {
     std::string words = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
@@ -273,6 +273,10 @@ MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& si
     if (object.is_none()) return {};
     MaskArray result = read_elements(object, what);
     const Shape given = shape_of(result.array);
+    if (given.empty()) throw ValueRefused(std::string(what) + ": expected 1 to 4 dimensions, the last of keys, got []");
+    if (given.back() == 1 && size.n_keys > 1)
+        throw ValueRefused(std::string(what) + ": expected a last dimension of " + std::to_string(size.n_keys) +
+                           " keys, got " + in_words(given));
     Shape shape = given;
     if (shape.size() == 3 && shape[0] == size.n_sequences * size.n_heads && size.n_heads > 1)
         shape = {size.n_sequences, size.n_heads, shape[1], shape[2]};
@@ -280,12 +284,12 @@ MaskArray read_mask(nb::handle object, const char* what, const AttentionSize& si
         shape.insert(shape.begin() + 1, 1);
     while (shape.size() < 4) shape.insert(shape.begin(), 1);
     const std::uint64_t wanted[] = {size.n_sequences, size.n_heads, size.n_queries};
-    bool fits = given.size() >= 1 && shape.size() == 4 && shape[3] <= size.n_keys;
+    bool fits = shape.size() == 4 && shape[3] <= size.n_keys;
     for (int i = 0; i < 3; ++i) fits = fits && (shape[i] == 1 || shape[i] == wanted[i]);
     if (!fits)
         throw ValueRefused(std::string(what) + ": expected at most " +
-                           in_words({wanted[0], wanted[1], wanted[2], size.n_keys}) + " or dimensions of 1, got " +
-                           in_words(given));
+                           in_words({wanted[0], wanted[1], wanted[2], size.n_keys}) +
+                           " or 1 in place of any but the last, got " + in_words(given));
     result.mask.n_keys = static_cast<std::uint32_t>(shape[3]);
     result.mask.query_stride = shape[2] > 1 ? shape[3] : 0;
     result.mask.head_stride = shape[1] > 1 ? shape[2] * shape[3] : 0;

@@ -19,6 +19,8 @@ namespace fovea::python {
 namespace nb = nanobind;
 using Shape = std::vector<std::uint64_t>;
 
+/// The name of an object's class.
+[[nodiscard]] std::string type_of(nb::handle object);
 /// "[2, 3]".
 [[nodiscard]] std::string in_words(const Shape& shape);
 

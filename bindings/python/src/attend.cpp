@@ -43,10 +43,18 @@ std::span<const float> extent(const Floats& floats, const HeadLayout& layout) {
     return {floats.data, static_cast<std::size_t>(n)};
 }
 
-void refuse_overlap(const Output& out, const Heads& heads, const char* what) {
-    const float *begin = out.data, *end = begin + out.span().size();
-    if (heads.data.data() < end && begin < heads.data.data() + heads.data.size())
+void refuse_overlap(const Output& out, std::span<const std::byte> read, const char* what) {
+    const auto written = std::as_bytes(out.span());
+    if (read.data() < written.data() + written.size() && written.data() < read.data() + read.size())
         throw ValueRefused(std::string("out: expected memory of its own, got that of ") + what);
+}
+
+void refuse_overlap(const Output& out, const Heads& heads, const char* what) {
+    refuse_overlap(out, std::as_bytes(heads.data), what);
+}
+
+void refuse_overlap(const Output& out, const MaskArray& mask, const char* what) {
+    refuse_overlap(out, {static_cast<const std::byte*>(mask.array.data()), mask.array.nbytes()}, what);
 }
 
 void same(const char* what, const char* unit, std::uint64_t wanted, std::uint64_t had) {
@@ -115,6 +123,8 @@ Block PyAttention::read_heads(const Given& given, Job& job) {
     refuse_overlap(job.out, in.query, "query");
     refuse_overlap(job.out, in.key, "key");
     refuse_overlap(job.out, in.value, "value");
+    refuse_overlap(job.out, in.past_key, "past_key");
+    refuse_overlap(job.out, in.past_value, "past_value");
 
     Block block;
     block.n_heads = static_cast<std::uint32_t>(query.n_heads);
@@ -224,9 +234,14 @@ void PyAttention::attend(nb::handle query, nb::handle key, nb::handle value, con
         read_rows(given, job);
     else
         block = read_heads(given, job);
-    if (given.mask.is_valid()) job.mask = read_mask(given.mask, "mask", job.size);
-    if (given.key_padding_mask.is_valid())
+    if (given.mask.is_valid()) {
+        job.mask = read_mask(given.mask, "mask", job.size);
+        refuse_overlap(job.out, job.mask, "mask");
+    }
+    if (given.key_padding_mask.is_valid()) {
         job.padding = read_padding(given.key_padding_mask, "key_padding_mask", job.size);
+        refuse_overlap(job.out, job.padding, "key_padding_mask");
+    }
     job.input.masks = {job.mask.mask, job.padding.mask, given.causal.ptr() == Py_True};
     if (given.kv_lengths.is_valid()) {
         job.kv_lengths = read_ids(given.kv_lengths, "kv_lengths");

@@ -42,6 +42,24 @@ def test_attend_is_the_formula(shape, causal):
     np.testing.assert_allclose(weights, expected_weights, atol=1e-6)
 
 
+def test_tensors_in_any_order_are_taken():
+    torch = pytest.importorskip("torch")
+    query, key = normal(3, 2, 5, 8), normal(3, 2, 6, 8)
+    hidden = RNG.random((5, 6)) < 0.4
+    expected = fovea.attend(query, key, key, mask=hidden, key_padding_mask=np.zeros((3, 6), bool)).tobytes()
+    turned = [torch.tensor(np.ascontiguousarray(array.swapaxes(2, 3))).transpose(2, 3) for array in (query, key)]
+    mask = torch.tensor(np.ascontiguousarray(hidden.T)).T
+    padding = torch.zeros(3, dtype=torch.bool)[:, None].expand(3, 6)
+    got = fovea.attend(turned[0], turned[1], turned[1], mask=mask, key_padding_mask=padding)
+    assert got.tobytes() == expected
+    one = torch.tensor(key[:1]).expand(3, 2, 6, 8)
+    assert (
+        fovea.attend(query, one, one).tobytes() == fovea.attend(query, one.numpy().copy(), one.numpy().copy()).tobytes()
+    )
+    with pytest.raises(TypeError, match=r"^query: expected an array of float32, got float64$"):
+        fovea.attend(turned[0].double(), turned[1], turned[1])
+
+
 def test_fewer_key_value_heads_other_lengths_scale_and_softcap():
     query, key, value = normal(2, 6, 4, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 5)
     got = fovea.attend(query, key, value, scale=0.3, softcap=2.0)
@@ -62,6 +80,46 @@ def test_masks():
     got = fovea.attend(query, key, value, key_padding_mask=padding)
     np.testing.assert_allclose(got, by_hand(query, key, value, hidden=padding[:, None, None])[0], atol=1e-5)
     assert not got[1].any()  # who sees nothing gets zeros
+
+
+def test_a_mask_without_keys_is_refused():
+    query, key = normal(2, 3, 4, 8), normal(2, 3, 6, 8)
+    for shape in [(4, 1), (2, 4, 1), (2, 3, 4, 1), (1, 1, 1, 1), (1,)]:
+        for name, mask in (
+            ("mask", normal(*shape)),
+            ("mask", np.ones(shape, bool)),
+            ("keep_mask", np.ones(shape, bool)),
+        ):
+            with pytest.raises(ValueError, match=r"^mask: expected a last dimension of 6 keys, got \[") as refused:
+                fovea.attend(query, key, key, **{name: mask})
+            assert str(refused.value).endswith(str(list(shape)))
+    for name in ("mask", "keep_mask"):
+        with pytest.raises(ValueError, match=r"^mask: expected 1 to 4 dimensions, the last of keys, got \[\]$"):
+            fovea.attend(query, key, key, **{name: np.array(True)})
+    one = key[:, :, :1]  # of one key a dimension of 1 is all there is
+    assert not fovea.attend(query, one, one, mask=np.ones((4, 1), bool)).any()
+
+
+def test_the_result_takes_no_masks_memory():
+    query, key = normal(4, 4), normal(4, 4)
+    for name, shape in (("mask", (4, 4)), ("key_padding_mask", (1, 4)), ("past_key", (2, 4)), ("past_value", (2, 4))):
+        out = np.zeros((4, 4), np.float32)
+        given = {"past_key": key[:2], "past_value": key[:2]} if name.startswith("past") else {}
+        given[name] = out[: shape[0], : shape[1]]
+        with pytest.raises(ValueError, match=rf"^out: expected memory of its own, got that of {name}$"):
+            fovea.attend(query, key, key, out=out, **given)
+
+
+def test_one_batch_may_stand_for_all():
+    query, key = normal(3, 2, 5, 8), normal(1, 2, 6, 8)
+    key_of_all = np.broadcast_to(key, (3, 2, 6, 8))
+    expected = fovea.attend(query, key_of_all.copy(), key_of_all.copy()).tobytes()
+    assert fovea.attend(query, key_of_all, key_of_all).tobytes() == expected
+    same = np.broadcast_to(query[:1], query.shape)
+    assert (
+        fovea.attend(same, key_of_all, key_of_all).tobytes()
+        == fovea.attend(same.copy(), key_of_all, key_of_all).tobytes()
+    )
 
 
 def test_past_keys_and_lengths():
