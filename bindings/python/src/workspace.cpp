@@ -68,6 +68,21 @@ HeldStep read_step(nb::handle object, std::uint64_t vocab_size) {
     return step;
 }
 
+/// No two steps write their logits to the same memory.
+void refuse_shared_logits(const std::vector<HeldStep>& steps) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        if (steps[i].out.data) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return steps[a].out.data < steps[b].out.data; });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+        const std::span<float> before = steps[order[i - 1]].out.span();
+        if (steps[order[i]].out.data >= before.data() + before.size()) continue;
+        const auto [first, second] = std::minmax(order[i - 1], order[i]);
+        throw ValueRefused("steps[" + std::to_string(second) +
+                           "]: logits: expected memory of its own, got that of steps[" + std::to_string(first) + "]");
+    }
+}
+
 }  // namespace
 
 Pool::Pool(const ModelHandle& model, const nb::dict& named) : opened(model.get()) {
@@ -160,6 +175,7 @@ PyWorkspace::PyWorkspace(const ModelHandle& model, const nb::dict& named, const 
 void PyWorkspace::forward(const nb::list& objects) {
     std::vector<HeldStep> held;
     for (nb::handle object : objects) held.push_back(read_step(object, opened_->last().vocab_size));
+    refuse_shared_logits(held);
     std::vector<Step> steps;
     std::vector<Pool*> pools;
     for (const HeldStep& step : held) {

@@ -106,6 +106,29 @@ def test_steps_of_many_texts(demo):
     assert last[0].tobytes() == demo.logits([*IDS[1:], 7])[-1].tobytes()
 
 
+def test_steps_that_share_an_array_for_logits_are_refused(demo):
+    pool = fovea.CachePool(demo, max_sequences=3, max_kv_len=64)
+    workspace = fovea.Workspace(demo, max_batch=16, max_sequences=3, n_threads=1)
+    caches = [pool.cache() for _ in range(3)]
+    n = demo.vocab_size
+    rows = np.empty((3, n), np.float32)
+    for places, words in (
+        ((rows[0], rows[1], rows[0]), r"steps\[2\]: .*steps\[0\]"),
+        ((rows.reshape(-1)[1 : n + 1], rows[0], None), r"steps\[1\]: .*steps\[0\]"),
+        ((rows[2], rows[1:], None), r"steps\[1\]: .*steps\[0\]"),
+    ):
+        steps = [
+            fovea.Step(cache, [1, 2][: 1 + (at is not None and at.ndim == 2)], at) for cache, at in zip(caches, places)
+        ]
+        with pytest.raises(
+            ValueError, match=f"^{words.replace('.*', 'logits: expected memory of its own, got that of ')}$"
+        ):
+            workspace.forward(steps)
+        assert [cache.kv_len for cache in caches] == [0, 0, 0]
+    workspace.forward([fovea.Step(cache, [1], row) for cache, row in zip(caches, rows)])
+    assert rows[0].tobytes() == rows[2].tobytes() == demo.logits([1])[0].tobytes()
+
+
 def test_pages_and_caches_come_back(demo):
     pool = fovea.CachePool(demo, max_sequences=2, max_kv_len=64)
     workspace = fovea.Workspace(demo, n_threads=1)
