@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "convert/file_refusal.h"
 #include "convert/gguf_split.h"
-#include "convert/refusal.h"
 #include "engine/model/format.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"
@@ -34,7 +34,7 @@ std::string hashed(const std::string& text, std::uint64_t start) {
 std::string absolute_path(const fs::path& path) {
     std::error_code error;
     const fs::path canonical = fs::canonical(path, error);
-    if (error) throw Refusal(path.string() + ": " + system_error(error.value()));
+    if (error) throw FileRefusal(path.string(), system_error(error.value()), error.value());
     return canonical.string();
 }
 
@@ -78,7 +78,7 @@ void make_folder(const fs::path& folder) {
     std::error_code error;
     if (fs::is_directory(folder, error)) return;
     fs::create_directories(folder, error);
-    if (error) throw Refusal(folder.string() + ": cannot be made: " + system_error(error.value()));
+    if (error) throw FileRefusal(folder.string(), "cannot be made: " + system_error(error.value()), error.value());
     fs::permissions(folder, fs::perms::owner_all, error);  // as the XDG base directory specification has it
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "convert/file_refusal.h"
+
 namespace fovea {
 
 std::string with_separators(std::uint64_t number) {
@@ -46,6 +48,8 @@ std::string status_words(const Status& status) {
 
 void require(const Status& status, const std::string& subject) {
     if (status.ok()) return;
+    if (status.code == Code::io_error && !subject.empty())
+        throw FileRefusal(subject, status_words(status), static_cast<int>(status.had));
     throw Refusal(subject.empty() ? status_words(status) : subject + ": " + status_words(status));
 }
 

@@ -11,8 +11,8 @@
 
 #include "convert/crc_join.h"
 #include "convert/file_header.h"
+#include "convert/file_refusal.h"
 #include "convert/ordered_work.h"
-#include "convert/refusal.h"
 #include "convert/unfinished.h"
 #include "convert/weight_pieces.h"
 
@@ -54,7 +54,8 @@ void stream_weights(const ModelSource& source, const WriteOptions& options, File
 }
 
 [[noreturn]] void refuse_io(const std::filesystem::path& path, const char* step) {
-    throw Refusal(path.string() + ": cannot be " + step + ": " + system_error(errno));
+    const int error = errno;
+    throw FileRefusal(path.string(), std::string("cannot be ") + step + ": " + system_error(error), error);
 }
 
 /// A file beside `target` that becomes it on commit and otherwise vanishes.

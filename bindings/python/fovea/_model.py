@@ -177,7 +177,7 @@ class Model(SpeechModel, VectorModel):
 
     def _stream(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
         max_new_tokens = whole(max_new_tokens, "max_new_tokens")
-        self._need_logits()
+        self._need_text()
         with self._session("text", max_kv_len=self._room(len(ids) + max_new_tokens)) as session:
             yield from session.stream(ids, max_new_tokens=max_new_tokens, **options)
             ends.update(finish_reason=session.finish_reason, figures=session._native.figures)
@@ -226,18 +226,16 @@ class Model(SpeechModel, VectorModel):
 
         ids: [seq_len] whole numbers: a list, an array, whatever gives them one by one; or a text.
         out: where they go; by default a new array.
+
+        FullError where there are more of them than the context has positions.
         """
         self._need_logits()
         ids = self.tokenize(ids) if isinstance(ids, str) else counted(ids, "ids")
         if len(ids) > self.max_positions:
-            raise ValueError(f"ids: expected at most {self.max_positions}, got {len(ids)}")
+            raise _fovea.FullError(f"ids: expected at most {self.max_positions}, got {len(ids)}")
         with self._session("text", max_kv_len=self._room(len(ids))) as session:
             session.rewind()
             return session.forward_all(ids, out=out)
-
-    def _need_logits(self) -> None:
-        if not self.gives_logits:
-            raise ValueError(f"{self._path or 'model'}: model: expected one for logits, got one for vectors")
 
     # ---- looking at attention ----------------------------------------------------------------------------------------
 
@@ -251,7 +249,8 @@ class Model(SpeechModel, VectorModel):
         if not self.vocab_size:
             raise ValueError("text: expected a model that reads ids, got one of vectors; see encode_arrays")
         if not 0 < len(ids) <= self.max_positions:
-            raise ValueError(f"text: expected 1 to {self.max_positions} tokens, got {len(ids)}")
+            kind = _fovea.FullError if len(ids) else ValueError
+            raise kind(f"text: expected 1 to {self.max_positions} tokens, got {len(ids)}")
         heads = self._stack["heads_of_layers"]
         that_attend = [layer for layer, n_heads in enumerate(heads) if n_heads]
         chosen = tuple(that_attend if layers is None else counted(layers, "layers"))

@@ -117,6 +117,19 @@ class OpenedModel:
         """Whether :meth:`close` was called."""
         return self._native.closed
 
+    def _refused(self, words: str) -> ValueError:
+        return ValueError(f"{self._path}: model: {words}" if self._path else f"model: {words}")
+
+    def _need_logits(self) -> None:
+        if not self.gives_logits:
+            raise self._refused("expected one for logits, got one for vectors")
+
+    def _need_text(self) -> None:
+        self._need_logits()
+        if not self.has_tokenizer:
+            words = "expected one with a tokenizer, whose continuation is a text, got one without"
+            raise self._refused(f"{words}; Session.forward gives the logits of ids")
+
     # ---- text and ids ------------------------------------------------------------------------------------------------
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:

@@ -95,6 +95,7 @@ class Session:
 
         What the session holds of the prompt is not computed again.
         """
+        self._model._need_text()
         ids = self._model._prompt_ids(prompt, special)
         stops = words(stop, "stop")
         if not isinstance(logit_bias or {}, Mapping):

@@ -123,7 +123,7 @@ class VectorModel(OpenedModel):
 
     def _need_vectors(self) -> None:
         if self.gives_logits:
-            raise ValueError(f"{self._path or 'model'}: model: expected one for vectors, got one for logits")
+            raise self._refused("expected one for vectors, got one for logits")
 
     def classify(
         self,
@@ -149,8 +149,7 @@ class VectorModel(OpenedModel):
             return self.classify([texts], pairs, top=top, answer_tokens=answer_tokens, batch_size=batch_size)[0]
         top, answer_tokens = whole(top, "top", least=1), whole(answer_tokens, "answer_tokens", least=1)
         if not self._facts["task"]:
-            words = "expected an encoder with a head for classes, words, answers or masks, got one without"
-            raise ValueError(f"{self._path or 'model'}: model: {words}")
+            raise self._refused("expected an encoder with a head for classes, words, answers or masks, got one without")
         many = listed(texts, "texts")
         others = [pairs] * len(many) if isinstance(pairs, str) else None if pairs is None else listed(pairs, "pairs")
         if others is not None and len(others) != len(many):

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "convert/refusal.h"
+#include "convert/file_refusal.h"
 
 namespace fovea::python {
 namespace {
@@ -23,16 +23,18 @@ void set(PyObject* type, const std::exception& error) { PyErr_SetObject(type, te
 PyObject* full_error = nullptr;
 PyObject* cancelled = nullptr;
 
+/// OSError, or what of it Python has for the number: FileNotFoundError and its kin. Python adds the path to the words.
+void raise_os(int number, const std::string& path, const std::exception& error) {
+    const std::string line = error.what(), before = path + ": ";
+    const std::string words = line.starts_with(before) ? line.substr(before.size()) : line;
+    const nb::object value = number ? nb::object(nb::make_tuple(number, text_of(words.c_str()), text_of(path.c_str())))
+                                    : text_of(error.what());
+    PyErr_SetObject(PyExc_OSError, value.ptr());
+}
+
 void raise_status(const StatusError& error) {
     switch (error.status.code) {
-        case Code::io_error: {
-            const nb::object value =
-                error.status.had ? nb::object(nb::make_tuple(static_cast<int>(error.status.had), text_of(error.what()),
-                                                             text_of(error.path.c_str())))
-                                 : text_of(error.what());
-            PyErr_SetObject(PyExc_OSError, value.ptr());
-            return;
-        }
+        case Code::io_error: raise_os(static_cast<int>(error.status.had), error.path, error); return;
         case Code::arena_too_small: set(PyExc_MemoryError, error); return;
         case Code::threads_unavailable: set(PyExc_OSError, error); return;
         case Code::context_full:
@@ -51,6 +53,8 @@ void translate(const std::exception_ptr& thrown, void*) {
         set(PyExc_TypeError, error);
     } catch (const ValueRefused& error) {
         set(PyExc_ValueError, error);
+    } catch (const FileRefusal& error) {
+        raise_os(error.error, error.path, error);
     } catch (const Refusal& error) {
         set(PyExc_ValueError, error);
     }

@@ -125,5 +125,5 @@ def test_refusals_name_the_file(files, tmp_path):
         fovea.Model(model, adapters=[adapter, tmp_path / "b.fovea"])
     with pytest.raises(ValueError, match=r"a\.fovea"):
         fovea.Model(adapter).logits([1])
-    with pytest.raises(ValueError, match=r"config\.json"):
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
         fovea.convert_adapter(FOLDER, tmp_path / "c.fovea", base=FOLDER)

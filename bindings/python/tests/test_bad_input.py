@@ -134,7 +134,7 @@ CASES = [
     (lambda m: fovea.Model(__file__), ValueError),
     (lambda m: fovea.Model(DEMO, type="q99"), ValueError),
     (lambda m: fovea.Model.from_bytes(b"FOVEA"), ValueError),
-    (lambda m: fovea.convert(GOLDEN, "/tmp/never"), ValueError),
+    (lambda m: fovea.convert(GOLDEN, "/tmp/never"), FileNotFoundError),
     (lambda m: fovea.convert(GOLDEN / "models" / "qwen3", config={}), TypeError),
     (lambda m: fovea.convert({"x": f32(2)}), TypeError),
     (lambda m: fovea.convert(5), TypeError),

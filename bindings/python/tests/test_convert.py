@@ -147,6 +147,25 @@ def test_transformers_models_convert_without_a_folder():
 def test_a_source_that_is_none(tmp_path):
     with pytest.raises(FileNotFoundError):
         fovea.convert(tmp_path / "nothing", tmp_path / "out.fovea")
-    with pytest.raises(ValueError, match=r"config\.json"):
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
         fovea.convert(tmp_path, tmp_path / "out.fovea")
     assert (GOLDEN / "models").exists()
+
+
+def test_what_the_system_does_not_give_is_an_os_error(tmp_path, monkeypatch):
+    arrays, folder, lost = attention_arrays(), GOLDEN / "models" / "qwen3", tmp_path / "none" / "m.fovea"
+    for call, error, path in (
+        (lambda: fovea.Model(tmp_path), FileNotFoundError, tmp_path / "config.json"),
+        (lambda: fovea.convert(folder, lost), FileNotFoundError, lost),
+        (lambda: fovea.convert(arrays, lost, config=ATTENTION), FileNotFoundError, lost),
+        (lambda: fovea.convert(arrays, config=tmp_path / "none.json"), FileNotFoundError, tmp_path / "none.json"),
+    ):
+        with pytest.raises(error) as refused:
+            call()
+        assert refused.value.errno
+        assert str(refused.value.filename).startswith(str(path))
+        assert str(refused.value).count(str(path)) == 1
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(NotADirectoryError, match="cannot be made"):
+        fovea.Model(folder)

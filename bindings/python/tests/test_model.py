@@ -257,3 +257,15 @@ def test_sources_are_converted_once(cache_folder, tmp_path, capfd):
     next(iter(newer)).write_bytes(b"damaged")
     opened(1)
     opened(0)
+
+
+def test_a_text_wants_a_tokenizer():
+    model = fovea.Model(GOLDEN / "models" / "llama_tied")
+    assert not model.has_tokenizer
+    words = r"llama_tied: model: expected one with a tokenizer, .* got one without; Session\.forward gives the logits"
+    for call in (model.generate, model.stream, model.session().generate, model.session().stream):
+        with pytest.raises(ValueError, match=words):
+            list(call([1, 2], max_new_tokens=3))
+    of_bytes = fovea.Model.from_bytes(DEMO.read_bytes())
+    with pytest.raises(ValueError, match=r"^model: expected one for vectors, got one for logits$"):
+        of_bytes.encode("a text")

@@ -156,6 +156,9 @@ def test_a_full_context_changes_nothing(demo):
     assert session.tokens == IDS
     with pytest.raises(fovea.FullError):
         demo.generate([1] * (demo.max_positions + 1))
+    for call, words in ((demo.logits, "^ids: expected at most"), (demo.attention, "^text: expected 1 to")):
+        with pytest.raises(fovea.FullError, match=words):
+            call([1] * (demo.max_positions + 1))
 
 
 def test_cancel_ends_a_pass_and_leaves_the_session_whole(demo):

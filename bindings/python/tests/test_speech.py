@@ -75,6 +75,8 @@ def test_models_are_told_apart(whisper, demo):
 def test_refusals_name_what_is_wrong(whisper, tmp_path):
     with pytest.raises(FileNotFoundError):
         whisper.transcribe("nothere.wav")
+    with pytest.raises(IsADirectoryError, match="expected a file, got a folder"):
+        whisper.transcribe(tmp_path)
     with pytest.raises(TypeError, match="sound: expected an array of float32, got int16"):
         whisper.transcribe(np.zeros(100, np.int16))
     with pytest.raises(ValueError, match=r"sound: expected samples \[n_samples\], got shape \[2, 50\]"):
