@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Message = Mapping[str, Any]
 Schema = Union[str, Mapping[str, Any], Any]
 _CALL, _END = "<tool_call>", "</tool_call>"
+_NOT_READ = "tools: the chat template does not read them, and so the model is told of none"
 
 
 def form_of(
@@ -140,12 +142,32 @@ def prompt_of(
     if chat_template is None and suffix and not model._facts["has_chat_template"]:
         # A model whose prompts a text closes answers one text at a time: the last that a user said.
         said = [message["content"] for message in checked if message["role"] == "user"]
+        _tell(model, _note_of(model, model._chat(None)))
+        if tools:
+            _tell(model, _NOT_READ)
         if not said or not isinstance(said[-1], str):
             raise ValueError("messages: expected one of role user with a text, got none")
         return model.tokenize(said[-1] + suffix), None
     chat: _fovea.Chat = model._chat(chat_template)
-    texts = (_json(checked, "messages"), _json(tools, "tools"), _json(template_arguments or {}, "template_arguments"))
-    return chat.prompt(*texts), chat
+    _tell(model, _note_of(model, chat))
+    conversation, extra = _json(checked, "messages"), _json(template_arguments or {}, "template_arguments")
+    ids = chat.prompt(conversation, _json(tools, "tools"), extra)
+    if tools and _NOT_READ not in model._told:
+        with suppress(ValueError):  # a template may refuse a conversation without them
+            if chat.prompt(conversation, "null", extra) == ids:
+                _tell(model, _NOT_READ)
+    return ids, chat
+
+
+def _note_of(model: OpenedModel, chat: _fovea.Chat) -> str:
+    return chat.note and f"{model._path or 'model'}: {chat.note}"
+
+
+def _tell(model: OpenedModel, words: str) -> None:
+    """Warn of what a user should know of a model, once."""
+    if words and words not in model._told:
+        model._told.add(words)
+        warnings.warn(words, UserWarning, stacklevel=4)
 
 
 def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:

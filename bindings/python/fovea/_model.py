@@ -191,7 +191,8 @@ class Model(SpeechModel, VectorModel):
         chat_template: in place of the model's own. template_arguments: more variables of it ("enable_thinking").
         schema, grammar, regex and the others: as :meth:`generate` has them.
 
-        Where the model ends its turn the answer ends. FullError where the conversation is longer than the context:
+        Where the model ends its turn the answer ends. A warning says, once, that a model has no template, or that its
+        template does not read the tools. FullError where the conversation is longer than the context:
         nothing is left out of it unasked.
         """
         return self.stream_chat(messages, **options).answer

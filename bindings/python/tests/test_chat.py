@@ -3,10 +3,11 @@
 import json
 import re
 import subprocess
+import warnings
 from types import SimpleNamespace
 
 import pytest
-from conftest import DEMO, ROOT
+from conftest import DEMO, ROOT, write_talker
 
 import fovea
 from fovea._chat import _Reader, schema_of_calls
@@ -135,14 +136,14 @@ def test_templates_get_tools_and_arguments(talker):
 
     def text(**options):
         seen = []
-        spy = SimpleNamespace(prompt=lambda *given: seen.extend(chat.prompt(*given)) or seen, stops=[])
+        spy = SimpleNamespace(prompt=lambda *given: seen.append(chat.prompt(*given)) or seen[-1], stops=[], note="")
         talker._chat = lambda _: spy
         try:
             with pytest.raises(TypeError):  # a spy is no template of the extension's
                 talker.chat(says("hello"), **options)
         finally:
             talker._forget_forms()
-        return talker.detokenize(seen, show_special=True)
+        return talker.detokenize(seen[0], show_special=True)
 
     plain = text()
     assert plain == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
@@ -254,3 +255,28 @@ def test_an_answer_that_was_broken_off(demo):
     broken._pieces.close()
     with pytest.raises(ValueError, match="has ended"):
         _ = broken.answer
+
+
+def told(*calls):
+    """The warnings of calls."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for call in calls:
+            call()
+    assert all(warning.category is UserWarning for warning in seen)
+    return [str(warning.message) for warning in seen]
+
+
+def test_what_a_template_does_not_say_is_warned_of_once(tmp_path):
+    model = fovea.Model(write_talker(tmp_path), n_threads=1)
+    few, deaf = {"max_new_tokens": 2}, {"chat_template": "{{ messages[0].content }}", "max_new_tokens": 2}
+    not_read = "tools: the chat template does not read them, and so the model is told of none"
+    assert told(lambda: model.chat(says("light"), **few), lambda: model.chat(says("light"), tools=TOOLS, **few)) == []
+    assert told(*[lambda: model.chat(says("light"), tools=TOOLS, **deaf)] * 2) == [not_read]
+    (tmp_path / "tokenizer_config.json").unlink()
+    model = fovea.Model(tmp_path, n_threads=1)
+    words = f"{tmp_path}: no chat template: ChatML, for which it has tokens"
+    assert told(*[lambda: model.chat(says("light"), **few)] * 2) == [words]
+    demo = fovea.Model(DEMO, n_threads=1)
+    words = f"{DEMO}: no chat template: it answers each message by itself, without a system text"
+    assert told(*[lambda: demo.chat(says(COMMAND), tools=TOOLS)] * 2) == [words, not_read]
