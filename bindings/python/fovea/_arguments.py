@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from operator import index
 from typing import Any
+
+import numpy as np
 
 from . import _fovea
 
@@ -30,10 +34,35 @@ def words(value: Any, name: str) -> list[str]:
     """A str, several, or None: a list of them."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray)):
+        raise TypeError(f"{name}: expected a str or several, got {type(value).__name__}")
+    return [word(one, f"{name}[{number}]") for number, one in enumerate(value)]
+
+
+def real(value: Any, name: str) -> float:
+    """A number."""
     try:
-        return [word(one, name) for one in value]
-    except TypeError:
-        raise TypeError(f"{name}: expected a str or several, got {type(value).__name__}") from None
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}: expected a number, got {type(value).__name__}") from None
+
+
+def json_text(value: Any, what: str) -> str:
+    """JSON of what it can say, NumPy's numbers among it."""
+    try:
+        return json.dumps(value, allow_nan=False, default=_number)
+    except RecursionError:
+        raise ValueError(f"{what}: expected fewer objects within each other, got too many") from None
+    except ValueError as error:
+        raise ValueError(f"{what}: expected what JSON can say, got another value: {error}") from None
+    except TypeError as error:
+        raise TypeError(f"{what}: expected what JSON can say, got another type: {error}") from None
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(type(value).__name__)
 
 
 def isa_name(value: Any) -> str:

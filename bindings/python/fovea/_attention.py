@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _fovea
-from ._arguments import whole
+from ._arguments import real, whole
 from ._arrays import Floats, float_array, new_array, packed, shape_of
 from ._torch import class_name, is_exactly
 
@@ -20,10 +20,11 @@ _of_this_thread = threading.local()
 
 def _heads(n_threads: int) -> _fovea.Attention:
     """This thread's attention over heads, which keeps the arena of its largest call."""
+    n_threads = whole(n_threads, "n_threads")
     kept: dict[int, _fovea.Attention] = _of_this_thread.__dict__.setdefault("kept", {})
     found = kept.get(n_threads)
     if found is None:
-        found = kept[n_threads] = _fovea.Attention(None, whole(n_threads, "n_threads"))
+        found = kept[n_threads] = _fovea.Attention(None, n_threads)
     return found
 
 
@@ -85,7 +86,7 @@ def attend(
     if scale is not None:
         given["scale"] = _scale(scale)
     if softcap:
-        given["softcap"] = float(softcap)
+        given["softcap"] = real(softcap, "softcap")
     if kv_lengths is not None:
         given["kv_lengths"] = kv_lengths
     if past_key is not None or past_value is not None:
@@ -111,9 +112,10 @@ def _heads_shape(array: Any, name: str) -> tuple[int, ...]:
 
 
 def _scale(scale: float) -> float:
-    if scale == 0 or scale != scale:
-        raise ValueError(f"scale: expected a number other than 0, got {scale}")
-    return float(scale)
+    number = real(scale, "scale")
+    if number == 0 or number != number:
+        raise ValueError(f"scale: expected a number other than 0, got {number}")
+    return number
 
 
 class MultiheadAttention:

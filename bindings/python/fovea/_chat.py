@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _fovea
+from ._arguments import json_text, word
 from ._arrays import Ids
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def schema_text(schema: Schema) -> str:
         schema = schema.model_json_schema()
     if not isinstance(schema, (Mapping, bool)):
         raise TypeError(f"schema: expected a dict, JSON or a pydantic model, got {type(schema).__name__}")
-    return _json(schema, "schema")
+    return json_text(schema, "schema")
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,8 @@ def prompt_of(
     """Return the conversation's ids, and the template whose tokens end the answer."""
     if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages: expected a list of dicts, got {type(messages).__name__}")
+    if chat_template is not None:
+        word(chat_template, "chat_template")
     checked = [_checked(message, number) for number, message in enumerate(messages)]
     if not checked:
         raise ValueError("messages: expected 1 or more, got none")
@@ -150,8 +153,8 @@ def prompt_of(
         return model.tokenize(said[-1] + suffix), None
     chat: _fovea.Chat = model._chat(chat_template)
     _tell(model, _note_of(model, chat))
-    conversation, extra = _json(checked, "messages"), _json(template_arguments or {}, "template_arguments")
-    ids = chat.prompt(conversation, _json(tools, "tools"), extra)
+    conversation, extra = json_text(checked, "messages"), json_text(template_arguments or {}, "template_arguments")
+    ids = chat.prompt(conversation, json_text(tools, "tools"), extra)
     if tools and _NOT_READ not in model._told:
         with suppress(ValueError):  # a template may refuse a conversation without them
             if chat.prompt(conversation, "null", extra) == ids:
@@ -298,14 +301,3 @@ def _checked(message: Any, number: int) -> dict[str, Any]:
     if calls:
         result["tool_calls"] = calls
     return result
-
-
-def _json(value: Any, what: str) -> str:
-    try:
-        return json.dumps(value, allow_nan=False)
-    except RecursionError:
-        raise ValueError(f"{what}: expected fewer objects within each other, got too many") from None
-    except ValueError as error:
-        raise ValueError(f"{what}: expected what JSON can say, got another value: {error}") from None
-    except TypeError as error:
-        raise TypeError(f"{what}: expected what JSON can say, got another type: {error}") from None

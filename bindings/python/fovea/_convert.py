@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _fovea
-from ._arguments import whole
+from ._arguments import json_text, whole
 from ._torch import config_of_torch
 
 if TYPE_CHECKING:
@@ -102,8 +101,9 @@ def model_of_arrays(
     with tempfile.TemporaryDirectory(prefix="fovea-") as folder:
         path = os.path.join(folder, "config.json")
         if isinstance(config, Mapping):
+            text = json_text(dict(config), "config")
             with open(path, "w", encoding="utf-8") as file:
-                json.dump(dict(config), file)
+                file.write(text)
         else:
             shutil.copyfile(config, path)
         options["source"] = folder

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _convert, _fovea
-from ._arguments import byte_string, isa_name, whole, words
+from ._arguments import byte_string, isa_name, real, whole, words
 from ._arrays import Ids, counted, new_array
 from ._attention import AttentionPattern, labels_of
 from ._chat import (
@@ -254,7 +254,8 @@ class Model(SpeechModel, VectorModel):
             raise kind(f"text: expected 1 to {self.max_positions} tokens, got {len(ids)}")
         heads = self._stack["heads_of_layers"]
         that_attend = [layer for layer, n_heads in enumerate(heads) if n_heads]
-        chosen = tuple(that_attend if layers is None else counted(layers, "layers"))
+        given = that_attend if layers is None else counted(layers, "layers")
+        chosen = tuple(whole(layer, "layers") for layer in given)
         if not chosen or not all(layer in that_attend for layer in chosen):
             raise ValueError(f"layers: expected numbers of those that attend, {that_attend}, got {list(chosen)}")
         weights = new_array((len(chosen), heads[chosen[0]], len(ids), len(ids)), "text")
@@ -269,12 +270,16 @@ def _scaled(adapters: Sequence[Adapter]) -> list[tuple[str, float]]:
     """Return paths with their scales."""
     if isinstance(adapters, (str, os.PathLike)):
         raise TypeError("adapters: expected a list, got a path")
+    if not isinstance(adapters, Iterable):
+        raise TypeError(f"adapters: expected a list, got {type(adapters).__name__}")
     scaled = []
     for one in adapters:
         if isinstance(one, tuple) and len(one) != 2:
             raise TypeError(f"adapters: expected a path or a tuple of a path and its scale, got a tuple of {len(one)}")
         path, scale = one if isinstance(one, tuple) else (one, 1.0)
-        scaled.append((_convert.existing(path), float(scale)))
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"adapters: expected paths, got {type(path).__name__}")
+        scaled.append((_convert.existing(path), real(scale, "adapters: scale")))
     return scaled
 
 

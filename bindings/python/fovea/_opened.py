@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import _fovea
+from ._arguments import word
 from ._arrays import Ids, counted
 from ._plan import Limits, Plan, make_plan
 from ._session import Session
@@ -138,7 +139,7 @@ class OpenedModel:
 
         add_special: with the tokens that the model wants around a text. parse_special: "<|name|>" in it is that token.
         """
-        return self._native.tokenize(text, add_special, parse_special)
+        return self._native.tokenize(word(text, "text"), bool(add_special), bool(parse_special))
 
     def detokenize(self, ids: Ids, *, show_special: bool = False) -> str:
         """Return the text that `ids` stand for; bytes that are no character come out as U+FFFD."""

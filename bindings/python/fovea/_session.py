@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -110,11 +110,11 @@ class Session:
             "presence_penalty": presence_penalty,
             "logit_bias": dict(logit_bias or {}),
             "seed": seed,
-            "show_special": special,
-            "n_proposed": speculate,
+            "special": bool(special),
+            "speculate": speculate,
         }
         if max_new_tokens is not None:
-            options["n_new"] = whole(max_new_tokens, "max_new_tokens")
+            options["max_new_tokens"] = whole(max_new_tokens, "max_new_tokens")
         form = form_of(self._model, schema, grammar, regex, compact)
         return self._pieces(self._native.start(ids, options, stops, form, _chat))
 
@@ -300,6 +300,8 @@ class Workspace:
         pages left or a context ends.
         """
         natives = []
+        if not isinstance(steps, Iterable):
+            raise TypeError(f"steps: expected a list of fovea.Step, got {type(steps).__name__}")
         for number, step in enumerate(steps):
             if not isinstance(step, tuple) or not 2 <= len(step) <= 4:
                 raise TypeError(f"steps[{number}]: expected a fovea.Step, got {type(step).__name__}")
@@ -317,6 +319,9 @@ class Workspace:
 
         Logits of steps beside it are those of the whole model at once, in every bit.
         """
+        for given, name in ((memories, "memories"), (sources, "sources")):
+            if not isinstance(given, Iterable):
+                raise TypeError(f"{name}: expected a list, got {type(given).__name__}")
         natives = [native_cache(cache, f"memories[{number}]") for number, cache in enumerate(memories)]
         self._native.cache_memory(natives, list(sources))
 

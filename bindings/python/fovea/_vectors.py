@@ -116,7 +116,7 @@ class VectorModel(OpenedModel):
         if name is None:
             name = self.default_prompt_name
         prompts = self.prompts
-        if name is not None and name not in prompts:
+        if name is not None and word(name, "prompt_name") not in prompts:
             names = ", ".join(prompts) or "none, for the model has no prompts"
             raise ValueError(f"prompt_name: expected one of {names}, got {name!r}")
         return "" if name is None else prompts[name]
@@ -213,7 +213,9 @@ class VectorModel(OpenedModel):
             if weights_of is None:
                 session._native.encode_arrays(given, out, None)
                 return out
-            where, layer = weights_of
+            if not isinstance(weights_of, (tuple, list)) or len(weights_of) != 2:
+                raise TypeError(f"weights_of: expected a stack and a layer, got {type(weights_of).__name__}")
+            where, layer = weights_of[0], whole(weights_of[1], "weights_of")
             if where not in ("encoder", "decoder", "memory"):
                 raise ValueError(f"weights_of: expected encoder, decoder or memory, got {where!r}")
             if ("decoder" if where == "memory" else where) not in self._facts:
@@ -221,8 +223,10 @@ class VectorModel(OpenedModel):
             queries = shapes["source" if where == "encoder" else "target"]
             keys = shapes["source" if "source" in shapes else "memory"] if where == "memory" else queries
             heads = self._facts["encoder" if where == "encoder" else "decoder"]["heads_of_layers"]
+            if layer >= len(heads):
+                raise ValueError(f"weights_of: expected a layer below {len(heads)}, got {layer}")
             batch = queries[0] if len(queries) == 3 else 1
-            weights = new_array((batch, heads[min(layer, len(heads) - 1)], queries[-2], keys[-2]), "weights_of")
+            weights = new_array((batch, heads[layer], queries[-2], keys[-2]), "weights_of")
             session._native.encode_arrays(given, out, weights, layer, where == "encoder", where == "memory")
             return out, weights if len(queries) == 3 else weights[0]
 

@@ -29,7 +29,8 @@ Json read_json(const std::string& text, const char* what) {
 
 }  // namespace
 
-PyForm::PyForm(const ModelHandle& model, const std::string& kind, const std::string& text, bool compact) {
+PyForm::PyForm(const ModelHandle& model, const std::string& kind, nb::handle object, bool compact) {
+    const std::string text(utf8_of(object, kind.c_str()));
     auto made = std::make_shared<CompiledForm>();
     made->opened = model.get();
     const OpenedModel& opened = *made->opened;
@@ -44,7 +45,8 @@ PyForm::PyForm(const ModelHandle& model, const std::string& kind, const std::str
         made->bytes = grammar::compile(read_form(kind, text, compact), opened.tokenizer, index);
         check(open_constraint(opened.tokenizer, made->bytes, index, made->constraint), kind);
     } catch (const grammar::GrammarError& error) {
-        throw ValueRefused(kind + ": " + error.what());
+        const std::string words = error.what();  // mostly with a place in the form, which begins with its kind
+        throw ValueRefused(words.starts_with(kind) ? words : kind + ": " + words);
     }
     compiled_ = std::move(made);
 }
@@ -64,8 +66,9 @@ PyChat::PyChat(const ModelHandle& model, const nb::object& given) {
     const bool own = given.is_none();
     const WithoutGil released;
     try {
-        talk_ = std::make_shared<const ModelTalk>(ModelTalk{
-            opened, own ? ModelChat::of(opened->model, opened->tokenizer) : ModelChat::with(opened->model, opened->tokenizer, text)});
+        talk_ = std::make_shared<const ModelTalk>(
+            ModelTalk{opened, own ? ModelChat::of(opened->model, opened->tokenizer)
+                                  : ModelChat::with(opened->model, opened->tokenizer, text)});
     } catch (const ChatTemplateError& error) {
         throw ValueRefused(std::string("chat template: ") + error.what());
     }
@@ -92,8 +95,8 @@ nb::list PyChat::prompt(const std::string& messages, const std::string& tools, c
 
 void bind_form(nb::module_& module) {
     nb::class_<PyForm>(module, "Form", "A form of answers, compiled for a model's vocabulary.")
-        .def(nb::init<const ModelHandle&, const std::string&, const std::string&, bool>(), nb::arg("model"),
-             nb::arg("kind"), nb::arg("text"), nb::arg("compact") = false);
+        .def(nb::init<const ModelHandle&, const std::string&, nb::handle, bool>(), nb::arg("model"), nb::arg("kind"),
+             nb::arg("text"), nb::arg("compact") = false);
     nb::class_<PyChat>(module, "Chat", "A model's chat template.")
         .def(nb::init<const ModelHandle&, const nb::object&>(), nb::arg("model"), nb::arg("chat_template").none())
         .def("prompt", &PyChat::prompt, nb::arg("messages"), nb::arg("tools"), nb::arg("extra"))

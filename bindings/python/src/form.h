@@ -26,7 +26,7 @@ struct CompiledForm {
 class PyForm {
 public:
     /// kind: "schema", "grammar" or "regex". ValueError says what of `text` was expected, and its place.
-    PyForm(const ModelHandle& model, const std::string& kind, const std::string& text, bool compact);
+    PyForm(const ModelHandle& model, const std::string& kind, nb::handle text, bool compact);
     [[nodiscard]] const std::shared_ptr<const CompiledForm>& compiled() const { return compiled_; }
 
 private:

@@ -20,14 +20,25 @@ const char* name_of(FinishReason reason) {
     return kNames[static_cast<std::size_t>(reason)];
 }
 
+/// What was given, cut where it is long.
+std::string in_words(nb::handle value) {
+    constexpr std::size_t kMost = 80;
+    std::string words = nb::cast<std::string>(nb::repr(value));
+    if (words.size() <= kMost) return words;
+    std::size_t end = kMost;
+    while ((static_cast<unsigned char>(words[end]) & 0xc0) == 0x80) --end;  // within a character
+    return words.substr(0, end) + "...";
+}
+
 /// A dictionary from tokens to numbers.
-bool read_biases(nb::handle value, std::vector<LogitBias>& biases) {
-    if (!nb::isinstance<nb::dict>(value)) return false;
-    for (const auto& [key, number] : nb::borrow<nb::dict>(value)) {
+void read_biases(nb::handle value, std::vector<LogitBias>& biases) {
+    for (const auto& [key, number] : nb::cast<nb::dict>(value)) {
         LogitBias& b = biases.emplace_back();
-        if (!nb::try_cast(key, b.id) || !nb::try_cast(number, b.bias)) return false;
+        b.id = count_of(key, "logit_bias: ids");
+        if (!nb::try_cast(number, b.bias))
+            throw ValueRefused("logit_bias: expected a number for id " + std::to_string(b.id) + ", got " +
+                               in_words(number));
     }
-    return true;
 }
 
 /// The options view `biases`.
@@ -35,7 +46,7 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
     GenerateOptions options;
     options.speculation.clock = ticks_now;
     SamplerOptions& sampler = options.sampler;
-    const Named known[] = {{"n_new", into(options.n_new)},
+    const Named known[] = {{"max_new_tokens", into(options.n_new)},
                            {"temperature", into(sampler.temperature)},
                            {"top_k", into(sampler.top_k)},
                            {"top_p", into(sampler.top_p)},
@@ -43,12 +54,12 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
                            {"repeat_penalty", into(sampler.repeat_penalty)},
                            {"frequency_penalty", into(sampler.frequency_penalty)},
                            {"presence_penalty", into(sampler.presence_penalty)},
-                           {"logit_bias", [&](nb::handle value) { return read_biases(value, biases); }},
+                           {"logit_bias", [&](nb::handle value) { return read_biases(value, biases), true; }},
                            {"seed", into(sampler.seed)},
-                           {"show_special", into(options.show_special)},
-                           {"n_proposed", into(options.speculation.n_proposed)}};
+                           {"special", into(options.show_special)},
+                           {"speculate", into(options.speculation.n_proposed)}};
     read_named(named, known, [](const std::string& name, nb::handle value) {
-        throw ValueRefused(name + ": expected a number of its range, got " + nb::cast<std::string>(nb::repr(value)));
+        throw ValueRefused(name + ": expected a number of its range, got " + in_words(value));
     });
     options.sampler.bias = biases;
     return options;

@@ -275,12 +275,14 @@ bool ModelHandle::closed() const {
 }
 
 std::string_view utf8_of(nb::handle text, const char* what) {
-    if (!PyUnicode_Check(text.ptr()))
-        throw TypeRefused(std::string(what) + ": expected a str, got " +
-                          nb::cast<std::string>(nb::borrow<nb::str>(text.type().attr("__name__"))));
+    if (!PyUnicode_Check(text.ptr())) throw TypeRefused(std::string(what) + ": expected a str, got " + type_of(text));
     Py_ssize_t size = 0;
     const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-    if (!bytes) throw nb::python_error();  // a lone surrogate: UnicodeEncodeError
+    if (!bytes && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
+    if (!bytes) {
+        PyErr_Clear();
+        throw ValueRefused(std::string(what) + ": expected text of Unicode characters, got a lone surrogate");
+    }
     return {bytes, static_cast<std::size_t>(size)};
 }
 

@@ -17,8 +17,10 @@ Status make(const OpenedModel& opened, const Limits& limits, const std::string& 
     return make_session(opened.model, limits, arena.bytes(), session, isa.empty() ? nullptr : isa.c_str());
 }
 
+}  // namespace
+
 std::uint32_t count_of(nb::handle value, const std::string& name) {
-    if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got another type");
+    if (!PyIndex_Check(value.ptr())) throw TypeRefused(name + ": expected a whole number, got " + type_of(value));
     const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
     if (!number.is_valid()) throw nb::python_error();
     std::uint32_t count = 0;
@@ -28,7 +30,12 @@ std::uint32_t count_of(nb::handle value, const std::string& name) {
     return count;
 }
 
-}  // namespace
+Named counted(const char* name, std::uint32_t& field) {
+    return {name, [name, &field](nb::handle value) {
+                field = count_of(value, name);
+                return true;
+            }};
+}
 
 Type type_named(const std::string& name, const char* what) {
     std::string names;
@@ -49,15 +56,10 @@ std::function<bool(nb::handle)> into_kv_type(Type& field) {
 Limits limits_of(const OpenedModel& opened, const nb::dict& named) {
     Limits limits;
     limits.n_threads = 0;
-    const auto count = [](const char* name, std::uint32_t& field) {
-        return Named{name, [name, &field](nb::handle value) {
-                         field = count_of(value, name);
-                         return true;
-                     }};
-    };
-    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},    count("max_kv_len", limits.max_kv_len),
-                           count("max_batch", limits.max_batch),         count("n_threads", limits.n_threads),
-                           count("max_sequences", limits.max_sequences), count("max_key_rows", limits.max_key_rows)};
+    const Named known[] = {
+        {"kv_type", into_kv_type(limits.kv_type)},      counted("max_kv_len", limits.max_kv_len),
+        counted("max_batch", limits.max_batch),         counted("n_threads", limits.n_threads),
+        counted("max_sequences", limits.max_sequences), counted("max_key_rows", limits.max_key_rows)};
     read_named(named, known, [](const std::string& name, nb::handle) {
         throw ValueRefused("limits: expected a name that fovea.Limits has, got " + name);
     });
@@ -111,6 +113,7 @@ void PySession::settle_tokens() {
 void PySession::forward(nb::handle object, nb::handle out_object, bool all) {
     need_logits();
     const std::vector<Token> ids = read_ids(object, "ids");
+    if (ids.empty()) throw ValueRefused("ids: expected 1 or more, got none");
     const std::uint64_t vocab_size = opened_->last().vocab_size;
     const Output out = read_output(out_object, "out", all ? Shape{ids.size(), vocab_size} : Shape{vocab_size});
     check(gate_.run([&] {

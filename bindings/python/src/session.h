@@ -12,6 +12,7 @@
 #include "fovea/generator.h"
 #include "fovea/session.h"
 #include "interrupt.h"
+#include "named.h"
 #include "opened.h"
 
 namespace fovea::python {
@@ -19,7 +20,11 @@ namespace fovea::python {
 /// Limits from keyword arguments of the names that fovea/plan.h has, with room for the model's adapters; ValueError for
 /// others.
 [[nodiscard]] Limits limits_of(const OpenedModel& opened, const nb::dict& named);
+/// A whole number of 32 bits, NumPy's too; TypeError or ValueError by its name.
+[[nodiscard]] std::uint32_t count_of(nb::handle value, const std::string& name);
 [[nodiscard]] Type type_named(const std::string& name, const char* what);
+/// The same into `field`, for tables of named.h.
+[[nodiscard]] Named counted(const char* name, std::uint32_t& field);
 /// What reads the name of a cache's type into `field`, for tables of named.h. Names of no type are ValueError.
 [[nodiscard]] std::function<bool(nb::handle)> into_kv_type(Type& field);
 

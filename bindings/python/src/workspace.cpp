@@ -13,12 +13,14 @@ namespace {
 
 PoolLimits pool_limits_of(const nb::dict& named) {
     PoolLimits limits;
-    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},     {"max_kv_len", into(limits.max_kv_len)},
-                           {"max_sequences", into(limits.max_sequences)}, {"page_len", into(limits.page_len)},
-                           {"memory", into(limits.memory, false)},        {"n_pages", into(limits.n_pages)}};
-    read_named(named, known, [](const std::string& name, nb::handle value) {
-        throw ValueRefused(name + ": expected a whole number of a pool's limits, got " +
-                           nb::cast<std::string>(nb::repr(value)));
+    const Named known[] = {{"kv_type", into_kv_type(limits.kv_type)},
+                           counted("max_kv_len", limits.max_kv_len),
+                           counted("max_sequences", limits.max_sequences),
+                           counted("page_len", limits.page_len),
+                           {"memory", [&](nb::handle value) { return limits.memory = value.ptr() == Py_True, true; }},
+                           counted("n_pages", limits.n_pages)};
+    read_named(named, known, [](const std::string& name, nb::handle) {
+        throw ValueRefused("limits: expected a name that a pool's limits have, got " + name);
     });
     return limits;
 }

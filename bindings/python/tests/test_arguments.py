@@ -180,6 +180,36 @@ SAID = [
     "n_threads: expected a whole number of 0 or more, below 2^32, got -1"),
     (lambda m: fovea.MultiheadAttention(4, 2, state_dict=None), "state_dict: expected a dict of arrays, got NoneType"),
     (lambda m: fovea.MultiheadAttention.from_torch({}), "module: expected a torch.nn.MultiheadAttention, got dict"),
+    (lambda m: m.tokenize(None), "text: expected a str, got NoneType"),
+    (lambda m: m.tokenize("\ud800"), "text: expected text of Unicode characters, got a lone surrogate"),
+    (lambda m: m.generate("x", speculate=-1), "speculate: expected a number of its range, got -1"),
+    (lambda m: m.generate("x", temperature=["hot"] * 50),
+    "temperature: expected a number of its range, got " + str(["hot"] * 50)[:80] + "..."),
+    (lambda m: m.generate("x", logit_bias={"a": 1.0}), "logit_bias: ids: expected a whole number, got str"),
+    (lambda m: m.generate("x", logit_bias={3: "a"}), "logit_bias: expected a number for id 3, got 'a'"),
+    (lambda m: m.generate("x", stop=[b"x"]), "stop[0]: expected a str, got bytes"),
+    (lambda m: m.generate("x", stop=b"x"), "stop: expected a str or several, got bytes"),
+    (lambda m: m.generate("x", stop=5), "stop: expected a str or several, got int"),
+    (lambda m: m.generate("x", regex="\ud800"), "regex: expected text of Unicode characters, got a lone surrogate"),
+    (lambda m: m.chat([{"role": "user", "content": "x"}], chat_template=["a"]),
+    "chat_template: expected a str, got list"),
+    (lambda m: m.attention("x", layers=[0.0]), "layers: expected a whole number, got float"),
+    (lambda m: m.logits([]), "ids: expected 1 or more, got none"),
+    (lambda m: m.session().forward([]), "ids: expected 1 or more, got none"),
+    (lambda m: m.session(max_kv_len=32.0), "max_kv_len: expected a whole number, got float"),
+    (lambda m: fovea.CachePool(m, n_pages=2.0), "n_pages: expected a whole number, got float"),
+    (lambda m: fovea.CachePool(m, page_len=-1), "page_len: expected a number from 0 to 4294967295, got -1"),
+    (lambda m: fovea.Workspace(m).forward(None), "steps: expected a list of fovea.Step, got NoneType"),
+    (lambda m: fovea.Workspace(m).cache_memory(None, []), "memories: expected a list, got NoneType"),
+    (lambda m: fovea.Model(DEMO, adapters=None), "adapters: expected a list, got NoneType"),
+    (lambda m: fovea.Model(DEMO, adapters=[5]), "adapters: expected paths, got int"),
+    (lambda m: fovea.Model(DEMO, adapters=[(DEMO, "a")]), "adapters: scale: expected a number, got str"),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), scale="a"), "scale: expected a number, got str"),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), softcap="a"), "softcap: expected a number, got str"),
+    (lambda m: fovea.attend(f32(2, 2), f32(2, 2), f32(2, 2), n_threads=[1]),
+    "n_threads: expected a whole number, got list"),
+    (lambda m: fovea.convert({}, config={"model_type": object()}),
+    "config: expected what JSON can say, got another type: object"),
 ]  # fmt: skip
 
 
@@ -203,6 +233,7 @@ def test_what_is_said_of_the_arguments_of_encode(bert, classes):
         ),
         (lambda: bert.encode("a", max_length="3"), "max_length: expected a whole number, got str"),
         (lambda: bert.encode(["a"], prompt=5), "prompt: expected a str, got int"),
+        (lambda: bert.encode(["a"], prompt_name=["q"]), "prompt_name: expected a str, got list"),
         (lambda: classes.classify("a", batch_size=2.5), "batch_size: expected a whole number, got float"),
     ):
         with pytest.raises((TypeError, ValueError)) as refused:
@@ -222,6 +253,49 @@ def test_numbers_of_numpy_and_other_bytes_are_taken(demo):
         other.rewind(np.int32(2))
         assert other.tokens == [1, 2]
     assert fovea.Model.from_bytes(memoryview(DEMO.read_bytes())).vocab_size == demo.vocab_size
+
+
+def test_flags_and_numbers_of_any_kind_are_taken(demo):
+    assert demo.tokenize("turn on", add_special=1, parse_special=np.False_) == demo.tokenize("turn on")
+    assert demo.generate("turn on", special=1, max_new_tokens=4) == demo.generate(
+        "turn on", special=True, max_new_tokens=4
+    )
+    biased = {np.int64(3): np.float32(100)}
+    assert demo.generate("turn on", logit_bias=biased, max_new_tokens=2) == demo.detokenize([3, 3])
+    state = {
+        "in_proj_weight": f32(12, 4),
+        "in_proj_bias": f32(12),
+        "out_proj.weight": f32(4, 4),
+        "out_proj.bias": f32(4),
+    }
+    x = f32(2, 1, 4)
+    module = fovea.MultiheadAttention(np.int64(4), np.int32(2), bias=np.True_, state_dict=state)
+    assert module(x, x, x)[0].tobytes() == fovea.MultiheadAttention(4, 2, state_dict=state)(x, x, x)[0].tobytes()
+    config = {"model_type": "torch.nn.MultiheadAttention", "embed_dim": np.int64(4), "num_heads": np.uint8(2)}
+    assert fovea.convert(state, config=config).d_model == 4
+
+
+def test_what_is_said_of_a_form_names_it_once(demo):
+    for form in ({"schema": {"type": "strange"}}, {"schema": "{"}, {"grammar": "root ::= ("}, {"grammar": "a ::= [a]"},
+                 {"regex": "("}):  # fmt: skip
+        with pytest.raises(ValueError, match=f"^{next(iter(form))}") as refused:
+            demo.generate("x", **form)
+        assert str(refused.value).count(next(iter(form)) + ": ") <= 1
+
+
+def test_what_is_said_of_a_layer_whose_weights_are_asked_for():
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = fovea.convert(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+    for asked, words in (
+        (("encoder", -1), "weights_of: expected a whole number of 0 or more, below 2^32, got -1"),
+        (("encoder", 2), "weights_of: expected a layer below 2, got 2"),
+        (("encoder", "a"), "weights_of: expected a whole number, got str"),
+        ("encoder", "weights_of: expected a stack and a layer, got str"),
+    ):
+        with pytest.raises((TypeError, ValueError)) as refused:
+            model.encode_arrays(f32(3, 8), weights_of=asked)
+        assert str(refused.value) == words
 
 
 def test_a_hubs_name_is_told_what_to_do(tmp_path, monkeypatch):

@@ -88,7 +88,7 @@ def test_what_is_refused(demo, bert):
         (lambda: classes.classify("x", ["a"]), TypeError, "pairs"),
         (lambda: classes.classify([3]), TypeError, "texts"),
         (lambda: classes.classify(["x"], [None]), TypeError, "pairs"),
-        (lambda: classes.classify("\ud800"), ValueError, "surrogates"),
+        (lambda: classes.classify("\ud800"), ValueError, "surrogate"),
         (lambda: answers.classify("who"), ValueError, "pairs"),
         (lambda: answers.classify("who", ""), ValueError, "without tokens"),
         (lambda: masks.classify("none here"), ValueError, "MASK"),
