@@ -95,10 +95,18 @@ class ChatStream:
 
     def __init__(self, pieces: Iterator[str], reader: _Reader, ends: dict[str, Any]) -> None:
         self._pieces, self._reader, self._ends = pieces, reader, ends
+        self._texts = self._without_calls()
         self._answer: ChatAnswer | None = None
 
     def __iter__(self) -> Iterator[str]:
-        """Yield pieces of text, those of calls left out."""
+        """Return itself: the pieces of text that have not come yet."""
+        return self
+
+    def __next__(self) -> str:
+        """Return the next piece of text; those of calls are left out."""
+        return next(self._texts)
+
+    def _without_calls(self) -> Iterator[str]:
         for piece in self._pieces:
             text = self._reader.push(piece)
             if text:

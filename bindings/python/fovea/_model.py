@@ -22,6 +22,7 @@ from ._chat import (
     schema_of_calls,
 )
 from ._opened import OF_OPENED
+from ._session import STREAM_OPTIONS
 from ._speech import SpeechModel
 from ._vectors import VectorModel
 
@@ -176,8 +177,15 @@ class Model(SpeechModel, VectorModel):
         return self._stream(ids, {}, max_new_tokens=max_new_tokens, special=special, **options)
 
     def _stream(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
-        max_new_tokens = whole(max_new_tokens, "max_new_tokens")
+        """Check at once what can be, and return what computes when it is asked for a piece."""
+        for name in options:
+            if name not in STREAM_OPTIONS:
+                known = ", ".join(known for known in STREAM_OPTIONS if not known.startswith("_"))
+                raise TypeError(f"options: expected some of {known}, got {name}")
         self._need_text()
+        return self._streamed(ids, ends, max_new_tokens=whole(max_new_tokens, "max_new_tokens"), **options)
+
+    def _streamed(self, ids: Any, ends: dict[str, Any], *, max_new_tokens: int, **options: Any) -> Iterator[str]:
         with self._session("text", max_kv_len=self._room(len(ids) + max_new_tokens)) as session:
             yield from session.stream(ids, max_new_tokens=max_new_tokens, **options)
             ends.update(finish_reason=session.finish_reason, figures=session._native.figures)

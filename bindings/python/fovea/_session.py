@@ -178,6 +178,9 @@ class Session:
         return self._native.arena_bytes
 
 
+STREAM_OPTIONS = tuple(Session.stream.__kwdefaults__ or ())
+
+
 class Cache:
     """What a model remembers of one text, as pages of a pool. Made by :meth:`CachePool.cache` and :meth:`fork`."""
 

@@ -257,6 +257,25 @@ def test_an_answer_that_was_broken_off(demo):
         _ = broken.answer
 
 
+def test_options_are_checked_before_the_first_piece(talker, bert):
+    words = r"^options: expected some of max_new_tokens, temperature, .*, got max_tokens$"
+    for call in (talker.stream, lambda text, **options: talker.stream_chat(says(text), **options)):
+        with pytest.raises(TypeError, match=words):
+            call("a", max_tokens=3)
+        with pytest.raises(TypeError, match=r"^max_new_tokens: expected a whole number, got str$"):
+            call("a", max_new_tokens="3")
+    with pytest.raises(ValueError, match="logits"):
+        bert.stream("a")
+
+
+def test_a_stream_is_an_iterator(demo):
+    stream = demo.stream_chat(says(COMMAND))
+    assert iter(stream) is stream
+    first = next(stream)
+    assert first + "".join(stream) == demo.generate(COMMAND) == stream.answer.content
+    assert next(stream, None) is None
+
+
 def told(*calls):
     """The warnings of calls."""
     with warnings.catch_warnings(record=True) as seen:
