@@ -1,7 +1,7 @@
 # Installs the library and builds somebody else's program against it, in each way there is.
 #   -D HOW=static|shared|subdirectory|fetchcontent|makefile  -D SOURCE=project  -D BUILD=its build  -D SCRATCH=directory
 #   -D CXX=compiler  -D CC=C compiler  -D FLAGS=the flags of both  -D GENERATOR=...  -D NM=nm
-#   -D BUILD_TYPE=the project's  -D ISA=the one instruction set that builds of its own have
+#   -D BUILD_TYPE=the project's  -D ISA=the one instruction set that the subdirectory's build has; others have scalar alone
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -47,6 +47,9 @@ function(build_c_consumer)
   run(${SCRATCH}/c/app)
 endfunction()
 
+if(NOT HOW STREQUAL "subdirectory")
+  set(ISA scalar)
+endif()
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 if(HOW STREQUAL "static" OR HOW STREQUAL "shared")
@@ -79,8 +82,8 @@ elseif(HOW STREQUAL "makefile")
 else()
   build_consumer(${HOW})
   # A host without optimisation must not get another CPU's inline functions.
-  file(GLOB_RECURSE object ${SCRATCH}/consumer/*/isa/${ISA}.cpp.o)
-  if(ISA AND NOT FLAGS MATCHES "-fsanitize|-O")
+  file(GLOB_RECURSE object ${SCRATCH}/consumer/${ISA}.cpp.o)
+  if(HOW STREQUAL "subdirectory" AND object AND NOT FLAGS MATCHES "-fsanitize|-O")
     run(${CMAKE_COMMAND} -D NM=${NM} -D ISA=${ISA} -D OBJECT=${object} -P ${SOURCE}/tests/isa_symbols.cmake)
   endif()
 endif()
