@@ -120,7 +120,7 @@ Json without_if(const Json& given) {
     if (!given.contains("then") && !given.contains("else")) return rest;
     const Json holds = Json::array({rest, given["if"], given.value("then", Json(true))});
     const Json fails = Json::array({rest, no(given["if"]), given.value("else", Json(true))});
-    return {{"anyOf", Json::array({{{"allOf", holds}}, {{"allOf", fails}}})}};
+    return {{"anyOf", Json::array({held_together(holds), held_together(fails)})}};
 }
 
 std::optional<Json> split_not(const Json& given, const Resolve& resolve, const std::string& place) {
@@ -148,13 +148,13 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
         for (const Json& way : ways) {
             Json both = out;
             both.push_back(way);
-            alternatives.push_back({{"allOf", both}});
+            alternatives.push_back(held_together(std::move(both)));
         }
         return Json{{"anyOf", alternatives}};
     }
     if (out.size() > 1) {
         out[0] = joined(rest, plain);
-        return Json{{"allOf", out}};
+        return held_together(std::move(out));
     }
     if (all.size() < 2) return std::nullopt;
     // Types one after the other, values together.
@@ -164,7 +164,7 @@ std::optional<Json> split_not(const Json& given, const Resolve& resolve, const s
         const Json first = all[0];
         all.erase(all.begin());
         const Json left = without_not(joined(rest, {first}), first, place);
-        return left == false ? left : Json{{"allOf", Json::array({left, joined(Json::object(), all)})}};
+        return left == false ? left : held_together(Json::array({left, joined(Json::object(), all)}));
     }
     Json values = Json::array();
     for (const Json& one : all) {

@@ -249,6 +249,16 @@ Items items_of(const Json& schema, const std::string& place) {
     return items;
 }
 
+Json held_together(Json all) {
+    Json out = Json::object();
+    if (all[0].is_object() && all[0].contains("unevaluatedProperties")) {
+        out["unevaluatedProperties"] = all[0]["unevaluatedProperties"];
+        all[0].erase("unevaluatedProperties");
+    }
+    out["allOf"] = std::move(all);
+    return out;
+}
+
 Json as_inner(Json schema, const std::string& place) {
     if (!schema.is_object() || schema.value("unevaluatedProperties", Json(true)) != false) return schema;
     for (const char* keyword : {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"})

@@ -16,6 +16,10 @@ using Json = nlohmann::ordered_json;
 /// additionalProperties does. Throws GrammarError where it is not alone with them.
 [[nodiscard]] Json as_inner(Json schema, const std::string& place);
 
+/// A schema that says what all of these do. What the first, which the others are parts of, says of unevaluated properties
+/// goes for all.
+[[nodiscard]] Json held_together(Json all);
+
 /// What an array's items are: the first ones each by itself, then the rest.
 struct Items {
     Json first = Json::array(), rest = true;

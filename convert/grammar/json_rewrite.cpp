@@ -163,7 +163,8 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     if (!others.empty()) rest[keyword] = others;
     const bool names_any = (rest.contains("properties") && !rest["properties"].empty()) ||
                            (rest.contains("required") && !rest["required"].empty());
-    if (!names_any && !rest.contains("additionalProperties")) rest["additionalProperties"] = true;
+    if (!names_any && !rest.contains("additionalProperties") && !rest.contains("unevaluatedProperties"))
+        rest["additionalProperties"] = true;
     Json with = rest, without = rest, required = rest.value("required", Json::array());
     if (!required.is_array()) throw GrammarError(place + "/required: expected names, got " + required.dump());
     const bool is_there = std::find(required.begin(), required.end(), name) != required.end();
@@ -172,7 +173,7 @@ Json without_dependency(const Json& given, const char* keyword, const std::strin
     for (const Json& one : added)
         if (std::find(required.begin(), required.end(), one) == required.end()) required.push_back(one);
     with["required"] = required;
-    if (!needed.is_array()) with = {{"allOf", Json::array({with, needed})}};
+    if (!needed.is_array()) with = held_together(Json::array({with, needed}));
     if (is_there) return with;
     without["properties"][name] = false;
     return {{"anyOf", Json::array({without, with})}};
@@ -183,7 +184,11 @@ Json with_names(const Json& given, const Json& names, const std::string& place) 
     const Json* all = constants_of(names, one);
     if (!all) throw GrammarError(place + "/propertyNames/enum: expected names, got " + names.dump());
     const Json values = *all;
-    const Json more = given.value("additionalProperties", Json(true));
+    for (const auto& [key, value] : names.items())
+        if (key == "pattern" || key == "format" || key == "not")
+            throw GrammarError(place + "/propertyNames: expected no " + key +
+                               " beside enum or const, got it: not supported");
+    const Json more = given.value("additionalProperties", given.value("unevaluatedProperties", Json(true)));
     for (const Json& name : values) {
         if (!name.is_string() || !fits(name, names, place)) continue;
         const std::string key = name;

@@ -312,7 +312,8 @@ private:
         NodeId key = 0, value = 0;
         if (!given.contains("patternProperties")) {
             key = name_of(expanded(given["propertyNames"], place + "/propertyNames"), place + "/propertyNames");
-            value = schema(given.value("additionalProperties", Json(true)), place + "/additionalProperties", depth + 1);
+            const Json more = given.value("additionalProperties", given.value("unevaluatedProperties", Json(true)));
+            value = schema(more, place + "/additionalProperties", depth + 1);
         } else {
             const Json& all = given["patternProperties"];
             std::vector<NodeId> keys;

@@ -19,8 +19,8 @@ struct RegexPart {
 /// How a character of a set is written.
 using WriteSet = std::function<NodeId(const CodeSet&)>;
 
-/// Adds `pattern` to a grammar. `search`: it need match only a part, unless it is anchored. Dialects differ beyond ASCII:
-/// of a class those characters are written that are in it in all of them. Throws GrammarError: syntax, and what no
+/// Adds `pattern` to a grammar. `search`: it need match only a part, unless it is anchored. \d and \D are ECMA's. Of other
+/// classes dialects differ beyond ASCII: those characters are written that are in a class in all of them. Throws GrammarError: syntax, and what no
 /// automaton does (back references, assertions but ^ and $ at the ends).
 [[nodiscard]] RegexPart add_regex(Grammar& grammar, std::string_view pattern, const std::string& name,
                                   const WriteSet& write, bool search);

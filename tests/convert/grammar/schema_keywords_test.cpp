@@ -395,6 +395,23 @@ TEST_CASE("schemas: names and unevaluated properties are kept or refused") {
     CHECK_FALSE(allows(R"({"type":"object","properties":{},"unevaluatedProperties":false})", R"({"a":1})"));
     CHECK(allows(R"({"unevaluatedProperties":false,"allOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]})",
                  R"({"a":1,"b":2})"));
+    const char* const chosen = R"({"properties":{"kind":{"enum":["a","b"]}},"required":["kind"],
+        "if":{"properties":{"kind":{"const":"a"}}},"then":{"properties":{"x":{"type":"integer"}},"required":["x"]},
+        "unevaluatedProperties":false})";
+    CHECK(allows(chosen, R"({"kind":"a","x":1})"));
+    CHECK(allows(chosen, R"({"kind":"b"})"));
+    CHECK_FALSE(allows(chosen, R"({"kind":"a"})"));
+    CHECK_FALSE(allows(chosen, R"({"kind":"a","x":1,"y":1})"));
+    const char* const dependent = R"({"dependentSchemas":{"a":{"properties":{"b":{"type":"null"}},"required":["b"]}},
+        "properties":{"a":{"type":"integer"}},"anyOf":[{"properties":{"c":{}}},{"required":["a"]}],
+        "unevaluatedProperties":false})";
+    CHECK(allows(dependent, R"({"a":1,"b":null})"));
+    CHECK_FALSE(allows(dependent, R"({"a":1,"d":null})"));
+    CHECK(refused(R"({"propertyNames":{"enum":["a"],"pattern":"b"}})").find("expected no pattern beside enum") !=
+          std::string::npos);
+    const char* const none = R"({"type":"object","propertyNames":{"enum":["a"]},"unevaluatedProperties":false})";
+    CHECK(allows(none, "{}"));
+    CHECK_FALSE(allows(none, R"({"a":1})"));
     const char* const inner =
         R"({"allOf":[{"properties":{"a":{}},"unevaluatedProperties":false},{"properties":{"b":{}}}]})";
     CHECK(allows(inner, R"({"a":1})"));
