@@ -109,6 +109,7 @@ std::size_t force(void* context, std::span<Token> tokens) noexcept {
     }
     options.show_special = c.show_special != 0;
     options.memory = from_c(c.memory);
+    if (!c.end_tokens && c.n_end_tokens) return is_null("end_tokens: NULL");
     options.end_tokens = {c.end_tokens, c.n_end_tokens};
     if (Status s = start(g.generator, prompt, options); !s.ok()) return s;
     g.filter = filter;

@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (argc < 3) return fprintf(stderr, "usage: %s MODEL PROMPT [TOKENS]\n", argv[0]), 2;
     char* end = NULL;
     const long n_wanted = argc > 3 ? strtol(argv[3], &end, 10) : 64;
-    if (n_wanted < 1 || (end && *end)) return fprintf(stderr, "TOKENS: expected a number from 0, got %s\n", argv[3]), 2;
+    if (n_wanted < 1 || (end && *end)) return fprintf(stderr, "TOKENS: expected a number from 1, got %s\n", argv[3]), 2;
     size_t file_bytes = 0, text_bytes = 0, n_tokens = 0;
     void* file = read_file(argv[1], &file_bytes);
     if (!file) return fprintf(stderr, "%s: cannot be read\n", argv[1]), 1;

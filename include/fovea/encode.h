@@ -73,7 +73,8 @@ struct EncodeInput {
 [[nodiscard]] Status encode(Session& session, const EncodeInput& input, std::span<float> out) noexcept;
 
 /// Computes a memory once for all later steps. Runs the encoder on `source`, or takes `memory`, and writes each layer's keys
-/// and values of sequence i to memories[i], which grows from 0 to the sequence's length. `target` must be empty; masks of the memory, rows and before_head are not used.
+/// and values of sequence i to memories[i], which grows from 0 to the sequence's length. `target` must be empty; masks
+/// of the memory, rows and before_head are not used.
 ///
 ///     make_workspace_plan(config, {.max_kv_len = 448, .max_batch = 1500}, plan);   // max_kv_len: it computes steps
 ///     make_pool_plan(config, {.max_kv_len = 1500, .memory = true}, memory_plan);   // a pool for memories

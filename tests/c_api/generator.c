@@ -273,8 +273,9 @@ static void test_filter(fovea_generator* generator, fovea_workspace* workspace) 
     /* Tokens that end the text, which is empty then. */
     const uint32_t ends[2] = {7, 40};
     fovea_generate_options ended = options;
-    ended.end_tokens = ends;
     ended.n_end_tokens = 2;
+    GIVES(FOVEA_BAD_ARGUMENT, fovea_start(generator, kTokens, 10, &ended));
+    ended.end_tokens = ends;
     GIVES(FOVEA_OK, fovea_start(generator, kTokens, 10, &ended));
     w = finish_text(generator, workspace);
     CHECK(w.n_tokens == 0 && w.finish == FOVEA_FINISH_END_TOKEN);

@@ -15,7 +15,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def float_array(array: Any, name: str) -> Any:
-    """`array` as the engine can read it: itself, or a copy where its rows have gaps or one batch is all of them.
+    """`array` as the engine can read it: itself, or a copy where its rows have gaps or its batch has stride 0.
 
     Anything with the buffer protocol or DLPack is taken. TypeError where it is no array of float32.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -163,10 +164,15 @@ def prompt_of(
     _tell(model, _note_of(model, chat))
     conversation, extra = json_text(checked, "messages"), json_text(template_arguments or {}, "template_arguments")
     ids = chat.prompt(conversation, json_text(tools, "tools"), extra)
-    if tools and _NOT_READ not in model._told:
-        with suppress(ValueError):  # a template may refuse a conversation without them
-            if chat.prompt(conversation, "null", extra) == ids:
-                _tell(model, _NOT_READ)
+    if tools and _NOT_READ not in model._told and chat_template not in model._reads_tools:
+        try:
+            without = chat.prompt(conversation, "null", extra)
+        except ValueError:  # a template may refuse a conversation without them
+            without = None
+        if without == ids:
+            _tell(model, _NOT_READ)
+        else:
+            model._reads_tools.add(chat_template)
     return ids, chat
 
 
@@ -175,10 +181,13 @@ def _note_of(model: OpenedModel, chat: _fovea.Chat) -> str:
 
 
 def _tell(model: OpenedModel, words: str) -> None:
-    """Warn of what a user should know of a model, once."""
+    """Warn, once, of what a user should know of a model, at the line that called this package."""
     if words and words not in model._told:
         model._told.add(words)
-        warnings.warn(words, UserWarning, stacklevel=4)
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back and frame.f_globals.get("__package__") == __package__:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(words, UserWarning, stacklevel=level)
 
 
 def checked_tools(tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:

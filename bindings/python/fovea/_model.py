@@ -82,8 +82,12 @@ class Model(SpeechModel, VectorModel):
         """Pickle the path: whoever unpickles it opens the file."""
         if self._path is None:
             raise TypeError("model: expected one of a file to pickle, got one in memory")
-        of_subclass = {name: value for name, value in self.__dict__.items() if name not in OF_OPENED}
-        return _reopen, (self.__class__, self._path, self._arguments), of_subclass or None
+        own_state = getattr(type(self), "__getstate__", None)
+        if own_state in (None, getattr(object, "__getstate__", None)):
+            state = {name: value for name, value in self.__dict__.items() if name not in OF_OPENED}
+        else:  # a subclass knows better
+            state = own_state(self)
+        return _reopen, (self.__class__, self._path, self._arguments), state or None
 
     def close(self) -> None:
         """Let the file go, once the sessions that use it are gone. Every later call raises ValueError."""

@@ -20,7 +20,10 @@ _FORMS = 32  # compiled forms of answers that a model keeps
 
 # What `_set` gives a model. A pickle has the rest, which is a subclass's.
 OF_OPENED = frozenset(
-    ("_native", "_path", "_arguments", "_n_threads", "_isa", "_kept", "_form", "_chat", "_told", "_facts", "_stack")
+    (
+        *("_native", "_path", "_arguments", "_n_threads", "_isa", "_kept", "_form", "_chat", "_told", "_reads_tools"),
+        *("_facts", "_stack"),
+    )
 )
 
 
@@ -33,6 +36,7 @@ class OpenedModel:
         self._isa: str = arguments.get("isa", "")
         self._kept = threading.local()
         self._told: set[str] = set()  # what it was warned of
+        self._reads_tools: set[str | None] = set()  # templates that do
         self._forget_forms()
         facts = native.facts()
         for name in ("name", "architecture", "prompt_suffix"):
