@@ -8,7 +8,7 @@
 >>> fovea.attend(query, key, value, causal=True)  # float32 arrays [batch, heads, seq, dim]
 
 Arrays go in and out without copies: whatever has the buffer protocol or DLPack is read where it is, and ``out=`` takes
-an array of the caller's. Every pass releases the GIL, and Ctrl-C ends it after the step that runs: a product of one layer,
+an array of the caller's. Every pass releases the GIL. Ctrl-C ends it after the step that runs: a product of one layer,
 or all of an ``attend``.
 """
 
