@@ -68,11 +68,11 @@ class Server:
         assert status == want, f"{path}: expected {want}, got {status}: {answer[:400]!r}"
         return answer
 
-    def metric(self, name):
-        """The sum of a metric over its labels."""
+    def metric(self, *names):
+        """The sum of metrics over their labels, all at one moment."""
         total = 0
         for line in self.get("/metrics").decode().splitlines():
-            if line.startswith("fovea_" + name + "{") or line.startswith("fovea_" + name + " "):
+            if any(line.startswith(("fovea_" + name + "{", "fovea_" + name + " ")) for name in names):
                 total += float(line.split()[-1])
         return total
 

@@ -338,7 +338,7 @@ class ManyAtOnce(WithServer):
     def test_a_client_that_hangs_up_frees_its_place(self):
         cancelled = self.server.metric("cancelled_total")
         endless = complete("sing", temperature=50.0, max_tokens=240, ignore="")
-        idle = lambda: self.server.metric("sequences_running") + self.server.metric("requests_waiting") == 0
+        idle = lambda: self.server.metric("sequences_running", "requests_waiting") == 0
         for _ in range(20):  # until one hangs up before its text is done
             connections = []
             for i in range(12):
@@ -351,8 +351,9 @@ class ManyAtOnce(WithServer):
             if self.server.metric("cancelled_total") > cancelled:
                 break
         self.assertGreater(self.server.metric("cancelled_total"), cancelled)
-        n_free = self.server.metric("pages_free") + self.server.metric("pages_kept")
-        self.assertGreaterEqual(n_free, self.server.metric("pages"))
+        # A request whose client has gone may still be read, and takes a place until that is seen.
+        n_pages = self.server.metric("pages")
+        self.assertTrue(wait_until(lambda: self.server.metric("pages_free", "pages_kept") >= n_pages))
 
     def test_probabilities_of_a_whole_answer_are_bounded(self):
         body = complete("sing", n=32, logprobs=20, max_tokens=200)

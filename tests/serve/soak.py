@@ -270,7 +270,7 @@ def main():
         assert not wrong, f"{len(wrong)} wrong, such as {sorted(set(what[:200] for what in wrong))[:5]}"
         assert counts.get("equal", 0) > 50, "expected more than 50 completed texts"
         assert options.sanitized or after - before < 24 << 20, f"resident bytes: expected {before}, got {after}"
-        idle = lambda: server.metric("sequences_running") + server.metric("requests_waiting") == 0
+        idle = lambda: server.metric("sequences_running", "requests_waiting") == 0
         assert wait_until(idle), "expected nothing to run any more"
         idle_connections(server, options.idle)
         slowloris(server, min(options.idle, 200))
