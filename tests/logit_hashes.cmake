@@ -1,6 +1,7 @@
 # Logits are the ones that golden/logit_hashes.txt names, on every machine, until the numerics version changes: the demo
 # model's with each type of weights, and those in f32 of golden models whose blocks have what the demo's have not.
-#   -D FOVEA=the command line  -D DEMO=demo.fovea  -D HASHES=file  -D SCRATCH=folder
+#   -D FOVEA=the command line  -D DEMO=demo.fovea  -D HASHES=file  -D SCRATCH=folder  [-D HASH=fovea_logit_hash]
+# With HASH the command line only converts: that program, which another compiler made, computes the logits.
 cmake_minimum_required(VERSION 3.22)
 file(MAKE_DIRECTORY ${SCRATCH})
 file(STRINGS ${HASHES} lines)
@@ -12,12 +13,24 @@ foreach(line IN LISTS lines)
   if(name MATCHES "/")  # a model, which has no tokenizer
     get_filename_component(golden ${HASHES} DIRECTORY)
     set(source ${golden}/${name} --type f32)
-    set(prompt)
+    set(text)
   else()
     set(source ${DEMO} --type ${name})
-    set(prompt -p "turn on the garden dehumidifier\n")
+    set(text "turn on the garden dehumidifier\n")
   endif()
   execute_process(COMMAND ${FOVEA} convert ${source} -o ${SCRATCH}/model.fovea ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  if(HASH)
+    execute_process(COMMAND ${HASH} ${SCRATCH}/model.fovea ${text} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT output STREQUAL "${wanted}\n")
+      message(FATAL_ERROR "${name}: expected logits ${wanted}, got ${output}")
+    endif()
+    message(STATUS "${name} ${wanted}")
+    continue()
+  endif()
+  set(prompt)
+  if(text)
+    set(prompt -p ${text})
+  endif()
   execute_process(COMMAND ${FOVEA} certify ${SCRATCH}/model.fovea ${prompt} --threads 1 --json OUTPUT_VARIABLE output
                   COMMAND_ERROR_IS_FATAL ANY)
   if(NOT output MATCHES "\"hash\":\"${wanted}\",\"equal\":true")
