@@ -38,10 +38,10 @@ inline void write_text(const fs::path& path, const std::string& text) {
 /// What a file that is to be replaced has: the first bytes of a Fovea file, for convert replaces no other kind.
 inline const std::string kOlderFile = "Fovea\r\n\x1a, an older one\n";
 
-/// The demo's commands: a fifth to calibrate by, seen.txt, and another to judge by, held.txt.
+/// The demo's commands: a tenth to calibrate by, seen.txt, and a fifth to judge by, held.txt.
 inline void write_commands(const fs::path& folder) {
     const std::string all = read_text(FOVEA_GOLDEN_DIR "/demo_commands.txt");
-    write_text(folder / "seen.txt", all.substr(0, all.find('\n', all.size() / 5) + 1));
+    write_text(folder / "seen.txt", all.substr(0, all.find('\n', all.size() / 10) + 1));
     write_text(folder / "held.txt", all.substr(all.find('\n', all.size() / 5 * 4) + 1));
 }
 
