@@ -234,112 +234,12 @@ NodeId JsonParts::other_key(const std::vector<std::string>& names) {
     return quoted(rest(rest, names, 0));
 }
 
-// ---- numbers -------------------------------------------------------------------------------------------------------
-
-/// Digits from `low` to `high`, which have the same length.
-NodeId JsonParts::same_length(const std::string& low, const std::string& high) {
-    Grammar& g = grammar_;
-    const auto digit = [&](char from, char to) {
-        return g.set({{static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)}});
-    };
-    const auto n = static_cast<std::uint32_t>(low.size());
-    if (n == 0) return g.bytes("");
-    const std::string zeros(n - 1, '0'), nines(n - 1, '9'), low_rest = low.substr(1), high_rest = high.substr(1);
-    if (low[0] == high[0]) return g.sequence({digit(low[0], low[0]), same_length(low_rest, high_rest)});
-    std::vector<NodeId> ways;
-    char from = low[0], to = high[0];
-    if (low_rest != zeros) {
-        ways.push_back(g.sequence({digit(from, from), same_length(low_rest, nines)}));
-        ++from;
-    }
-    if (high_rest != nines) {
-        ways.push_back(g.sequence({digit(to, to), same_length(zeros, high_rest)}));
-        --to;
-    }
-    if (from <= to) ways.push_back(g.sequence({digit(from, to), digits(n - 1, n - 1)}));
-    return g.choice(std::move(ways));
-}
-
-/// 0 <= low <= high
-NodeId JsonParts::natural(std::int64_t low, std::int64_t high) {
-    std::vector<NodeId> ways;
-    std::string first = std::to_string(low);
-    const std::string last = std::to_string(high);
-    while (first.size() < last.size()) {
-        ways.push_back(same_length(first, std::string(first.size(), '9')));
-        first = "1" + std::string(first.size(), '0');
-    }
-    ways.push_back(same_length(first, last));
-    return grammar_.choice(std::move(ways));
-}
-
 NodeId JsonParts::integer(const NumberBounds& bounds) {
-    Grammar& g = grammar_;
-    if (bounds.none()) return g.rule(integer_);
-    const std::int64_t low = std::max(bounds.low.value_or(-kMostInteger), -kMostInteger) + bounds.open_low;
-    const std::int64_t high = std::min(bounds.high.value_or(kMostInteger), kMostInteger) - bounds.open_high;
-    std::vector<NodeId> ways;
-    if (low <= high && high >= 0) ways.push_back(natural(std::max<std::int64_t>(low, 0), high));
-    if (low <= high && low < 0)
-        ways.push_back(g.sequence({g.bytes("-"), natural(std::max<std::int64_t>(-high, 1), -low)}));
-    return g.choice(std::move(ways));
+    return bounds.none() ? grammar_.rule(integer_) : whole_within(grammar_, bounds);
 }
 
 NodeId JsonParts::number(const NumberBounds& bounds) {
-    Grammar& g = grammar_;
-    if (bounds.none()) return g.rule(number_);
-    const std::int64_t low = std::max(bounds.low.value_or(-kMostInteger), -kMostInteger);
-    const std::int64_t high = std::min(bounds.high.value_or(kMostInteger), kMostInteger);
-    std::vector<NodeId> ways{integer(bounds)};
-    if (std::max<std::int64_t>(low, 0) < high)
-        ways.push_back(between(std::max<std::int64_t>(low, 0), high, bounds.open_low && low >= 0, bounds.open_high));
-    if (low < std::min<std::int64_t>(high, 0))
-        ways.push_back(g.sequence({g.bytes("-"), between(std::max<std::int64_t>(-high, 0), -low,
-                                                         bounds.open_high && high <= 0, bounds.open_low)}));
-    return g.choice(std::move(ways));
-}
-
-/// Numbers with a point from `low` to `high`, 0 <= low < high; open ends are not reached.
-NodeId JsonParts::between(std::int64_t low, std::int64_t high, bool open_low, bool open_high) {
-    Grammar& g = grammar_;
-    std::vector<NodeId> ways;
-    if (!open_high)
-        ways.push_back(g.sequence({natural(high, high), g.bytes("."), g.repeat(g.set({{'0', '0'}}), 1, 15)}));
-    if (high - low == 1) {
-        ways.push_back(g.sequence({natural(low, low), fraction(high, open_low, open_high)}));
-        return g.choice(std::move(ways));
-    }
-    if (open_low) ways.push_back(g.sequence({natural(low, low), fraction(low + 1, true, false)}));
-    if (open_high) ways.push_back(g.sequence({natural(high - 1, high - 1), fraction(high, false, true)}));
-    if (const std::int64_t first = low + open_low, last = high - 1 - open_high; first <= last)
-        ways.push_back(g.sequence({natural(first, last), fraction(high, false, false)}));
-    return g.choice(std::move(ways));
-}
-
-/// A point and digits behind a whole number below `above`. A number is above its whole part, or below the next, by so much
-/// that a reader does not round it to that: the larger a double, the fewer digits it has behind the point.
-NodeId JsonParts::fraction(std::int64_t above, bool not_whole, bool not_next) {
-    Grammar& g = grammar_;
-    const auto digit = [&](char from, char to) {
-        return g.set({{static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)}});
-    };
-    const auto largest = static_cast<double>(above);
-    std::uint32_t n = 15;  // places in which what differs stands
-    while (n > 0 && std::pow(10.0, -static_cast<double>(n)) < std::nextafter(largest, HUGE_VAL) - largest) --n;
-    const NodeId point = g.bytes("."), rest = digits(0, 14);
-    if (!not_whole && !not_next) return g.sequence({point, digits(1, 15)});
-    if (n == 0) return g.choice({});
-    std::vector<NodeId> ways{g.sequence({digit('1', '8'), rest})};
-    if (!not_whole)
-        ways.push_back(g.sequence({digit('0', '0'), rest}));
-    else if (n > 1)
-        ways.push_back(g.sequence({g.repeat(digit('0', '0'), 1, n - 1), digit('1', '9'), rest}));
-    if (not_next) ways.push_back(g.repeat(digit('9', '9'), 1, n));
-    if (!not_next)
-        ways.push_back(g.sequence({digit('9', '9'), rest}));
-    else if (n > 1)
-        ways.push_back(g.sequence({g.repeat(digit('9', '9'), 1, n - 1), digit('0', '8'), rest}));
-    return g.sequence({point, g.choice(std::move(ways))});
+    return bounds.none() ? grammar_.rule(number_) : number_within(grammar_, bounds);
 }
 
 }  // namespace fovea::grammar

@@ -6,18 +6,10 @@
 #include <vector>
 
 #include "convert/grammar/grammar.h"
+#include "convert/grammar/json_numbers.h"
 #include "convert/grammar/regex.h"
 
 namespace fovea::grammar {
-
-/// Bounds of a number, if any; `open` ones are not reached.
-struct NumberBounds {
-    std::optional<std::int64_t> low, high;
-    bool open_low = false, open_high = false;
-
-    [[nodiscard]] bool none() const { return !low && !high; }
-};
-inline constexpr std::int64_t kMostInteger = 999'999'999'999'999;  // what every reader of JSON keeps exactly
 
 struct StringBounds {
     std::uint32_t min = 0, max = kNoLimit;  ///< characters
@@ -53,10 +45,6 @@ private:
     [[nodiscard]] NodeId write_set(const CodeSet& set);
     [[nodiscard]] NodeId quoted(NodeId inside);
     [[nodiscard]] NodeId digits(std::uint32_t min, std::uint32_t max);
-    [[nodiscard]] NodeId same_length(const std::string& low, const std::string& high);
-    [[nodiscard]] NodeId natural(std::int64_t low, std::int64_t high);
-    [[nodiscard]] NodeId between(std::int64_t low, std::int64_t high, bool open_low, bool open_high);
-    [[nodiscard]] NodeId fraction(std::int64_t above, bool not_whole, bool not_next);
 
     Grammar& grammar_;
     RuleId space_ = 0, value_ = 0, string_ = 0, number_ = 0, integer_ = 0;

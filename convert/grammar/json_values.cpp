@@ -7,38 +7,59 @@
 
 namespace fovea::grammar {
 
-NumberBounds bounds(const Json& given, const std::string& place, bool whole) {
-    NumberBounds out;
-    const auto read = [&](const char* keyword, bool up) -> std::optional<std::int64_t> {
+namespace {
+
+/// The bounds of a number as they stand in a schema.
+struct Ends {
+    double low = -HUGE_VAL, high = HUGE_VAL;
+    bool open_low = false, open_high = false;
+};
+
+Ends ends_of(const Json& given, const std::string& place) {
+    const auto read = [&](const char* keyword) -> std::optional<double> {
         const auto found = given.find(keyword);
         if (found == given.end() || found->is_boolean()) return std::nullopt;
         if (!found->is_number())
             throw GrammarError(place + "/" + keyword + ": expected a number, got " + found->dump());
-        const double number = found->get<double>();
-        if (!whole && std::floor(number) != number)
-            throw GrammarError(place + "/" + keyword + ": expected a whole number, got " + found->dump() +
-                               ": not supported");
-        const double near = up ? std::ceil(number) : std::floor(number);
-        const auto most = static_cast<double>(kMostInteger + 1);
-        return static_cast<std::int64_t>(std::max(-most, std::min(most, near)));
+        return found->get<double>();
     };
     const auto is_true = [&](const char* keyword) { return given.contains(keyword) && given[keyword] == true; };
-    out.low = read("minimum", true);
-    out.high = read("maximum", false);
-    out.open_low = out.low && is_true("exclusiveMinimum");  // as drafts before 6 have it
-    out.open_high = out.high && is_true("exclusiveMaximum");
+    Ends ends;
+    if (const auto low = read("minimum")) ends.low = *low, ends.open_low = is_true("exclusiveMinimum");  // as drafts
+    if (const auto high = read("maximum")) ends.high = *high, ends.open_high = is_true("exclusiveMaximum");  // before 6
+    if (const auto low = read("exclusiveMinimum"); low && *low >= ends.low) ends.low = *low, ends.open_low = true;
+    if (const auto high = read("exclusiveMaximum"); high && *high <= ends.high)
+        ends.high = *high, ends.open_high = true;
+    return ends;
+}
+
+/// A number of JSON by the digits that it is written with.
+Decimal decimal_of(double number, const std::string& place) {
+    const auto most = static_cast<double>(kMostInteger + 1);
+    if (std::floor(number) == number) return {static_cast<std::int64_t>(std::clamp(number, -most, most)), 0};
+    const std::string text = Json(number).dump();  // "-0.125", "1.5e-07"
+    const std::size_t e = text.find('e'), point = std::min(text.find('.'), e);
+    const std::string places = point < text.size() && text[point] == '.' ? text.substr(point + 1, e - point - 1) : "";
+    const auto n_places =
+        static_cast<std::int64_t>(places.size()) - (e == text.npos ? 0 : std::stoi(text.substr(e + 1)));
+    const std::string digits = text.substr(0, std::min(point, text.size())) + places;
+    if (n_places > kMostPlaces || digits.size() > 16)  // a sign and fifteen digits, which kMostInteger has
+        throw GrammarError(place + ": expected a bound of at most 15 digits, " + std::to_string(kMostPlaces) +
+                           " of them behind the point, got " + text + ": not supported");
+    return {std::stoll(digits), static_cast<std::uint32_t>(n_places)};
+}
+
+}  // namespace
+
+NumberBounds bounds(const Json& given, const std::string& place, bool whole) {
+    const Ends ends = ends_of(given, place);
     // A bound that is no whole number is not reached by one, open or not.
-    const auto is_whole = [&](const char* keyword) {
-        return std::floor(given[keyword].get<double>()) == given[keyword].get<double>();
-    };
-    if (const auto low = read("exclusiveMinimum", true); low && (!out.low || *low >= *out.low)) {
-        out.low = low;
-        out.open_low = is_whole("exclusiveMinimum");
-    }
-    if (const auto high = read("exclusiveMaximum", false); high && (!out.high || *high <= *out.high)) {
-        out.high = high;
-        out.open_high = is_whole("exclusiveMaximum");
-    }
+    const double low = whole ? std::ceil(ends.low) : ends.low, high = whole ? std::floor(ends.high) : ends.high;
+    NumberBounds out;
+    out.open_low = ends.open_low && low == ends.low;
+    out.open_high = ends.open_high && high == ends.high;
+    if (ends.low != -HUGE_VAL) out.low = decimal_of(low, place + (ends.open_low ? "/exclusiveMinimum" : "/minimum"));
+    if (ends.high != HUGE_VAL) out.high = decimal_of(high, place + (ends.open_high ? "/exclusiveMaximum" : "/maximum"));
     return out;
 }
 
@@ -53,12 +74,9 @@ bool fits(const Json& value, const Json& given, const std::string& place) {
     }
     if (value.is_number()) {
         const double number = value.get<double>();
-        const NumberBounds b = bounds(given, place);
-        if (b.low && (number < static_cast<double>(*b.low) || (b.open_low && number == static_cast<double>(*b.low))))
-            return false;
-        if (b.high &&
-            (number > static_cast<double>(*b.high) || (b.open_high && number == static_cast<double>(*b.high))))
-            return false;
+        const Ends e = ends_of(given, place);
+        if (number < e.low || (e.open_low && number == e.low)) return false;
+        if (number > e.high || (e.open_high && number == e.high)) return false;
     }
     if (value.is_string()) {
         std::uint32_t n = 0;

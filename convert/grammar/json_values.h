@@ -9,8 +9,8 @@ namespace fovea::grammar {
 
 /// Whether a value is of the type that a schema names. Throws GrammarError where there is no such type.
 [[nodiscard]] bool is_of_type(const Json& value, const Json& type, const std::string& place);
-/// The bounds of a number. Those that are no whole number are refused where the number need not be whole.
-[[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole = true);
+/// The bounds of a number, or of whole ones. Throws GrammarError where a number's bound has more than fifteen digits.
+[[nodiscard]] NumberBounds bounds(const Json& given, const std::string& place, bool whole);
 /// Whether a constant keeps to type, const, bounds and lengths beside it.
 [[nodiscard]] bool fits(const Json& value, const Json& given, const std::string& place);
 

@@ -347,6 +347,51 @@ TEST_CASE("schemas: numbers beside bounds have fractions, on both sides of them 
         }
 }
 
+TEST_CASE("schemas: bounds of numbers may have places, and numbers fewer or more of them") {
+    for (const char* low : {"", R"("minimum":0.5,)", R"("exclusiveMinimum":0.5,)", R"("minimum":-0.25,)",
+                            R"("exclusiveMinimum":-1,)", R"("minimum":1.375e-2,)", R"("minimum":0.999,)"})
+        for (const char* high : {"", R"("maximum":1.75,)", R"("exclusiveMaximum":1.75,)", R"("maximum":0.999,)",
+                                 R"("exclusiveMaximum":0,)", R"("maximum":-0.125,)", R"("maximum":10.05,)"}) {
+            const std::string text = std::string("{") + low + high + R"("type":"number"})";
+            CAPTURE(text);
+            const Json schema = Json::parse(text);
+            const double least = schema.value("minimum", -1e9), above = schema.value("exclusiveMinimum", -1e9);
+            const double most = schema.value("maximum", 1e9), below = schema.value("exclusiveMaximum", 1e9);
+            if (least > most || above >= most || least >= below || above >= below) continue;
+            if (*low == 0 && *high == 0) continue;  // any number: with an exponent, too
+            const Form form(grammar::read_json_schema(text, {.compact = true}), byte_level());
+            const auto check = [&](const std::string& number) {
+                const double value = std::strtod(number.c_str(), nullptr);
+                CAPTURE(number);
+                CHECK(fits(form, number) == (value >= least && value > above && value <= most && value < below));
+            };
+            for (int thousandth = -1100; thousandth <= 2100; thousandth += thousandth % 25 == 24 ? 1 : 6) {
+                if (thousandth == 0) continue;  // -0.000 need not be written
+                char number[32];
+                std::snprintf(number, sizeof number, "%.3f", thousandth / 1000.0);
+                check(number);
+                for (const char* more : {"0", "001", "9999", "5000000"}) check(number + std::string(more));
+                if (thousandth % 10 == 0) check(std::string(number).substr(0, std::strlen(number) - 1));
+                if (thousandth % 100 == 0) check(std::string(number).substr(0, std::strlen(number) - 2));
+            }
+            for (const char* number :
+                 {"0", "1", "2", "-1", "-2", "7", "10", "10.0", "10.04", "10.049999", "10.05", "10.0500", "10.050001",
+                  "10.1", "11", "100.5", "0.01375", "0.0137499", "0.013750"})
+                check(number);
+            for (const char* broken : {"01.5", ".5", "1.", "00.5", "1e0", "0.5.5", "--0.5"})
+                CHECK_FALSE(fits(form, broken));
+        }
+    CHECK_THROWS_WITH_AS(
+        (void)grammar::read_json_schema(R"({"type":"number","minimum":1e-20})"),
+        "schema/minimum: expected a bound of at most 15 digits, 14 of them behind the point, got 1e-20: "
+        "not supported",
+        grammar::GrammarError);
+    CHECK(allows(R"({"enum":[0.25,0.75],"minimum":0.5})", "0.75"));
+    CHECK_FALSE(allows(R"({"enum":[0.25,0.75],"minimum":0.5})", "0.25"));
+    CHECK(allows(R"({"type":"integer","minimum":1e-20,"maximum":2.5})", "2"));
+    CHECK_FALSE(allows(R"({"type":"integer","minimum":1e-20,"maximum":2.5})", "0"));
+}
+
 TEST_CASE("schemas: a reference within itself may have others beside it") {
     const char* const chain = R"({"next":{"next":{}}})";
     for (const char* inner :
