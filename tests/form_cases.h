@@ -79,6 +79,11 @@ struct FormState {
     return (text.empty() || advance_bytes(s.run(), text)) && can_end(s.state);
 }
 
+/// The same of a JSON schema's form, with no space between its parts.
+[[nodiscard]] inline bool allows(const char* schema, std::string_view text) {
+    return fits(Form(grammar::read_json_schema(schema, {.compact = true}), byte_level()), text);
+}
+
 struct Answer {
     std::string text;
     bool complete = false;

@@ -92,6 +92,28 @@ NodeId JsonParts::object(NodeId members) {
     return grammar_.sequence({grammar_.bytes("{"), space(), members, space(), grammar_.bytes("}")});
 }
 
+NodeId JsonParts::members(const std::vector<NodeId>& all, const std::string& kinds, bool one_more) {
+    Grammar& g = grammar_;
+    if (!one_more) return g.list(all, kinds, comma());
+    std::vector<NodeId> members, ways;
+    for (const NodeId member : all) members.push_back(g.shared(member, "member"));
+    for (std::size_t first = 0; first < all.size(); ++first) {  // of those that are not required
+        if (kinds[first] == kRequired) continue;
+        std::vector<NodeId> items;
+        std::string kinds_here;
+        const auto add = [&](std::size_t i, char kind) {
+            items.push_back(members[i]);
+            kinds_here += kind;
+        };
+        for (std::size_t i = 0; i < first; ++i)
+            if (kinds[i] == kRequired) add(i, kRequired);
+        add(first, kRequired);
+        for (std::size_t i = first + (kinds[first] == kOptional); i < all.size(); ++i) add(i, kinds[i]);
+        ways.push_back(g.list(std::move(items), std::move(kinds_here), comma()));
+    }
+    return g.choice(std::move(ways));
+}
+
 NodeId JsonParts::array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
                         std::uint32_t max) {
     Grammar& g = grammar_;

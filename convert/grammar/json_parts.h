@@ -33,6 +33,8 @@ public:
     [[nodiscard]] NodeId other_key(const std::vector<std::string>& names);
 
     [[nodiscard]] NodeId object(NodeId members);
+    /// An object's members, each of a ListItem. `one_more`: at least one that is not required is there.
+    [[nodiscard]] NodeId members(const std::vector<NodeId>& all, const std::string& kinds, bool one_more);
     /// min to max times `item`, after `first` ones.
     [[nodiscard]] NodeId array(const std::vector<NodeId>& first, std::optional<NodeId> item, std::uint32_t min,
                                std::uint32_t max);

@@ -327,8 +327,7 @@ private:
             key = grammar_.choice(std::move(keys));
             value = schema(*all.begin(), place + "/patternProperties", depth + 1);
         }
-        check_counts(given, place, "", true);
-        return parts_.object(grammar_.list({member(key, value)}, std::string(1, kAnyNumber), parts_.comma()));
+        return counted(given, place, {member(key, value)}, std::string(1, kAnyNumber));
     }
 
     NodeId object(const Json& given, const std::string& place, std::uint32_t depth) {
@@ -377,24 +376,28 @@ private:
             if (!properties.contains(name.get<std::string>()))
                 add(name, says ? more : Json(true), true);  // not named, but it must be there
         }
-        check_counts(given, place, kinds, more != false);
         if (more != false) {
             std::sort(names.begin(), names.end());
             const NodeId key = names.empty() ? parts_.string() : parts_.other_key(names);
             members.push_back(member(key, schema(more, place + "/additionalProperties", depth + 1)));
             kinds += kAnyNumber;
         }
-        return parts_.object(grammar_.list(std::move(members), std::move(kinds), parts_.comma()));
+        return counted(given, place, members, kinds);
     }
 
-    static void check_counts(const Json& given, const std::string& place, const std::string& kinds, bool more) {
+    /// An object of so many of these members as minProperties and maxProperties say.
+    NodeId counted(const Json& given, const std::string& place, const std::vector<NodeId>& members,
+                   const std::string& kinds) {
         const auto n_required = static_cast<std::size_t>(std::count(kinds.begin(), kinds.end(), kRequired));
-        if (read_size(given, "minProperties", 0, place) > n_required)
-            throw GrammarError(place + "/minProperties: expected at most the " + std::to_string(n_required) +
-                               " that are required, got more: not supported");
+        const std::size_t min = read_size(given, "minProperties", 0, place);
+        if (min > n_required + 1)
+            throw GrammarError(place + "/minProperties: expected at most one more than the " +
+                               std::to_string(n_required) + " that are required, got more: not supported");
+        const bool more = kinds.ends_with(kAnyNumber);
         if (read_size(given, "maxProperties", kNoLimit, place) < (more ? std::size_t{kNoLimit} : kinds.size()))
-            throw GrammarError(place + "/maxProperties: expected at least the " + std::to_string(kinds.size()) +
+            throw GrammarError(place + "/maxProperties: expected at least the " + std::to_string(kinds.size() - more) +
                                " that are named, and no others, got fewer: not supported");
+        return parts_.object(parts_.members(members, kinds, min > n_required));
     }
 
     /// Items of which some fit another schema too: so many of those, and any number of others around each. Where there is a
