@@ -94,7 +94,13 @@ struct NamedConfig {
     a.parallel = a.shared_norm = a.attention_sinks = true;
     a.score_softcap = 30.0f;
     alibi.decoder.logit_scale = 0.5f;
-    all.push_back({"ALiBi and sinks, parts in parallel behind one norm", alibi});
+    alibi.decoder.n_blocks = 2;
+    alibi.decoder.blocks[1] = a;
+    alibi.decoder.blocks[1].position = Position::relative;
+    alibi.decoder.blocks[1].relative_max_distance = 50;
+    static constexpr std::uint8_t kRelativeLayers[] = {0, 1};
+    alibi.decoder.layer_blocks = kRelativeLayers;
+    all.push_back({"ALiBi and relative positions, sinks, parts in parallel behind one norm", alibi});
     Config outputs = llama_config(2, 40, 5, 5, 20, 56, 90);
     Block& o = outputs.decoder.blocks[0];
     o.norm_place = NormPlace::output;

@@ -83,7 +83,8 @@ private:
         // Of a module alone, which may append keys, or of a stack, which may have relative positions.
         masks[i][2] = {nullptr, nullptr, last[i], n_given};
         if (has(Part::vectors) && relative)
-            masks[i][2] = {nullptr, relative_scores(a.pass, a.layer.block, head_of(i), row_of(i)), n_given, n_given};
+            masks[i][2] = {nullptr, relative_scores(a.pass, a.layer.block, head_of(i), sequence.pos + row_of(i)),
+                           n_given, n_given};
     }
 };
 

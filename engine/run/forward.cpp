@@ -25,6 +25,8 @@ namespace {
     const std::uint32_t kv_len = step.cache.kv_len();
     if (n > pool.limits.max_kv_len - kv_len)
         return {Code::context_full, "room for positions at least", kv_len + n, pool.limits.max_kv_len};
+    if (has(Part::vectors) && has_relative_positions(w.model.config().decoder) && kv_len + n > w.map.distance_reach)
+        return {Code::context_full, "positions of this workspace at least", kv_len + n, w.map.distance_reach};
     if (!step.logits.empty() && step.logits.size() != vocab_size && step.logits.size() != n * vocab_size)
         return {Code::bad_shape, "logits", vocab_size, step.logits.size()};
     for (const Token token : step.tokens)

@@ -29,7 +29,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
 
 /// What a valid configuration may ask for and this version does not compute.
 [[nodiscard]] Status check_block(const Stack& s, const Block& b, Kind kind) noexcept {
-    if (b.position == Position::relative && kind == Kind::decode) return refuse("logits with relative positions");
+    if (b.position == Position::relative && !has(Part::vectors)) return refuse("relative positions");
     if (kind == Kind::attend && (b.query_rank || b.latent_query_dim)) return refuse("latent attention without a stack");
     if (kind == Kind::attend) return b.residual_scale != 0.0f ? refuse("a residual scale without a stack") : Status{};
     if (b.no_projections) return refuse("attention without projections in a stack");
@@ -229,6 +229,12 @@ void widen_for_adapters(const Stack& s, const Limits& limits, ArenaMap& map, Wid
 
 }  // namespace
 
+bool has_relative_positions(const Stack& s) noexcept {
+    bool any = false;
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) any |= s.n_layers && s.blocks[i].position == Position::relative;
+    return any;
+}
+
 bool reads_memory(const Config& config) noexcept {
     if (!has(Part::vectors)) return false;
     bool reads = false;
@@ -242,8 +248,7 @@ bool steps_with_memory(const Config& config) noexcept {
     const Stack& s = config.decoder;
     bool steps =
         reads_memory(config) && s.vocab_size && s.has_output_head && !s.n_head_maps() && s.pooling == Pooling::none;
-    for (std::uint32_t i = 0; i < s.n_blocks; ++i)
-        steps &= (!s.blocks[i].n_heads || s.blocks[i].causal) && s.blocks[i].position != Position::relative;
+    for (std::uint32_t i = 0; i < s.n_blocks; ++i) steps &= !s.blocks[i].n_heads || s.blocks[i].causal;
     return steps;
 }
 
@@ -280,6 +285,9 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
     if (kind != Kind::decode)
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
+    map.distance_reach = limits.max_batch;
+    if (has(Part::vectors) && has_relative_positions(config.decoder) && map.distance_reach < limits.max_kv_len)
+        map.distance_reach = limits.max_kv_len;
     map.n_chunks = static_cast<std::uint32_t>((at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
         if (s->n_layers) {
@@ -360,7 +368,7 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(map.max_rows, n_slots) : 0;
     take("operand", map.operand, n_operand_rows * map.operand_row_bytes);
     take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    take("distances", map.distances, n_blocks * map.distance_heads * 2 * batch * 4);
+    take("distances", map.distances, n_blocks * map.distance_heads * (map.distance_reach + batch) * 4);
     take("partials", map.partials, map.n_partials * map.partial_stride * 4);
     take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
     const PageBytes page = own_page(what, config, limits, map);

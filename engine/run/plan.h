@@ -31,7 +31,7 @@ struct ArenaMap {
     ArenaOffset inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
     ArenaOffset operand;    // max_rows·operand_row_bytes     rows packed for a matmul, shared by the team
     ArenaOffset rotations;  // [n_blocks][max_batch][2][rotation_stride]  cosines, then sines
-    ArenaOffset distances;  // [n_blocks][max heads][2·max_batch] what relative positions add, see position.cpp
+    ArenaOffset distances;  // [n_blocks][max heads][distance_reach + max_batch]  relative positions, see position.cpp
     ArenaOffset partials;   // [n_heads][n_chunks][partial_stride]        few rows' attention, chunk by chunk
     ArenaOffset scratch;    // [n_threads][scratch_stride]    each member's own rows
     ArenaOffset keys, values;  // a session's page; encode, attend: one layer's at a time, of all sequences
@@ -44,6 +44,7 @@ struct ArenaMap {
     std::uint64_t max_rows;    // max_batch or, where that is more, max_key_rows
     std::uint32_t n_chunks;
     std::uint32_t distance_heads;  // of the block with relative positions that has most
+    std::uint32_t distance_reach;  // keys up to a query, its own among them: max_batch, or more in a cache
     // Each the most of any block; the last is how many experts a row uses, the shared one too.
     std::uint32_t n_experts, n_experts_used, n_row_batches;
 
@@ -52,6 +53,9 @@ struct ArenaMap {
         return has(Part::experts) && n_row_batches > limits.max_batch ? n_row_batches : limits.max_batch;
     }
 };
+
+/// Whether a stack has layers whose scores depend on how far keys are from their query.
+[[nodiscard]] bool has_relative_positions(const Stack& stack) noexcept;
 
 /// Whether the decoder has layers that attend to a memory.
 [[nodiscard]] bool reads_memory(const Config& config) noexcept;

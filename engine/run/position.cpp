@@ -23,11 +23,12 @@ namespace {
     return !has(Part::bf16) || type == Type::f16 ? from_f16(half) : from_bf16(half);
 }
 
-/// The block's part of `distances`: [n_heads][2·max_batch].
-[[nodiscard]] float* distances(const Pass& pass, std::uint32_t block) noexcept {
+/// The block's part of `distances`, a head's row: [distance_reach + max_batch].
+[[nodiscard]] float* distances(const Pass& pass, std::uint32_t block, std::uint32_t head) noexcept {
     const ArenaMap& map = pass.workspace.map;
+    const std::uint64_t row = std::uint64_t{block} * map.distance_heads + head;
     return pass.workspace.floats(map.distances) +
-           std::uint64_t{block} * map.distance_heads * 2 * pass.workspace.limits.max_batch;
+           row * (std::uint64_t{map.distance_reach} + pass.workspace.limits.max_batch);
 }
 
 /// Calls put(i, x) with each element of one row of a table. A table of panels keeps a row's elements 16 apart.
@@ -49,18 +50,21 @@ void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row,
     for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, element(data, type, at + i * step));
 }
 
-/// Fills the block's rows of `distances` as far as sequences of up to `longest` rows read them: element
-/// max_batch − 1 + d of a head's row is for a key d positions after the query.
-void fill_distances(const Pass& pass, std::uint32_t block, std::uint32_t longest) noexcept {
+/// Fills the block's rows of `distances` as far as this pass's queries read them: element distance_reach − 1 + d of a head's
+/// row is for a key d positions after the query.
+void fill_distances(const Pass& pass, std::uint32_t block) noexcept {
+    std::uint32_t n_before = 0, n_after = 0;  // keys, the query's own among both
+    for (const Sequence& s : pass.self) {
+        n_before = n_before < s.n_given() ? s.n_given() : n_before;
+        n_after = n_after < s.n_rows ? s.n_rows : n_after;
+    }
     const WorkspaceState& w = pass.workspace;
-    const Block& b = pass.stack().blocks[block];
-    const std::uint32_t centre = w.limits.max_batch - 1, most = b.relative_max_distance;
-    float* rows = distances(pass, block);
-    for (std::uint32_t at = centre + 1 - longest; at < centre + longest; ++at) {
+    const std::uint32_t centre = w.map.distance_reach - 1, most = pass.stack().blocks[block].relative_max_distance;
+    for (std::uint32_t at = centre + 1 - n_before; at < centre + n_after; ++at) {
         const bool behind = at >= centre;
         const std::uint32_t far = behind ? at - centre : centre - at, d = far < most ? far : most;
         read_row(w, *pass.tensors().relative_bias[block], behind ? most + d : most - d,
-                 [&](std::uint32_t head, float x) { rows[head * 2 * std::uint64_t{w.limits.max_batch} + at] = x; });
+                 [&](std::uint32_t head, float x) { distances(pass, block, head)[at] = x; });
     }
 }
 
@@ -75,10 +79,9 @@ void map_embeddings(Pass& pass) noexcept {
 
 }  // namespace
 
-const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head, std::uint32_t row) noexcept {
+const float* relative_scores(const Pass& pass, std::uint32_t block, std::uint32_t head, std::uint32_t pos) noexcept {
     if (pass.stack().blocks[block].position != Position::relative) return nullptr;
-    const std::uint64_t max_batch = pass.workspace.limits.max_batch;
-    return distances(pass, block) + head * 2 * max_batch + max_batch - 1 - row;
+    return distances(pass, block, head) + pass.workspace.map.distance_reach - 1 - pos;
 }
 
 void embed(Pass& pass) noexcept {
@@ -114,11 +117,9 @@ void embed(Pass& pass) noexcept {
     if (has(Part::vectors) && stack.sound.hears()) convolve(pass);
     pass.phase("embedding", pass.all(rows_made, width), in_parts(pass.seq_len), [&](Pass::Share rows) {
         const bool is_first = rows.begin == 0 && rows.end != 0;  // of more members than rows some have none
-        std::uint32_t longest = 0;
-        for (const Sequence& s : pass.self) longest = longest < s.n_rows ? s.n_rows : longest;
         if (has(Part::vectors) && is_first)
             for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
-                if (stack.blocks[i].position == Position::relative) fill_distances(pass, i, longest);
+                if (stack.blocks[i].position == Position::relative) fill_distances(pass, i);
         const Sequence* sequence = pass.self.data();
         for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
             while (row >= sequence->row + sequence->n_rows) ++sequence;

@@ -19,6 +19,15 @@ namespace {
 
 constexpr std::uint32_t kWidth = 40, kVocab = 71;
 
+Config with_relative_positions(Config config) {
+    for (Stack* s : {&config.encoder, &config.decoder})
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
+            s->blocks[i].position = Position::relative;
+            s->blocks[i].relative_max_distance = 20 + i;
+        }
+    return config;
+}
+
 /// A workspace for steps, a pool of texts and one of memories, each with exactly the bytes of its plan.
 struct Memories {
     AlignedBytes arena, pages, memory_pages;
@@ -126,7 +135,9 @@ TEST_CASE(
                 CAPTURE(encodes);
                 CAPTURE(static_cast<int>(kv_type));
                 CAPTURE(static_cast<int>(type));
-                const SmallModel small(text_config(encodes, encodes ? NormPlace::post : NormPlace::pre), type);
+                const Config plain = text_config(encodes, encodes ? NormPlace::post : NormPlace::pre);
+                const Config config = encodes && type == Type::f32 ? with_relative_positions(plain) : plain;
+                const SmallModel small(config, type);
                 // Past the first chunk of attention with one type of cache; past a page with all.
                 const std::uint32_t longest = kv_type == Type::f32 ? 600 : 130;
                 const Reference want(small.model, {longest, 1, 33}, {21, 50, 9}, kv_type);
@@ -284,6 +295,22 @@ TEST_CASE("memory: attention to it is captured step by step") {
                 .ok());
     for (std::size_t i = 0; i < 6; ++i) m.step({text, want.text(0).subspan(i, 1), {}, memory});
     CHECK(std::memcmp(all.data(), step.data(), all.size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("memory: with relative positions a text has as many as its workspace, too") {
+    const SmallModel small(with_relative_positions(text_config(true)), Type::f32);
+    const Reference want(small.model, {12}, {40}, Type::f32);
+    Memories m(small.model, {.max_kv_len = 30, .max_batch = 20, .max_sequences = 1}, {.max_kv_len = 60},
+               {.max_kv_len = 20});
+    const Cache memory = m.memory(), text = m.text();
+    REQUIRE(cache_memory(m.workspace, want.input(0, 1), {&memory, 1}).ok());
+    std::vector<float> logits(30 * kVocab);
+    const Step step{text, want.text(0).first(31), {}, memory};
+    const Status status = forward(m.workspace, {&step, 1});
+    CHECK(status.code == Code::context_full);
+    CHECK(std::string(StatusLine(status).c_str()).find("positions of this workspace") != std::string::npos);
+    m.step({text, want.text(0).first(30), logits, memory});
+    CHECK(want.has(0, 0, logits));
 }
 
 TEST_CASE("memory: what cannot be is refused, and nothing has changed") {
