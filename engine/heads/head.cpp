@@ -90,17 +90,43 @@ void finish_results(Pass& pass, std::uint32_t n, bool taken) noexcept {
 }
 
 /// One product of the head, n rows of `from`, and the norm that may follow.
-void map_rows(Pass& pass, const Linear& linear, const Rows& from, std::uint32_t n, const NormWeights& norm,
-              VectorOffset columns = 0) noexcept {
+void map_rows(Pass& pass, const Linear& linear, const Rows& from, std::uint32_t n, const NormWeights& norm) noexcept {
     const Output output{linear.out, n, linear.n_stored};
     const bool normed = norm.kind != Norm::none;
-    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols, NormWeights{}.with(columns));
+    const void* operand = pass.operand(linear.matrix.type, from, n, linear.matrix.n_cols, {});
     pass.multiply("head", normed ? Output{} : output, {&linear, 1}, operand, n);
     if (!normed) return;
     pass.phase("head", output, in_parts(n), [&](Pass::Share mine) {
         for (std::uint32_t i = mine.begin; i < mine.end; ++i)
             pass.norm(norm, linear.out[i], linear.n_stored, linear.out[i]);
     });
+}
+
+/// logits = softcap((W_out · norm(x) + bias)·scale) of rows x.
+void write_logits(Pass& pass, const ConstRows& from, const NormWeights& norm, const Output& logits,
+                  Then then) noexcept {
+    const Stack& stack = pass.stack();
+    const bool softcap = has(Part::block_variants) && stack.logit_softcap != 0.0f;
+    const bool scaled = has(Part::block_variants) && stack.logit_scale != 1.0f, changed = softcap || scaled;
+    const Matrix& matrix = pass.tensors().output;
+    Linear linear{matrix, pass.tensors().output_bias, logits.rows, stack.vocab_size};
+    linear.canonical = true;
+    const void* operand =
+        pass.operand(matrix.type, from, logits.n_rows, matrix.n_cols, norm.with(pass.columns(&ColumnTensors::output)));
+    pass.multiply("logits", changed ? Output{} : logits, {&linear, 1}, operand, logits.n_rows,
+                  changed ? Then::meet : then);
+    if (!changed) return;
+    const auto scale_and_cap = [&](Pass::Share rows) {
+        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
+            float* x = logits.rows[row];
+            if (scaled) {
+                for (std::uint32_t i = 0; i < stack.vocab_size; ++i) x[i] = x[i] * stack.logit_scale;
+                make_canonical(x, stack.vocab_size);
+            }
+            if (softcap) pass.workspace.kernels->floats.softcap(x, stack.vocab_size, stack.logit_softcap);
+        }
+    };
+    pass.phase("logits", logits, in_parts(logits.n_rows), scale_and_cap, then);
 }
 
 void run_head(Pass& pass, std::uint32_t n) noexcept {
@@ -127,47 +153,19 @@ void run_head(Pass& pass, std::uint32_t n) noexcept {
         const Rows read = from;
         from = to, to = read;
     }
-    if (!stack.has_output_head) return;
-    map_rows(pass,
-             {.matrix = pass.tensors().output,
-              .bias = pass.tensors().output_bias,
-              .out = pass.out,
-              .n_stored = stack.vocab_size,
-              .canonical = true},
-             from, n, {}, pass.columns(&ColumnTensors::output));
+    if (stack.has_output_head) write_logits(pass, from, {}, {pass.out, n, stack.vocab_size}, Then::meet);
 }
 
 }  // namespace
 
-/// logits = softcap((W_out · norm(x) + bias)·scale), for the rows that want them.
+/// The logits of the rows that want them.
 void make_logits(Pass& pass) noexcept {
-    const Stack& stack = pass.stack();
     const std::uint32_t n_rows = pass.n_logits, first = pass.seq_len - n_rows;
     if (n_rows == 0) return;
     const ConstRows hidden =
         pass.logit_rows.each ? pass.logit_rows : ConstRows(pass.hidden()[first], pass.hidden().stride);
-    const Matrix& matrix = pass.tensors().output;
-    Linear linear{matrix, pass.tensors().output_bias, pass.logits, stack.vocab_size};
-    linear.canonical = true;
-    const Output logits{pass.logits, n_rows, stack.vocab_size, pass.pos + first};
-    const bool softcap = has(Part::block_variants) && stack.logit_softcap != 0.0f;
-    const bool scaled = has(Part::block_variants) && stack.logit_scale != 1.0f, changed = softcap || scaled;
-    const void* operand = pass.operand(matrix.type, hidden, n_rows, stack.d_model,
-                                       final_norm(pass).with(pass.columns(&ColumnTensors::output)));
-    pass.multiply("logits", changed ? Output{} : logits, {&linear, 1}, operand, n_rows,
-                  changed ? Then::meet : Then::go_on);
-    if (!changed) return;
-    const auto scale_and_cap = [&](Pass::Share rows) {
-        for (std::uint32_t row = rows.begin; row < rows.end; ++row) {
-            float* x = pass.logits[row];
-            if (scaled) {
-                for (std::uint32_t i = 0; i < stack.vocab_size; ++i) x[i] = x[i] * stack.logit_scale;
-                make_canonical(x, stack.vocab_size);
-            }
-            if (softcap) pass.workspace.kernels->floats.softcap(x, stack.vocab_size, stack.logit_softcap);
-        }
-    };
-    pass.phase("logits", logits, in_parts(n_rows), scale_and_cap, Then::go_on);
+    write_logits(pass, hidden, final_norm(pass), {pass.logits, n_rows, pass.stack().vocab_size, pass.pos + first},
+                 Then::go_on);
 }
 
 /// What the layers leave, normed, with the stack's head behind it, to pass.out: of each row, or of each sequence.

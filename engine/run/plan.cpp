@@ -46,8 +46,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (s.position == Position::sinusoidal) return refuse("sinusoidal positions");
     if (!is_last && (s.has_output_head || s.n_head_maps())) return refuse("a head before the last stack");
     if (kind == Kind::decode && s.n_head_maps()) return refuse("a head's maps before logits");
-    if (kind != Kind::decode && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
-        return refuse("scaled or capped logits of an encoder or with a memory");
+    if (!s.has_output_head && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
+        return refuse("scaled or capped logits without an output head");
     if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)
         return refuse("pooling before the last stack");
     for (std::uint32_t i = 0; i < s.n_blocks; ++i)

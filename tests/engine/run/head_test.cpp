@@ -295,9 +295,28 @@ TEST_CASE("what is not computed of heads is refused when a plan is made") {
     Plan plan;
     CHECK(make_plan(config, {}, plan).code == Code::unsupported);
     config = bert_config();
-    config.encoder.has_output_head = true;
     config.encoder.logit_softcap = 3;
     CHECK(make_plan(config, {}, plan).code == Code::unsupported);
+}
+
+TEST_CASE("logits of an encoder are scaled and capped as those of a decoder are") {
+    Config config = bert_config();
+    config.encoder.has_output_head = config.encoder.tied_output = true;
+    const std::size_t n_logits = 40 * std::size_t{config.encoder.vocab_size};
+    const SmallModel plain(config, Type::f32);
+    config.encoder.logit_scale = 0.375f;
+    config.encoder.logit_softcap = 3;
+    const SmallModel small(config, Type::f32);
+    const auto ids = some_tokens(40, 60);
+    const std::uint32_t lengths[] = {40};
+    const EncodeInput in{.source = {.ids = ids, .lengths = lengths}};
+    const std::vector<float> got = encoded_everywhere(small.model, in, n_logits),
+                             as_they_are = encoded(plain.model, in, n_logits);
+    for (std::size_t i = 0; i < n_logits; ++i) {
+        const double wanted = 3 * std::tanh(double{as_they_are[i] * 0.375f} / 3);
+        CHECK(std::abs(got[i] - wanted) <=
+              4e-7 * std::abs(wanted));  // a quotient, tanh and a product: 1.4 ulp and two roundings
+    }
 }
 
 }  // namespace

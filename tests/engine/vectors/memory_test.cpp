@@ -19,7 +19,10 @@ namespace {
 
 constexpr std::uint32_t kWidth = 40, kVocab = 71;
 
+/// As T5 has them, whose logits are scaled, too.
 Config with_relative_positions(Config config) {
+    config.decoder.logit_scale = 0.3f;
+    config.decoder.logit_softcap = 20.0f;
     for (Stack* s : {&config.encoder, &config.decoder})
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
             s->blocks[i].position = Position::relative;
