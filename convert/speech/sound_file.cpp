@@ -49,25 +49,31 @@ std::unique_ptr<SoundSource> open_source(std::span<const std::byte> bytes, const
 
 }  // namespace
 
-std::vector<float> read_sound(const std::string& path, std::uint32_t rate, std::string* note) {
-    const std::string name = path == "-" ? "standard input" : path;
-    Mapping mapping;
-    std::vector<std::byte> input;
-    if (path == "-")
-        input = read_input();
-    else
-        mapping = map_source(path);
-    const auto source = open_source(path == "-" ? std::span<const std::byte>(input) : mapping.bytes(), name);
+std::vector<float> decode_sound(std::span<const std::byte> bytes, const std::string& name, std::uint32_t rate,
+                                const SoundBounds& bounds, std::string* note) {
+    const auto source = open_source(bytes, name);
     if (note && !source->note.empty()) *note = name + ": " + source->note;
     Resampler resample = resampler(source->rate, rate, name);
+    const double most = bounds.most_seconds * source->rate;  // of the source's samples
+    double n_read = 0;
     std::vector<float> block(kBlock), samples;
     while (const std::size_t n = source->read(block)) {
+        if (bounds.between) bounds.between();
+        n_read += static_cast<double>(n);
+        if (n_read > most)
+            throw Refusal(name + ": seconds: expected at most " +
+                          with_separators(static_cast<std::uint64_t>(bounds.most_seconds)) + ", got more");
         for (std::size_t i = 0; i < n; ++i)
             if (!std::isfinite(block[i])) throw Refusal(name + ": samples: expected numbers, got NaN or an infinity");
         resample.push({block.data(), n}, samples);
     }
     resample.finish(samples);
     return samples;
+}
+
+std::vector<float> read_sound(const std::string& path, std::uint32_t rate, std::string* note) {
+    if (path == "-") return decode_sound(read_input(), "standard input", rate, {}, note);
+    return decode_sound(map_source(path).bytes(), path, rate, {}, note);
 }
 
 std::vector<float> resample(std::span<const float> samples, std::uint32_t from, std::uint32_t to,

@@ -1,6 +1,9 @@
 // Recordings as a model hears them: mono, at its rate.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +16,17 @@ inline constexpr std::uint32_t kLeastSampleRate = 1000, kMostSampleRate = 768000
 /// libsndfile where it is built in. Channels are averaged, and what has another rate is resampled. Throws Refusal: "FILE: …".
 /// `note`, where there is one, becomes what is amiss with a file that is read all the same: "FILE: …".
 [[nodiscard]] std::vector<float> read_sound(const std::string& path, std::uint32_t rate, std::string* note = nullptr);
+
+/// What decoding may take, of bytes from people whom nobody knows.
+struct SoundBounds {
+    double most_seconds = std::numeric_limits<double>::infinity();  ///< a small file can hold days of silence
+    std::function<void()> between = {};  ///< called between blocks of samples; what it throws ends the work
+};
+
+/// The same of a file's bytes, which may be anything. Throws Refusal: "NAME: …".
+[[nodiscard]] std::vector<float> decode_sound(std::span<const std::byte> bytes, const std::string& name,
+                                              std::uint32_t rate, const SoundBounds& bounds = {},
+                                              std::string* note = nullptr);
 
 /// Samples at another rate. Throws Refusal where `from` is not kLeastSampleRate to kMostSampleRate, or `to` itself:
 /// a rate of 1 would make 16,000 samples of each of a small file's.

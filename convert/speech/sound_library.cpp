@@ -1,4 +1,5 @@
 // FLAC, Ogg, MP3 and all else that libsndfile reads, out of memory.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace fovea {
 
 #ifdef FOVEA_SNDFILE
 namespace {
+
+constexpr std::size_t kMostNumbers = 1 << 18;  // of all channels, decoded at a time
 
 /// Bytes as libsndfile reads them.
 struct MemoryFile {
@@ -56,6 +59,7 @@ public:
 
     std::size_t read(std::span<float> samples) override {
         const auto n_channels = static_cast<std::size_t>(info_.channels);
+        samples = samples.first(std::min(samples.size(), std::max(kMostNumbers / n_channels, std::size_t{1})));
         rows_.resize(samples.size() * n_channels);
         const sf_count_t got = sf_readf_float(file_, rows_.data(), static_cast<sf_count_t>(samples.size()));
         for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {

@@ -46,28 +46,44 @@ RecordingFrames recording_frames(const Model& model, std::span<const float> samp
     return frames;
 }
 
-SpeechEngine::SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name,
-                           const Options& options)
-    : model_(model), tokenizer_(tokenizer), name_(name) {
+std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text) {
+    constexpr std::size_t kMostBytes = 16 << 10;  // no model reads 16,384 tokens of a text before
+    constexpr const char* kBlanks = " \t\r\n";
+    const std::size_t begin = text.find_first_not_of(kBlanks);
+    if (begin == text.npos) return {};
+    text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+    if (text.size() > kMostBytes) text.remove_prefix(text.size() - kMostBytes);
+    const std::string spaced = ' ' + std::string(text);
+    Arena scratch(tokenize_scratch_bytes(tokenizer, spaced.size()));
+    std::vector<Token> tokens(max_tokens(tokenizer, spaced.size()));
+    std::size_t n = 0;
+    require(tokenize(tokenizer, spaced, {.add_special = false}, scratch, tokens, n), "prompt");
+    tokens.resize(n);
+    return tokens;
+}
+
+SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name,
+                                 const Options& options)
+    : model_(model), memories_(options.n_recordings), texts_(options.n_recordings) {
     need_speech(model, tokenizer, name);
     const Config& config = model.config();
-    const Sound& sound = config.encoder.sound;
     tokens_ = SpeechTokens::read(find_info(model, "speech"), config.decoder.vocab_size, name);
-    n_frames = sound.n_frames, n_mels = sound.n_mels;
-    frame_seconds = static_cast<double>(sound.hop_length) / sound.sample_rate;
-    max_tokens = config.decoder.max_positions;
-    const std::uint32_t n_rows = (sound.n_frames + 1) / 2;
+    const std::uint32_t n_rows = (config.encoder.sound.n_frames + 1) / 2, n = options.n_recordings;
+    const std::uint32_t n_tokens = config.decoder.max_positions;
     const auto take = [&](std::uint64_t bytes) {
         n_bytes_ += bytes;
-        return Arena(bytes);
+        Arena arena(bytes);
+        if (arena.size() < bytes)
+            throw Refusal(name + ": memory: expected " + with_separators(bytes) + " bytes, got less");
+        return arena;
     };
     Plan plan;
     require(make_workspace_plan(config,
-                                {.max_kv_len = max_tokens,
-                                 .max_batch = std::max(n_rows, max_tokens),
+                                {.max_kv_len = n_tokens,
+                                 .max_batch = std::max(n_rows, n_tokens),
                                  .n_threads = options.n_threads,
                                  .kv_type = options.kv_type,
-                                 .max_sequences = 1,
+                                 .max_sequences = n,
                                  .max_key_rows = n_rows},
                                 plan),
             name);
@@ -75,15 +91,57 @@ SpeechEngine::SpeechEngine(const Model& model, const Tokenizer& tokenizer, const
     require(make_workspace(model, plan.limits, workspace_arena_, workspace_, options.isa), name);
     if (options.cancel) set_cancel(workspace_, options.cancel);
     PoolPlan memory, text;
-    require(make_pool_plan(config, {.max_kv_len = n_rows, .kv_type = options.kv_type, .memory = true}, memory), name);
-    require(make_pool_plan(config, {.max_kv_len = max_tokens, .kv_type = options.kv_type}, text), name);
+    require(make_pool_plan(
+                config, {.max_kv_len = n_rows, .max_sequences = n, .kv_type = options.kv_type, .memory = true}, memory),
+            name);
+    require(make_pool_plan(config, {.max_kv_len = n_tokens, .max_sequences = n, .kv_type = options.kv_type}, text),
+            name);
     memory_arena_ = take(memory.arena_bytes), text_arena_ = take(text.arena_bytes);
     require(make_pool(model, memory.limits, memory_arena_, memory_pool_), name);
     require(make_pool(model, text.limits, text_arena_, text_pool_), name);
-    require(make_cache(memory_pool_, memory_), name);
-    require(make_cache(text_pool_, text_), name);
-    logits_.resize(config.decoder.vocab_size);
-    piece_.resize(max_piece_bytes(tokenizer));
+    for (Cache& cache : memories_) require(make_cache(memory_pool_, cache), name);
+    for (Cache& cache : texts_) require(make_cache(text_pool_, cache), name);
+    steps_.reserve(n);
+}
+
+void SpeechWorkspace::describe(SpeechModel& model) const {
+    const Config& config = model_.config();
+    const Sound& sound = config.encoder.sound;
+    model.n_frames = sound.n_frames, model.n_mels = sound.n_mels;
+    model.frame_seconds = static_cast<double>(sound.hop_length) / sound.sample_rate;
+    model.max_tokens = config.decoder.max_positions;
+}
+
+Status SpeechWorkspace::hear(std::size_t i, std::span<const float> frames) {
+    const std::uint32_t n_frames = model_.config().encoder.sound.n_frames;
+    if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
+    if (const Status status = fovea::rewind(memories_[i], 0); !status.ok()) return status;
+    return cache_memory(workspace_, {.source = {.vectors = frames, .lengths = {&n_frames, 1}}}, {&memories_[i], 1});
+}
+
+Status SpeechWorkspace::rewind(std::size_t i, std::size_t n_tokens) {
+    return fovea::rewind(texts_[i], static_cast<std::uint32_t>(n_tokens));
+}
+
+Status SpeechWorkspace::read(std::span<const Reading> readings) {
+    steps_.clear();
+    for (const Reading& r : readings) steps_.push_back({texts_[r.i], r.tokens, r.logits, memories_[r.i]});
+    return forward(workspace_, steps_);
+}
+
+std::string speech_text(const Tokenizer& tokenizer, std::span<const Token> tokens) {
+    std::vector<char> piece(max_piece_bytes(tokenizer));
+    Decoder decoder;
+    std::string text;
+    for (const Token token : tokens) text += decode(tokenizer, decoder, token, false, piece);
+    return text + std::string(finish(decoder, piece));
+}
+
+SpeechEngine::SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name,
+                           const Options& options)
+    : workspace_(model, tokenizer, name, options), tokenizer_(tokenizer), name_(name) {
+    workspace_.describe(*this);
+    logits_.resize(model.config().decoder.vocab_size);
 }
 
 void SpeechEngine::check(const Status& status) const {
@@ -91,25 +149,15 @@ void SpeechEngine::check(const Status& status) const {
     require(status, name_);
 }
 
-void SpeechEngine::hear(std::span<const float> frames) {
-    check(fovea::rewind(text_, 0));
-    check(fovea::rewind(memory_, 0));
-    check(cache_memory(workspace_, {.source = {.vectors = frames, .lengths = {&n_frames, 1}}}, {&memory_, 1}));
-}
+void SpeechEngine::hear(std::span<const float> frames) { check(workspace_.hear(0, frames)); }
 
-void SpeechEngine::rewind(std::size_t n_tokens) { check(fovea::rewind(text_, static_cast<std::uint32_t>(n_tokens))); }
+void SpeechEngine::rewind(std::size_t n_tokens) { check(workspace_.rewind(0, n_tokens)); }
 
 std::span<const float> SpeechEngine::read(std::span<const Token> tokens) {
-    const Step step{text_, tokens, logits_, memory_};
-    check(forward(workspace_, {&step, 1}));
+    check(workspace_.read({{{0, tokens, logits_}}}));
     return logits_;
 }
 
-std::string SpeechEngine::text_of(std::span<const Token> tokens) {
-    Decoder decoder;
-    std::string text;
-    for (const Token token : tokens) text += decode(tokenizer_, decoder, token, false, piece_);
-    return text + std::string(finish(decoder, piece_));
-}
+std::string SpeechEngine::text_of(std::span<const Token> tokens) { return speech_text(tokenizer_, tokens); }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "convert/speech/transcriber.h"
@@ -27,16 +28,59 @@ struct RecordingFrames {
 [[nodiscard]] RecordingFrames recording_frames(const Model& model, std::span<const float> samples,
                                                const std::string& name);
 
-/// All memory is taken by the constructor, exactly what the plans say.
-class SpeechEngine final : public SpeechModel {
+/// A text that comes before the recording's own, as SpeechOptions::before has it. Special tokens in it are plain text. Of a
+/// text that is longer than any model reads, the end. Throws Refusal.
+[[nodiscard]] std::vector<Token> tokens_before(const Tokenizer& tokenizer, std::string_view text);
+
+/// What computes recordings, several at a time. All memory is taken by the constructor, exactly what the plans say. Used by
+/// one thread.
+class SpeechWorkspace {
 public:
     struct Options {
         std::uint32_t n_threads = 1;
         const char* isa = nullptr;  ///< nullptr: the best of this CPU
         Type kv_type = Type::f32;
-        const std::atomic<bool>* cancel = nullptr;  ///< where it is true, a call ends with SpeechCancelled
+        const std::atomic<bool>* cancel = nullptr;  ///< where it is true, a call ends with Code::cancelled
+        std::uint32_t n_recordings = 1;             ///< at a time
     };
     /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
+    SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+
+    /// Recording i hears another window, [n_frames, n_mels], and has no text.
+    [[nodiscard]] Status hear(std::size_t i, std::span<const float> frames);
+    /// Its text is its first n_tokens alone.
+    [[nodiscard]] Status rewind(std::size_t i, std::size_t n_tokens);
+    /// Texts go on, each of another recording, in one pass; logits [vocab_size] of what comes next.
+    struct Reading {
+        std::size_t i = 0;
+        std::span<const Token> tokens;
+        std::span<float> logits;
+    };
+    [[nodiscard]] Status read(std::span<const Reading> readings);
+    /// Sets what a model says of itself.
+    void describe(SpeechModel& model) const;
+
+    [[nodiscard]] const SpeechTokens& tokens() const { return tokens_; }
+    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+
+private:
+    Model model_;
+    SpeechTokens tokens_;
+    Arena workspace_arena_, memory_arena_, text_arena_;
+    Workspace workspace_;
+    CachePool memory_pool_, text_pool_;
+    std::vector<Cache> memories_, texts_;  // of each recording
+    std::vector<Step> steps_;
+    std::uint64_t n_bytes_ = 0;
+};
+
+/// Tokens as the text they stand for.
+[[nodiscard]] std::string speech_text(const Tokenizer& tokenizer, std::span<const Token> tokens);
+
+/// One recording after the other.
+class SpeechEngine final : public SpeechModel {
+public:
+    using Options = SpeechWorkspace::Options;
     SpeechEngine(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
 
     void hear(std::span<const float> frames) override;
@@ -44,26 +88,19 @@ public:
     std::span<const float> read(std::span<const Token> tokens) override;
     std::string text_of(std::span<const Token> tokens) override;
 
-    [[nodiscard]] const SpeechTokens& tokens() const { return tokens_; }
-    [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
+    [[nodiscard]] const SpeechTokens& tokens() const { return workspace_.tokens(); }
+    [[nodiscard]] std::uint64_t n_bytes() const { return workspace_.n_bytes(); }
 
 private:
     void check(const Status& status) const;
 
-    Model model_;
+    SpeechWorkspace workspace_;
     Tokenizer tokenizer_;
     std::string name_;
-    SpeechTokens tokens_;
-    Arena workspace_arena_, memory_arena_, text_arena_;
-    Workspace workspace_;
-    CachePool memory_pool_, text_pool_;
-    Cache memory_, text_;
     std::vector<float> logits_;
-    std::vector<char> piece_;
-    std::uint64_t n_bytes_ = 0;
 };
 
-/// The flag of SpeechEngine::Options was set.
+/// A SpeechEngine's flag was set, or nobody waits for what a loop writes.
 struct SpeechCancelled {};
 
 }  // namespace fovea

@@ -29,6 +29,7 @@ public:
         window_.resize(std::size_t{model.n_frames} * model.n_mels);
         logits_.resize(tokens.vocab_size);
         candidates_.resize(tokens.vocab_size);
+        previous_ = options.before;
         most_ = options.max_tokens ? options.max_tokens : std::max(model.max_tokens / 2, 1u);
     }
 
@@ -165,6 +166,7 @@ private:
     void add_segment(const Written& written, std::span<const Token> tokens, double start, double end) {
         SpeechSegment segment{start,
                               end,
+                              at_,
                               text_of(tokens),
                               {tokens.begin(), tokens.end()},
                               written.avg_logprob,

@@ -40,6 +40,7 @@ struct SpeechOptions {
     std::string task = "transcribe";
     bool timestamps = true;     ///< false: the model writes none, and each window is all of 30 seconds
     bool previous_text = true;  ///< each window is read with what was written before
+    std::vector<Token> before;  ///< read before the first window, as if it had been written
     /// Tried in order until a window's text is good. 0: the likeliest tokens; others: a sample.
     std::vector<float> temperatures{0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
     std::optional<double> max_compression = 2.4;  ///< a text that compresses better repeats itself: not good
@@ -52,6 +53,7 @@ struct SpeechOptions {
 /// A stretch of the recording, in seconds, and what was said in it.
 struct SpeechSegment {
     double start = 0, end = 0;
+    std::uint32_t window_start = 0;  ///< the first frame of its window
     std::string text;
     std::vector<Token> tokens;                                          ///< timestamps among them
     double avg_logprob = 0, no_speech_prob = 0, compression_ratio = 0;  ///< of its window

@@ -15,7 +15,7 @@ import numpy
 import torch
 from make_sound import frames_of, mel_filters
 from make_speech import randomize
-from transformers import WhisperConfig, WhisperForConditionalGeneration
+from transformers import WhisperConfig, WhisperForConditionalGeneration, WhisperTokenizerFast
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "speech"
 RECORDINGS = FOLDER.parent / "recordings"
@@ -28,6 +28,8 @@ ASKED = {
     "timestamps": {"language": "de", "task": "transcribe", "return_timestamps": True},
     "detected": {"task": "translate", "return_timestamps": True},
     "previous": {"language": "haw", "task": "transcribe", "return_timestamps": True, "condition_on_prev_tokens": True},
+    "prompted": {"language": "haw", "task": "transcribe", "return_timestamps": True, "condition_on_prev_tokens": True,
+                 "prompt": " Fovea, a name. "},
 }
 
 
@@ -67,6 +69,7 @@ def main():
     models = {name: WhisperForConditionalGeneration.from_pretrained(FOLDER / name, dtype=torch.float64).eval()
               for name in ("whisper_talking", "whisper_narrow")}
     filters = mel_filters(16000, 400, 80)  # the extractor of transformers takes float32, which is further from the exact value
+    tokenizer = WhisperTokenizerFast(tokenizer_file=str(MODEL / "tokenizer.json"))
     expected = {}
     for number, (name, n_samples) in enumerate(SOUNDS.items()):
         samples = sound(n_samples, number)
@@ -80,6 +83,9 @@ def main():
             if plain and name != "one":
                 continue
             model = models["whisper_narrow" if plain else "whisper_talking"]
+            arguments = dict(arguments)
+            if "prompt" in arguments:
+                arguments["prompt_ids"] = torch.from_numpy(tokenizer.get_prompt_ids(arguments.pop("prompt")))
             out = model.generate(features, max_new_tokens=16, do_sample=False, num_beams=1, return_segments=True,
                                  **arguments)
             expected[f"{name} {asked}"] = [

@@ -54,6 +54,8 @@ TEST_CASE("cli: transcribe writes text, times, subtitles and JSON of the same se
     CHECK(text.ends_with('\n'));
     CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 
+    CHECK(asked({"--json", "--prompt", "Fovea, a name."}) != asked({"--json"}));
+    CHECK(asked({"--json", "--prompt", " "}) == asked({"--json"}));
     for (const char* isa : {"scalar", ""})
         for (const char* threads : {"1", "3"}) {
             std::vector<std::string> how{"--json", "--threads", threads};

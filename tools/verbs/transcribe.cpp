@@ -1,7 +1,6 @@
 // fovea transcribe: what is said in recordings, as text, lines with times, subtitles or JSON.
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
 #include "convert/speech/speech_engine.h"
+#include "convert/speech/transcript_text.h"
 #include "opened.h"
 #include "options.h"
 #include "progress.h"
@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 struct TranscribeOptions {
     CommonOptions common;
-    std::string model, language, task = "transcribe";
+    std::string model, language, prompt, task = "transcribe";
     std::vector<std::string> files;
     bool timestamps = false, srt = false, vtt = false, no_timestamps = false, no_previous = false,
          one_temperature = false;
@@ -32,24 +32,6 @@ struct TranscribeOptions {
     std::uint32_t seed = 0;
     Type kv_type = Type::f32;
 };
-
-/// "00:04.200", with hours where there are some or `always`; `point` before the milliseconds.
-std::string clock_time(double seconds, char point = '.', bool always = false) {
-    const auto all = static_cast<std::uint64_t>(std::llround(seconds * 1000));
-    const std::uint64_t hours = all / 3600000, minutes = all / 60000 % 60, whole = all / 1000 % 60;
-    char text[48];
-    int n = 0;
-    if (hours || always) n = std::snprintf(text, sizeof text, "%02d:", static_cast<int>(hours));
-    std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "%02d:%02d%c%03d", static_cast<int>(minutes),
-                  static_cast<int>(whole), point, static_cast<int>(all % 1000));
-    return text;
-}
-
-/// A segment's text on one line, without spaces around it.
-std::string line_of(const SpeechSegment& segment) {
-    const std::size_t begin = segment.text.find_first_not_of(' '), end = segment.text.find_last_not_of(' ');
-    return begin == std::string::npos ? "" : one_line(segment.text.substr(begin, end - begin + 1));
-}
 
 Json to_json(const std::string& file, const Transcript& transcript, double seconds) {
     Json object;
@@ -59,15 +41,7 @@ Json to_json(const std::string& file, const Transcript& transcript, double secon
     if (transcript.language_probability) object["language_probability"] = *transcript.language_probability;
     object["text"] = transcript.text;
     object["segments"] = Json::array();
-    for (const SpeechSegment& s : transcript.segments)
-        object["segments"].push_back({{"start", s.start},
-                                      {"end", s.end},
-                                      {"text", s.text},
-                                      {"tokens", s.tokens},
-                                      {"avg_logprob", s.avg_logprob},
-                                      {"no_speech_prob", s.no_speech_prob},
-                                      {"compression_ratio", s.compression_ratio},
-                                      {"temperature", s.temperature}});
+    for (const SpeechSegment& s : transcript.segments) object["segments"].push_back(segment_json(s));
     return object;
 }
 
@@ -75,7 +49,7 @@ Json to_json(const std::string& file, const Transcript& transcript, double secon
 class Printer {
 public:
     explicit Printer(const TranscribeOptions& options) : options_(options) {
-        if (options.vtt) std::fputs("WEBVTT\n\n", stdout);
+        if (options.vtt) std::fputs(std::string(kVttHead).c_str(), stdout);
     }
 
     void begin(const std::string& file) {
@@ -84,15 +58,12 @@ public:
             std::printf("%s%s:\n", n_files_++ ? "\n" : "", one_line(file).c_str());
     }
     void print(const SpeechSegment& s) {
-        const std::string line = line_of(s);
         if (options_.srt)
-            std::printf("%u\n%s --> %s\n%s\n\n", ++number_, clock_time(s.start, ',', true).c_str(),
-                        clock_time(s.end, ',', true).c_str(), line.c_str());
+            std::fputs(srt_cue(s, ++number_).c_str(), stdout);
         else if (options_.vtt)
-            std::printf("%s --> %s\n%s\n\n", clock_time(s.start, '.', true).c_str(),
-                        clock_time(s.end, '.', true).c_str(), line.c_str());
+            std::fputs(vtt_cue(s).c_str(), stdout);
         else if (options_.timestamps)
-            std::printf("[%s --> %s] %s\n", clock_time(s.start).c_str(), clock_time(s.end).c_str(), line.c_str());
+            std::printf("[%s --> %s] %s\n", clock_time(s.start).c_str(), clock_time(s.end).c_str(), line_of(s).c_str());
         else if (!options_.common.json)
             std::fputs(one_line(first_ && s.text.starts_with(' ') ? s.text.substr(1) : s.text).c_str(), stdout);
         first_ = false;
@@ -113,7 +84,8 @@ private:
 
     const TranscribeOptions& options_;
     bool first_ = true;
-    unsigned number_ = 0, n_files_ = 0;
+    std::size_t number_ = 0;
+    unsigned n_files_ = 0;
 };
 
 void check_options(const TranscribeOptions& options) {
@@ -145,7 +117,8 @@ void transcribe_files(TranscribeOptions& options) {
     SpeechEngine engine(
         opened.model, opened.tokenizer, opened.name,
         {.n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type});
-    const SpeechOptions speech = speech_options(options);
+    SpeechOptions speech = speech_options(options);
+    speech.before = tokens_before(opened.tokenizer, options.prompt);
     check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read
     for (const std::string& file : options.files)
         if (std::error_code ignored; file != "-" && !std::filesystem::exists(file, ignored))
@@ -183,6 +156,8 @@ void add_transcribe(CLI::App& app) {
     add_text(verb, "--language", options->language,
              "what is spoken, en for English (default: auto, heard at the start)");
     add_text(verb, "--task", options->task, "transcribe, or translate into English (default: transcribe)");
+    add_text(verb, "--prompt", options->prompt,
+             "a text that comes before the recording's own: names and words as they are spelled, style");
     verb.add_flag("--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
     verb.add_flag("--srt", options->srt, "subtitles as SubRip has them");
     verb.add_flag("--vtt", options->vtt, "subtitles as WebVTT has them");

@@ -105,6 +105,20 @@ TEST_CASE("sound file: what is refused") {
     for (std::size_t n = 0; n < 60; ++n) (void)refusal_of(wav(format_chunk(c) + data_chunk("abcd")).substr(0, n));
 }
 
+TEST_CASE("sound file: bytes give what their file does, within bounds, and between blocks the work can be ended") {
+    const Coded c{1, 16};
+    const std::string bytes = wav(format_chunk(c) + data_chunk(std::string(200000, '\1')));
+    const std::span<const std::byte> span = std::as_bytes(std::span(bytes));
+    CHECK(decode_sound(span, "x", 16000) == read_bytes(bytes));
+    CHECK(decode_sound(span, "x", 8000, {.most_seconds = 6.25}).size() == 50000);
+    CHECK_THROWS_WITH((void)decode_sound(span, "x", 16000, {.most_seconds = 6}),
+                      "x: seconds: expected at most 6, got more");
+    int n_calls = 0;
+    (void)decode_sound(span, "x", 16000, {.between = [&] { ++n_calls; }});
+    CHECK(n_calls == 4);  // blocks of 32,768 samples
+    CHECK_THROWS_AS((void)decode_sound(span, "x", 16000, {.between = [] { throw 5; }}), int);
+}
+
 /// The largest difference between a resampled sine and the sine, away from the ends.
 double error_of(std::uint32_t from, std::uint32_t to, double hertz) {
     std::vector<float> x(from);

@@ -50,9 +50,9 @@ SpeechOptions options_of(const std::string& asked) {
     options.max_compression = options.min_logprob = options.no_speech = {};
     options.max_tokens = 16;
     options.timestamps = asked != "plain";
-    options.previous_text = asked == "previous";
+    options.previous_text = asked == "previous" || asked == "prompted";
     if (asked == "detected") options.task = "translate";
-    options.language = asked == "plain" ? "en" : asked == "timestamps" ? "de" : asked == "previous" ? "haw" : "";
+    options.language = asked == "plain" ? "en" : asked == "timestamps" ? "de" : asked == "detected" ? "" : "haw";
     return options;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE(
     "speech: transcripts are transformers', of one window and several, with times and without, and with the text "
     "before") {
     const nlohmann::json cases = nlohmann::json::parse(std::ifstream(golden("recordings/transcripts.json")));
-    REQUIRE(cases.size() >= 8);
+    REQUIRE(cases.size() >= 13);
     const Speech talking("whisper_talking"), narrow("whisper_narrow");
     for (const auto& item : cases.items()) {
         const std::string& name = item.key();
@@ -70,7 +70,9 @@ TEST_CASE(
         const Speech& speech = asked == "plain" ? narrow : talking;
         SpeechEngine engine = speech.engine();
         const RecordingFrames frames = speech.frames(recording);
-        const Transcript result = transcribe(engine, engine.tokens(), frames.view(), options_of(asked));
+        SpeechOptions options = options_of(asked);
+        if (asked == "prompted") options.before = tokens_before(speech.tokenizer, "Fovea, a name.");
+        const Transcript result = transcribe(engine, engine.tokens(), frames.view(), options);
         REQUIRE(result.segments.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
             std::vector<Token> tokens = expected[i]["tokens"];
@@ -83,6 +85,46 @@ TEST_CASE(
             if (asked != "plain") CHECK(std::abs(result.segments[i].end - expected[i]["end"].get<double>()) < 1e-3);
         }
     }
+}
+
+TEST_CASE("speech: recordings that are computed together have the logits that each has alone") {
+    const Speech speech("whisper_talking");
+    const std::vector<std::string> names{"one", "two", "three"};
+    std::vector<std::vector<float>> windows, alone, together(3);
+    const std::vector<std::vector<Token>> texts{{266, 267}, {266}, {266, 268, 5}};
+    SpeechEngine engine = speech.engine();
+    for (std::size_t i = 0; i < 3; ++i) {
+        windows.push_back(speech.frames(names[i]).numbers);
+        windows.back().resize(60 * 80);
+        engine.hear(windows[i]);
+        const auto logits = engine.read(texts[i]);
+        alone.emplace_back(logits.begin(), logits.end());
+        together[i].resize(logits.size());
+    }
+    SpeechWorkspace workspace(speech.model, speech.tokenizer, "m", {.n_threads = 2, .n_recordings = 3});
+    std::vector<SpeechWorkspace::Reading> readings;
+    for (const std::size_t i : {std::size_t{2}, std::size_t{0}, std::size_t{1}}) {
+        REQUIRE(workspace.hear(i, windows[i]).ok());
+        readings.push_back({i, texts[i], together[i]});
+    }
+    REQUIRE(workspace.read(readings).ok());
+    CHECK(together == alone);
+    REQUIRE(workspace.rewind(1, 0).ok());
+    std::vector<float> again(alone[1].size());
+    REQUIRE(workspace.read({{{1, texts[1], again}}}).ok());
+    CHECK(again == alone[1]);
+}
+
+TEST_CASE("speech: what is no text before a recording gives no tokens; a long one gives its end's") {
+    const Speech speech("whisper_talking");
+    CHECK(tokens_before(speech.tokenizer, " \n").empty());
+    CHECK(tokens_before(speech.tokenizer, "\tab \n") == tokens_before(speech.tokenizer, "ab"));
+    const Token end = tokens_before(speech.tokenizer, "ab").back();
+    const std::vector<Token> long_one = tokens_before(speech.tokenizer, std::string(100000, 'x') + "ab");
+    CHECK(long_one.back() == end);
+    CHECK(long_one.size() <= (16u << 10) + 1);
+    // A special token's name is text.
+    CHECK(tokens_before(speech.tokenizer, "<|en|>").size() > 1);
 }
 
 TEST_CASE("speech: a transcript is the same on every instruction set and number of threads, chance included") {
