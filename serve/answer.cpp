@@ -25,6 +25,7 @@ Answer::Answer(AnswerOptions options) : options_(std::move(options)), choices_(o
     }
     for (Choice& choice : choices_) {
         choice.thinking = ThinkingFilter(options_.in_thought);
+        choice.heard.translated = options_.api == Api::translation;
         if (options_.must_call) (void)choice.calls.push(kCallMark);
     }
 }
@@ -91,14 +92,18 @@ std::string Answer::add(const std::vector<Event>& events) {
             choice.n_shared = event.n_shared;
             choice.n_new = event.n_new;
             choice.hash = event.logits_hash;
+            choice.heard.language = event.language;
+            choice.heard.seconds = event.seconds;
             choice.vector = shortened(event.vector, options_.n_dimensions);
             if (options_.unit_length) choice.vector = with_length_1(std::move(choice.vector));
             ++n_ended_;
         }
         const Part part = visible(choice, event);
         if (options_.stream)
-            out += is_ollama(options_.api) ? ollama_piece(choice, event, part)
-                                           : openai_piece(choice, event.choice, event, part);
+            out += is_ollama(options_.api)                 ? ollama_piece(choice, event, part)
+                   : work_of(options_.api) == Work::speech ? heard_piece(choice, event)
+                                                           : openai_piece(choice, event.choice, event, part);
+        choice.heard.segments.insert(choice.heard.segments.end(), event.segments.begin(), event.segments.end());
         choice.text += part.text;
         choice.thought += part.thought;
         if (!options_.stream) choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
@@ -143,10 +148,21 @@ std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event&
     return out;
 }
 
+std::string Answer::heard_piece(const Choice& choice, const Event& event) {
+    std::string out;
+    bool is_first = choice.heard.segments.empty();
+    for (const SpeechSegment& segment : event.segments) {
+        out += as_event(transcript_delta(segment, is_first));
+        is_first = false;
+    }
+    return event.ended ? out + as_event(transcript_done(choice.heard)) : out;
+}
+
 std::string Answer::closing() const {
     if (is_ollama(options_.api))
         return failure_.status ? error_body(true, failure_.status, failure_.message) + '\n' : "";
     if (failure_.status) return "data: " + error_body(false, failure_.status, failure_.message) + "\n\n";
+    if (work_of(options_.api) == Work::speech) return {};  // its last event says that it is
     std::string out;
     if (options_.with_usage) {
         Json json = head(options_.api == Api::chat ? "chat.completion.chunk" : "text_completion");
@@ -272,7 +288,12 @@ std::string Answer::ollama_piece(Choice& choice, const Event& event, const Part&
     return lines + written(end) + '\n';
 }
 
+const char* Answer::content_type() const {
+    return work_of(options_.api) == Work::speech ? transcript_type(options_.transcript) : "application/json";
+}
+
 std::string Answer::whole() const {
+    if (work_of(options_.api) == Work::speech) return transcript_body(choices_.front().heard, options_.transcript);
     if (makes_vectors(options_.api)) return written(vectors());
     if (is_ollama(options_.api)) {
         Json json = {{"model", options_.model}, {"created_at", utc_time(options_.created)}};

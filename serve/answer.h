@@ -9,6 +9,7 @@
 #include "serve/job.h"
 #include "serve/request.h"
 #include "serve/tool_calls.h"
+#include "serve/transcript.h"
 
 namespace fovea::serve {
 
@@ -24,11 +25,12 @@ struct AnswerOptions {
     std::uint32_t n_best = 0;                 ///< of reranked texts; 0: all
     bool through_sigmoid = false;             ///< their scores
     std::vector<std::string> documents = {};  ///< those texts, where the answer shows them
-    bool may_call = false;                    ///< there are tools: the text may hold calls
-    bool must_call = false;                   ///< the text is a call; may_call is set too
-    bool parts_thought = false;               ///< the model's reasoning is a field of its own
-    bool in_thought = false;                  ///< the answer begins inside it
-    std::vector<std::string> echo;            ///< a text for each choice that comes before its own; empty: none
+    TranscriptForm transcript = TranscriptForm::json;
+    bool may_call = false;          ///< there are tools: the text may hold calls
+    bool must_call = false;         ///< the text is a call; may_call is set too
+    bool parts_thought = false;     ///< the model's reasoning is a field of its own
+    bool in_thought = false;        ///< the answer begins inside it
+    std::vector<std::string> echo;  ///< a text for each choice that comes before its own; empty: none
     Clock::time_point arrived;
 };
 
@@ -51,8 +53,9 @@ public:
     [[nodiscard]] const Failure& failure() const { return failure_; }
     /// What a stream ends with.
     [[nodiscard]] std::string closing() const;
-    /// The whole body, once all has ended.
+    /// The whole body, once all has ended, and what its bytes are.
     [[nodiscard]] std::string whole() const;
+    [[nodiscard]] const char* content_type() const;
     /// "0123456789abcdef", of each choice in turn.
     [[nodiscard]] std::string hashes() const;
 
@@ -68,6 +71,7 @@ private:
         std::size_t n_calls_shown = 0;
         std::vector<ChosenToken> tokens;
         std::vector<float> vector;
+        Heard heard;                             // of a recording
         std::optional<Clock::time_point> first;  // when the first event came
         FinishReason finish = FinishReason::none;
         std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;
@@ -75,6 +79,7 @@ private:
         std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
     };
     [[nodiscard]] std::string openai_piece(Choice& choice, std::size_t index, const Event& event, const Part& part);
+    [[nodiscard]] static std::string heard_piece(const Choice& choice, const Event& event);
     [[nodiscard]] std::string ollama_piece(Choice& choice, const Event& event, const Part& part) const;
     [[nodiscard]] Part visible(Choice& choice, const Event& event) const;
     [[nodiscard]] Json head(const char* object) const;

@@ -11,6 +11,16 @@ constexpr std::size_t kPiece = 64 << 10;      // bytes of one write, for which a
 constexpr std::size_t kLingered = 256 << 10;  // bytes of a refused request that are read before the connection closes
 constexpr std::chrono::seconds kLingerTime{2};
 
+/// What a body takes of the bytes of all, as long as anybody keeps it.
+struct BodyBytes {
+    BodyBytes(Counter& all_, std::size_t n_) : all(all_), n(n_) { all += n; }
+    ~BodyBytes() { all -= n; }
+    BodyBytes(const BodyBytes&) = delete;
+    BodyBytes& operator=(const BodyBytes&) = delete;
+    Counter& all;
+    const std::size_t n;
+};
+
 }  // namespace
 
 Connection::Connection(HttpServer::State& server, tcp::socket socket)
@@ -25,7 +35,6 @@ Connection::Connection(HttpServer::State& server, tcp::socket socket)
 
 Connection::~Connection() {
     set_idle(false);
-    release_body();
     server_.all.erase(place_);
     server_.metrics.n_connections = server_.all.size();
     server_.accept();  // there is a place again
@@ -89,21 +98,25 @@ void Connection::read_headers() {
 
 /// Takes the body's bytes from what all bodies may have, then reads it.
 void Connection::read_body() {
-    const HttpLimits& limits = server_.limits;
     if (has_unknown_length(parser_->get(), parser_->chunked())) return refuse(400);
-    const auto length = parser_->content_length();
-    if (length && *length > limits.body_bytes) return refuse(413);
-    const std::size_t n = length ? static_cast<std::size_t>(*length) : parser_->chunked() ? limits.body_bytes : 0;
-    if (n) {
+    const std::uint64_t length = parser_->content_length().value_or(0);
+    const bool has_body = length || parser_->chunked();
+    BodyKind kind = BodyKind::ordinary;
+    if (has_body) {
         HttpRequest head = request_of(Message(parser_->get()));
         head.peer = peer_;
-        broken_ = !server_.admits(head);
+        kind = server_.admits(head);
+        broken_ = kind == BodyKind::none;
         if (broken_) return handle(std::move(head), 0);
     }
-    if (server_.metrics.n_body_bytes + n > limits.all_body_bytes) return refuse(429);
-    n_body_ = n;
-    server_.metrics.n_body_bytes += n;
-    stream_.expires_after(limits.body_time);
+    const BodyLimits& limits = server_.limits.of(kind);
+    if (length > limits.bytes) return refuse(413);
+    Counter& all = kind == BodyKind::upload ? server_.metrics.n_upload_bytes : server_.metrics.n_body_bytes;
+    const std::size_t n = length ? static_cast<std::size_t>(length) : has_body ? limits.bytes : 0;
+    if (all + n > limits.all_bytes) return refuse(429);
+    taken_ = std::make_shared<BodyBytes>(all, n);
+    parser_->body_limit(limits.bytes);
+    stream_.expires_after(limits.time);
     const auto read = [self = shared_from_this()] {
         http::async_read(self->stream_, self->buffer_, *self->parser_, [self](beast::error_code error, std::size_t) {
             if (error == http::error::body_limit) return self->refuse(413);
@@ -138,6 +151,7 @@ void Connection::refuse(int status) {
 void Connection::handle(HttpRequest request, int refused) {
     set_idle(false);
     request.peer = peer_;
+    request.taken = std::exchange(taken_, nullptr);
     head_only_ = request.method == "HEAD";
     busy_ = true;
     stream_.expires_never();
@@ -146,7 +160,6 @@ void Connection::handle(HttpRequest request, int refused) {
     const auto self = kept_;
     if (!broken_) watch();
     server_.handler(std::move(request), self, refused);
-    release_body();  // what is kept of it are tokens
 }
 
 /// Learns that the client hangs up while it waits. More bytes of it are the next request's, and are left where they are.
@@ -170,8 +183,6 @@ void Connection::give_up() {
     close();
     kept_ = nullptr;  // the caller has another
 }
-
-void Connection::release_body() { server_.metrics.n_body_bytes -= std::exchange(n_body_, 0); }
 
 void Connection::count_unsent(std::shared_ptr<std::atomic<std::size_t>> unsent, std::function<void()> call) {
     unsent_ = std::move(unsent);

@@ -72,7 +72,6 @@ private:
     void answered();
     void linger();
     void give_up();
-    void release_body();
 
     HttpServer::State& server_;
     beast::tcp_stream stream_;
@@ -80,7 +79,8 @@ private:
     std::optional<Parser> parser_;
     std::list<Connection*>::iterator place_, idle_place_;
     std::string peer_, waiting_, sending_;  // bytes to send: not yet begun, begun
-    std::size_t n_sent_ = 0, n_body_ = 0;   // of sending_; taken of all bodies' bytes
+    std::size_t n_sent_ = 0;                // of sending_
+    std::shared_ptr<const void> taken_;     // of all bodies' bytes, for a body that is being read
     bool first_ = true, idle_ = false, busy_ = false, writing_ = false, ends_ = false;
     bool keeps_alive_ = false, in_chunks_ = false, head_only_ = false, broken_ = false;
     std::function<void()> gone_, sent_;

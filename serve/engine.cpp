@@ -3,8 +3,10 @@
 namespace fovea::serve {
 
 Engine::Engine(const std::vector<ServedModel>& models, const WorkerOptions& options, Metrics& metrics) {
-    for (const ServedModel& served : models)
+    for (const ServedModel& served : models) {
         workers_.push_back(make_worker(served, options, metrics.models[served.name]));
+        workers_.back()->wake = [this] { bell_.ring(); };
+    }
 }
 
 void Engine::start() {
@@ -39,6 +41,12 @@ void Engine::stop() {
     stops_ = true;
     bell_.ring();
     if (thread_.joinable()) thread_.join();
+}
+
+std::uint64_t Engine::later_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& worker : workers_) bytes += worker->later_bytes();
+    return bytes;
 }
 
 std::uint64_t Engine::memory_bytes() const {

@@ -28,7 +28,9 @@ public:
     void stop();
 
     [[nodiscard]] Worker& worker(std::size_t model) { return *workers_[model]; }
+    [[nodiscard]] const Worker& worker(std::size_t model) const { return *workers_[model]; }
     [[nodiscard]] std::uint64_t memory_bytes() const;
+    [[nodiscard]] std::uint64_t later_bytes() const;
 
 private:
     void run(std::promise<void> begun);

@@ -1,7 +1,7 @@
 // HTTP/1.1 over TCP: one thread, any number of connections up to a bound, every one with a deadline for all it does.
 //
 // The bounds: connections; bytes of a request's line and headers; bytes of a body; bytes of all bodies together, which are
-// taken when the headers say how long a body is and given back with the answer. A request's headers and body must arrive
+// taken when the headers say how long a body is and given back once it is read. Uploads have bounds of their own. A request's headers and body must arrive
 // in a given time, however small the pieces they come in. Where all connections are in use, the one
 // whose request has been awaited longest is closed for a new one.
 #pragma once
@@ -25,7 +25,8 @@ struct HttpRequest {
     std::string method, path;  ///< the path without what follows '?', and without a '/' at its end
     Headers headers;           ///< names in lower case
     std::string body;
-    std::string peer;  ///< the client's address
+    std::string peer;                        ///< the client's address
+    std::shared_ptr<const void> taken = {};  ///< while it is kept, the body's bytes count among those of all bodies
 
     /// The first header of this name (in lower case); empty: there is none.
     [[nodiscard]] std::string_view header(std::string_view name) const;
@@ -55,15 +56,24 @@ public:
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 
+/// What a request may have for a body. Files that are uploaded are longer, and leave room for others.
+enum class BodyKind { none, ordinary, upload };
+
+struct BodyLimits {
+    std::size_t bytes, all_bytes;    ///< of one, of all that are there
+    std::chrono::milliseconds time;  ///< in which it comes
+};
+
 struct HttpLimits {
     std::size_t header_bytes = 16 << 10;
-    std::size_t body_bytes = 1 << 20;
-    std::size_t all_body_bytes = 64 << 20;
+    BodyLimits body{1 << 20, 64 << 20, std::chrono::seconds{30}};
+    BodyLimits upload{25 << 20, 100 << 20, std::chrono::seconds{120}};
     std::uint32_t n_connections = 2048;
     std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte, or a connection's start
-    std::chrono::milliseconds body_time{30'000};
-    std::chrono::milliseconds idle_time{30'000};   ///< between requests
-    std::chrono::milliseconds write_time{30'000};  ///< in which a client must take at least a byte
+    std::chrono::milliseconds idle_time{30'000};    ///< between requests
+    std::chrono::milliseconds write_time{30'000};   ///< in which a client must take at least a byte
+
+    [[nodiscard]] const BodyLimits& of(BodyKind kind) const { return kind == BodyKind::upload ? upload : body; }
 };
 
 /// The request in `bytes`, which hold it whole, or the status that refuses it. What connections read goes the same way.
@@ -82,8 +92,8 @@ public:
     /// then what could be read of it.
     using Handler = std::function<void(HttpRequest request, ExchangePtr exchange, int refused)>;
 
-    /// Whether a request may come at all, by its headers: of one that may not no body is taken.
-    using Admits = std::function<bool(const HttpRequest& headers)>;
+    /// What body a request may have, by its headers: none where it may not come at all.
+    using Admits = std::function<BodyKind(const HttpRequest& headers)>;
 
     HttpServer(const HttpLimits& limits, Metrics& metrics, Handler handler, Admits admits);
     ~HttpServer();

@@ -2,6 +2,7 @@
 #include "serve/http_message.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace fovea::serve {
 
@@ -53,12 +54,13 @@ int refusal_of(const beast::error_code& error) {
 
 void prepare(Parser& parser, const HttpLimits& limits) {
     parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
-    parser.body_limit(limits.body_bytes);
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // it depends on the headers
 }
 
 ParsedHttp parse_http(std::string_view bytes, const HttpLimits& limits) {
     Parser parser;
     prepare(parser, limits);
+    parser.body_limit(limits.body.bytes);
     parser.eager(true);
     beast::error_code error;
     while (!bytes.empty() && !parser.is_done()) {

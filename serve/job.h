@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/speech/transcriber.h"
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
@@ -43,14 +44,26 @@ struct Failure {
 struct Event {
     std::uint32_t choice = 0;
     std::string text{};
-    std::vector<ChosenToken> tokens{};  ///< where Job::n_likeliest asks for them
-    std::vector<float> vector{};        ///< of an embedding
+    std::vector<ChosenToken> tokens{};      ///< where Job::n_likeliest asks for them
+    std::vector<float> vector{};            ///< of an embedding
+    std::vector<SpeechSegment> segments{};  ///< of a recording, whose text is `text`
     FinishReason finish = FinishReason::none;
     bool ended = false;  ///< nothing more comes of this choice
     Failure failure{};
     // Known once the choice has ended.
     std::uint32_t n_prompt = 0, n_shared = 0, n_new = 0;  ///< tokens; n_shared of the prompt were there already
     std::uint64_t logits_hash = 0;
+    std::string language{};  ///< of a recording,
+    double seconds = 0;      ///< and how long it is
+};
+
+inline constexpr std::uint32_t kMostRecordingSeconds = 3600;
+
+/// A sound file that is to be written down, and how.
+struct Recording {
+    std::string bytes;
+    std::shared_ptr<const void> taken;  ///< the place of those bytes among all bodies': both go once it is decoded
+    SpeechOptions options;
 };
 
 /// A constraint of one choice: the engine's thread calls the filter. Owned by the choice that it constrains.
@@ -64,6 +77,7 @@ struct Job {
     std::string user;                         ///< whose turn it is: an API key, or an address
     std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
     std::vector<std::vector<Token>> types;    ///< of prompt i's tokens, where they have any but 0; empty: of none
+    std::shared_ptr<Recording> recording;     ///< instead of prompts
     bool scores = false;                      ///< an encoder's head gives the results, not what it would read
     bool in_thought = false;                  ///< the prompt ends inside the model's reasoning
     std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
@@ -101,7 +115,9 @@ struct Job {
         if (!is_slow() && slow_since) slow += now - *std::exchange(slow_since, std::nullopt);
         return slow + (slow_since ? now - *slow_since : Clock::duration{});
     }
-    [[nodiscard]] std::uint32_t n_choices() const { return static_cast<std::uint32_t>(prompts.size()) * n_each; }
+    [[nodiscard]] std::uint32_t n_choices() const {
+        return recording ? 1 : static_cast<std::uint32_t>(prompts.size()) * n_each;
+    }
     void hand_over() {
         if (events.empty()) return;
         deliver(std::exchange(events, {}));

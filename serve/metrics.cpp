@@ -89,6 +89,8 @@ std::string Metrics::text() const {
     line(out, "connections", "", n_connections);
     head(out, "body_bytes", "gauge", "Bytes of request bodies that are being read or answered.");
     line(out, "body_bytes", "", n_body_bytes);
+    head(out, "upload_bytes", "gauge", "Bytes of uploaded files that are being read, or wait to be decoded.");
+    line(out, "upload_bytes", "", n_upload_bytes);
     for (const Row& row : kRows) {
         head(out, row.name, row.type, row.help);
         for (const auto& [name, model] : models)

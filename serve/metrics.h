@@ -36,8 +36,8 @@ struct ModelMetrics {
 };
 
 struct Metrics {
-    std::map<std::string, ModelMetrics> models;   ///< made before the first thread starts
-    Counter n_connections = 0, n_body_bytes = 0;  // gauges
+    std::map<std::string, ModelMetrics> models;                       ///< made before the first thread starts
+    Counter n_connections = 0, n_body_bytes = 0, n_upload_bytes = 0;  // gauges
     Counter n_cancelled = 0;
 
     /// A request was answered with this status.

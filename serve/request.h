@@ -16,11 +16,27 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;  // templates print objects, keys in the client's order
 
-enum class Api { chat, completion, embedding, rerank, ollama_chat, ollama_generate, ollama_embed, ollama_embedding };
+enum class Api {
+    chat,
+    completion,
+    embedding,
+    rerank,
+    transcription,
+    translation,
+    ollama_chat,
+    ollama_generate,
+    ollama_embed,
+    ollama_embedding
+};
 [[nodiscard]] inline bool is_ollama(Api api) { return api >= Api::ollama_chat; }
-[[nodiscard]] inline bool makes_vectors(Api api) {
-    return api == Api::embedding || api == Api::rerank || api >= Api::ollama_embed;
+
+/// What a model is for.
+enum class Work { text, vectors, speech };
+[[nodiscard]] inline Work work_of(Api api) {
+    if (api == Api::transcription || api == Api::translation) return Work::speech;
+    return api == Api::embedding || api == Api::rerank || api >= Api::ollama_embed ? Work::vectors : Work::text;
 }
+[[nodiscard]] inline bool makes_vectors(Api api) { return work_of(api) == Work::vectors; }
 
 /// A request that is refused: a status of HTTP, one line that says what was expected, and in OpenAI's terms the
 /// parameter and a code (both may be empty).
@@ -37,6 +53,9 @@ struct Prompt {
     std::vector<Token> tokens;
     bool is_tokens = false;
 };
+
+/// How a transcript is written.
+enum class TranscriptForm { json, text, srt, verbose_json, vtt };
 
 /// What an answer must be.
 enum class Form { any, json, schema, grammar, regex, tool };
@@ -67,6 +86,11 @@ struct Request {
     int n_likeliest = -1;  ///< -1: no probabilities
     bool echo = false, stream = false, with_usage = false, in_base64 = false, cuts = false;
 
+    std::string sound;        ///< speech: a file's bytes
+    std::string language;     ///< that is spoken; empty: the likeliest
+    std::string said_before;  ///< a text before the recording's own
+    TranscriptForm transcript = TranscriptForm::json;
+
     Form form = Form::any;
     Json schema;           ///< Form::schema
     bool compact = false;  ///< of JSON: no space between its parts
@@ -84,6 +108,10 @@ inline constexpr int kMostDepth = 100;  // of arrays and objects in each other
 
 /// Reads a request's body. Any bytes give a Request whose fields are within the bounds above, or RequestError.
 [[nodiscard]] Request read_request(Api api, std::string_view body);
+
+/// Reads a form with a recording (multipart/form-data), of a Content-Type and a body, in the same way. The body becomes the
+/// request's sound.
+[[nodiscard]] Request read_upload(Api api, std::string_view content_type, std::string&& body);
 
 /// JSON of any bytes, or RequestError: what is not JSON, or is too deep.
 [[nodiscard]] Json read_json(std::string_view body);

@@ -57,6 +57,32 @@ bool is_address(std::string_view host) {
     return host.starts_with('[') || host.find_first_not_of("0123456789.") == host.npos;
 }
 
+/// What is computed, by the path that asks for it.
+struct Post {
+    const char* path;
+    Api api;
+};
+constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},
+                           {"/v1/completions", Api::completion},
+                           {"/v1/embeddings", Api::embedding},
+                           {"/v1/rerank", Api::rerank},
+                           {"/rerank", Api::rerank},
+                           {"/v1/audio/transcriptions", Api::transcription},
+                           {"/v1/audio/translations", Api::translation},
+                           {"/api/chat", Api::ollama_chat},
+                           {"/api/generate", Api::ollama_generate},
+                           {"/api/embed", Api::ollama_embed},
+                           {"/api/embeddings", Api::ollama_embedding}};
+
+BodyKind body_kind(std::string_view path) {
+    const bool uploads = std::any_of(std::begin(kPosts), std::end(kPosts), [&](const Post& post) {
+        return path == post.path && work_of(post.api) == Work::speech;
+    });
+    return uploads ? BodyKind::upload : BodyKind::ordinary;
+}
+
+const char* words_of(Work work) { return work == Work::text ? "text" : work == Work::vectors ? "vectors" : "speech"; }
+
 }  // namespace
 
 void Server::refuse(Call& call, int status, const std::string& message, const std::string& param,
@@ -107,14 +133,14 @@ void Server::check_allowed(Call& call) {
                        "invalid_api_key");
 }
 
-bool Server::admits(const HttpRequest& headers) {
+BodyKind Server::admits(const HttpRequest& headers) {
     Call call{.request = headers, .exchange = nullptr};
     try {
         check_allowed(call);
     } catch (const RequestError&) {
-        return false;
+        return BodyKind::none;
     }
-    return true;
+    return body_kind(headers.path);
 }
 
 void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refused) {
@@ -125,12 +151,13 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
         if (refused) {
             if (refused == 429) call.headers.emplace_back("Retry-After", "1");
             const HttpLimits& limits = options_.http;
+            const BodyLimits& body = limits.of(body_kind(call.request.path));
             const std::string why =
-                refused == 413 ? "body: expected at most " + std::to_string(limits.body_bytes) + " bytes, got more"
+                refused == 413 ? "body: expected at most " + std::to_string(body.bytes) + " bytes, got more"
                 : refused == 431
                     ? "headers: expected at most " + std::to_string(limits.header_bytes) + " bytes, got more"
-                : refused == 429 ? "server: busy with the bodies of other requests, " +
-                                       std::to_string(limits.all_body_bytes) + " bytes at most; try again later"
+                : refused == 429 ? "server: busy with the bodies of other requests, " + std::to_string(body.all_bytes) +
+                                       " bytes at most; try again later"
                                  : "request: expected HTTP/1.1 with one good length of the body, got something else";
             return refuse(call, refused, why);
         }
@@ -146,19 +173,6 @@ void Server::handle(HttpRequest request, const ExchangePtr& exchange, int refuse
 }
 
 void Server::route(Call& call) {
-    struct Post {
-        const char* path;
-        Api api;
-    };
-    static constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},
-                                      {"/v1/completions", Api::completion},
-                                      {"/v1/embeddings", Api::embedding},
-                                      {"/v1/rerank", Api::rerank},
-                                      {"/rerank", Api::rerank},
-                                      {"/api/chat", Api::ollama_chat},
-                                      {"/api/generate", Api::ollama_generate},
-                                      {"/api/embed", Api::ollama_embed},
-                                      {"/api/embeddings", Api::ollama_embedding}};
     const HttpRequest& request = call.request;
     if (request.method == "OPTIONS") {
         call.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
@@ -193,7 +207,10 @@ void Server::show(Call& call) {
     const ModelInfo& info = models_[model].model.info();
     const std::string architecture(info.architecture);
     const auto mentions = [&](const char* word) { return info.chat_template.find(word) != std::string_view::npos; };
-    Json capabilities = Json::array({engine_.worker(model).makes_vectors() ? "embedding" : "completion"});
+    const Work work = engine_.worker(model).work();
+    Json capabilities = Json::array({work == Work::text      ? "completion"
+                                     : work == Work::vectors ? "embedding"
+                                                             : "transcription"});
     if (mentions("tools") || !find_info(models_[model].model, "chat_template_tool_use").empty())
         capabilities.push_back("tools");
     if (mentions("enable_thinking") || mentions("<think>")) capabilities.push_back("thinking");
@@ -249,12 +266,14 @@ std::size_t Server::find_model(const std::string& name, std::optional<Api> api) 
     std::string names;
     std::size_t n_kind = 0, of_kind = 0;
     for (std::size_t i = 0; i < models_.size(); ++i) {
-        const bool vectors = models_[i].model.config().encoder.n_layers != 0;
+        const Work work = engine_.worker(i).work();
         const bool is_named = models_[i].name == name || models_[i].name + ":latest" == name;
-        const bool fits = !api || vectors == makes_vectors(*api);
+        const bool fits = !api || work == work_of(*api);
         if (is_named && !fits)
-            throw RequestError(
-                400, "model: expected one for " + std::string(vectors ? "text" : "vectors") + ", got " + name, "model");
+            throw RequestError(400,
+                               std::string("model: expected one for ") + words_of(work_of(*api)) + ", got " + name +
+                                   ", which is for " + words_of(work),
+                               "model");
         if (is_named) return i;
         names += (names.empty() ? "" : ", ") + models_[i].name;
         if (!fits) continue;
@@ -262,9 +281,9 @@ std::size_t Server::find_model(const std::string& name, std::optional<Api> api) 
         of_kind = i;
     }
     if (name.empty() && n_kind == 1) return of_kind;
-    const std::string expected = n_kind || !api        ? "one of " + names
-                                 : makes_vectors(*api) ? "one for vectors, which none of " + names + " is"
-                                                       : "one for text, which none of " + names + " is";
+    const std::string expected =
+        n_kind || !api ? "one of " + names
+                       : std::string("one for ") + words_of(work_of(*api)) + ", which none of " + names + " is";
     throw RequestError(404, "model: expected " + expected + ", got " + (name.empty() ? "none" : name.substr(0, 100)),
                        "model", "model_not_found");
 }

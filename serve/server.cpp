@@ -5,6 +5,7 @@
 #include <random>
 
 #include "convert/refusal.h"
+#include "convert/speech/speech_engine.h"
 #include "serve/call.h"
 
 namespace fovea::serve {
@@ -40,11 +41,18 @@ struct Pending {
             head.body = error_body(ollama, failure.status, failure.message);
         } else {
             head.body = answer.whole();
+            head.content_type = answer.content_type();
             if (with_hash) head.headers.emplace_back("X-Fovea-Logits-Hash", answer.hashes());
         }
         client->answer(std::move(head));
     }
 };
+
+std::uint64_t seed_of(const Request& request) {
+    if (!request.random_seed) return request.sampler.seed;
+    std::random_device device;
+    return device();
+}
 
 /// What an encoder computes from the prompts.
 void fill_vector_job(const Request& request, const ServedModel& served, Job& job) {
@@ -85,7 +93,7 @@ Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
       started_(seconds_now()) {
     for (std::size_t i = 0; i < models.size(); ++i) {
         Worker& worker = engine_.worker(i);
-        readers_.push_back(std::make_unique<PromptReader>(models[i], worker.context(), !worker.makes_vectors()));
+        readers_.push_back(std::make_unique<PromptReader>(models[i], worker.context(), worker.work() == Work::text));
         forms_.push_back(std::make_unique<Forms>(models[i]));
     }
 }
@@ -102,8 +110,11 @@ std::uint64_t Server::http_bytes() const {
     constexpr std::uint64_t kUnsent = 128 << 10;  // of a connection: what a sequence may be ahead of it, twice
     constexpr std::uint64_t kJson = 40;           // times a body's bytes, while it is read: one at a time
     const HttpLimits& limits = options_.http;
-    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.all_body_bytes +
-           kJson * limits.body_bytes;
+    const bool hears = std::any_of(models_.begin(), models_.end(), [](const ServedModel& served) {
+        return served.model.config().encoder.sound.hears();
+    });
+    return limits.n_connections * (limits.header_bytes + 4096 + kUnsent) + limits.body.all_bytes +
+           kJson * limits.body.bytes + (hears ? limits.upload.all_bytes : 0) + engine_.later_bytes();
 }
 
 void Server::run(const std::function<void(std::uint16_t port)>& ready) {
@@ -119,7 +130,8 @@ void Server::run(const std::function<void(std::uint16_t port)>& ready) {
 }
 
 void Server::generate(Call& call, Api api) {
-    const Request request = read_request(api, call.request.body);
+    if (work_of(api) == Work::speech) return hear(call, api);
+    Request request = read_request(api, call.request.body);
     const std::size_t model = find_model(request.model, api);
     if (!request.only_loads) return submit(call, request, model);
     if (makes_vectors(api)) return answer(call, {{"model", models_[model].name}, {"embeddings", Json::array()}});
@@ -133,23 +145,54 @@ void Server::generate(Call& call, Api api) {
     answer(call, std::move(loaded));
 }
 
-JobPtr Server::make_job(const Call& call, const Request& request, std::size_t model) {
+/// A form with a recording, whose bytes go on to the job.
+void Server::hear(Call& call, Api api) {
+    Request request = read_upload(api, call.request.header("content-type"), std::move(call.request.body));
+    const std::size_t model = find_model(request.model, api);
+    submit(call, request, model);
+}
+
+JobPtr Server::make_job(const Call& call, Request& request, std::size_t model) {
     if (request.api == Api::rerank && !scores_pairs(models_[model]))
         throw RequestError(400, "model: expected a reranker, a CrossEncoder with one label, got " + models_[model].name,
                            "model");
     auto job = std::make_shared<Job>();
-    PromptReader::Prompted read = readers_[model]->read(request);
     job->user = call.user;
+    job->arrived = call.arrived;
+    job->deadline = call.arrived + options_.time;
+    if (work_of(request.api) == Work::speech) {
+        fill_speech_job(request, model, *job);
+        job->recording->taken = call.request.taken;
+        return job;
+    }
+    PromptReader::Prompted read = readers_[model]->read(request);
     job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
     job->in_thought = read.in_thought;
-    job->arrived = call.arrived;
-    job->deadline = call.arrived + options_.time;
-    if (engine_.worker(model).makes_vectors())
+    if (makes_vectors(request.api))
         fill_vector_job(request, models_[model], *job);
     else
         fill_text_job(call, request, model, *job);
     return job;
+}
+
+void Server::fill_speech_job(Request& request, std::size_t model, Job& job) const {
+    const ServedModel& served = models_[model];
+    job.recording = std::make_shared<Recording>();
+    SpeechOptions& options = job.recording->options;
+    options.language = request.language;
+    options.task = request.api == Api::translation ? "translate" : "transcribe";
+    if (request.sampler.temperature > 0) options.temperatures = {request.sampler.temperature};
+    options.seed = job.sampler.seed = seed_of(request);
+    try {
+        const auto n_words = served.model.config().decoder.vocab_size;
+        check_speech(SpeechTokens::read(find_info(served.model, "speech"), n_words, served.name), options.language,
+                     options.task);
+    } catch (const Refusal& refusal) {
+        throw RequestError(400, refusal.what());
+    }
+    options.before = tokens_before(served.tokenizer, request.said_before);
+    job.recording->bytes = std::move(request.sound);
 }
 
 /// What makes text, and what it must be.
@@ -170,10 +213,7 @@ void Server::fill_text_job(const Call& call, const Request& request, std::size_t
     }
     job.hash_logits = call.wants_hash();
     job.constrain = forms_[model]->find(request);
-    if (request.random_seed) {
-        std::random_device device;
-        job.sampler.seed = device();
-    }
+    job.sampler.seed = seed_of(request);
 }
 
 AnswerOptions Server::answer_options(const Call& call, const Request& request, std::size_t model, const Job& job) {
@@ -193,6 +233,7 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
         .unit_length = request.api == Api::ollama_embed && !models_[model].model.config().encoder.normalize_pooled,
         .n_best = request.n_best,
         .through_sigmoid = find_info(models_[model].model, "scores") == "sigmoid",
+        .transcript = request.transcript,
         .may_call = !request.tools.is_null(),
         .must_call = request.form == Form::tool,
         .parts_thought = request.parts_thought && PromptReader::is_chat(request),
@@ -240,7 +281,7 @@ bool Server::queue(Call& call, std::size_t model, const JobPtr& job) {
     return true;
 }
 
-void Server::submit(Call& call, const Request& request, std::size_t model) {
+void Server::submit(Call& call, Request& request, std::size_t model) {
     const JobPtr job = make_job(call, request, model);
     if (request.random_seed) call.headers.emplace_back("X-Fovea-Seed", std::to_string(job->sampler.seed));
     call.headers.emplace_back("X-Request-Id", call.id);

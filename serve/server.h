@@ -45,16 +45,18 @@ private:
     void route(Call& call);
     void route_get(Call& call);
     void generate(Call& call, Api api);
+    void hear(Call& call, Api api);
     void look(Call& call);
     void show(Call& call);
-    void submit(Call& call, const Request& request, std::size_t model);
-    [[nodiscard]] JobPtr make_job(const Call& call, const Request& request, std::size_t model);
+    void submit(Call& call, Request& request, std::size_t model);
+    [[nodiscard]] JobPtr make_job(const Call& call, Request& request, std::size_t model);
+    void fill_speech_job(Request& request, std::size_t model, Job& job) const;
     void fill_text_job(const Call& call, const Request& request, std::size_t model, Job& job);
     [[nodiscard]] AnswerOptions answer_options(const Call& call, const Request& request, std::size_t model,
                                                const Job& job);
     [[nodiscard]] bool queue(Call& call, std::size_t model, const JobPtr& job);
     void check_allowed(Call& call);
-    [[nodiscard]] bool admits(const HttpRequest& headers);
+    [[nodiscard]] BodyKind admits(const HttpRequest& headers);
     void refuse(Call& call, int status, const std::string& message, const std::string& param = {},
                 const std::string& code = {});
     void answer(Call& call, Json body);

@@ -11,7 +11,7 @@ namespace fovea::serve {
 namespace {
 
 constexpr std::uint32_t kDefaultContexts = 4;
-constexpr std::uint32_t kMostStopBytes = 2048;  // of a request, and those of a chat template
+constexpr std::uint32_t kStopBytes = 2048;  // of a request, and those of a chat template
 constexpr std::uint32_t kKeptPerSequence = 2;
 constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one pass; each costs a row of logits
 constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
@@ -56,7 +56,7 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
                            pool_plan_),
             served.name);
     require(make_generator_plan(served.model, served.tokenizer,
-                                {.max_tokens = context_, .max_stop_bytes = kMostStopBytes, .max_proposed = kMostForced},
+                                {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
                                 generator_plan_),
             served.name);
     arena_ = take(served, plan_.arena_bytes);

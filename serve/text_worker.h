@@ -46,7 +46,7 @@ public:
     void begin() override;
     [[nodiscard]] std::uint32_t context() const override { return context_; }
     [[nodiscard]] std::uint64_t memory_bytes() const override;
-    [[nodiscard]] bool makes_vectors() const override { return false; }
+    [[nodiscard]] Work work() const override { return Work::text; }
     [[nodiscard]] std::uint32_t n_lost_pages() const override { return n_pages_ - pool_.n_free_pages(); }
 
 private:

@@ -52,7 +52,7 @@ public:
     [[nodiscard]] std::uint64_t memory_bytes() const override {
         return arena_.size() + out_.size() * sizeof(float) + 2 * plan_.limits.max_batch * sizeof(Token);
     }
-    [[nodiscard]] bool makes_vectors() const override { return true; }
+    [[nodiscard]] Work work() const override { return Work::vectors; }
 
 private:
     void gather();
@@ -155,7 +155,9 @@ std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptio
         return make_text_worker(served, options, metrics);
     if (encoder.n_layers && !decoder.n_layers && encoder.vocab_size && encoder.pooling != Pooling::none)
         return make_vector_worker(served, options, metrics);
-    throw Refusal(served.name + ": model: expected one for logits, or an encoder that pools, got another");
+    if (encoder.sound.hears() && decoder.vocab_size) return make_speech_worker(served, options, metrics);
+    throw Refusal(served.name +
+                  ": model: expected one for logits, an encoder that pools, or one for speech, got another");
 }
 
 }  // namespace fovea::serve

@@ -1,6 +1,7 @@
 // One model's part of the engine: jobs go into its queue, and each turn computes one pass for those that run.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "serve/adapters.h"
 #include "serve/fair_queue.h"
 #include "serve/metrics.h"
+#include "serve/request.h"
 
 namespace fovea::serve {
 
@@ -63,17 +65,22 @@ public:
 
     [[nodiscard]] virtual std::uint32_t context() const = 0;       ///< tokens of a prompt and its answer, or of a text
     [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< taken at the start; nothing is later
-    [[nodiscard]] virtual bool makes_vectors() const = 0;
+    [[nodiscard]] virtual Work work() const = 0;
+    /// What its requests may take beside that, at most.
+    [[nodiscard]] virtual std::uint64_t later_bytes() const { return 0; }
     /// Pages that nobody gave back, once all has ended: 0, or something is wrong here.
     [[nodiscard]] virtual std::uint32_t n_lost_pages() const { return 0; }
 
     FairQueue queue;
+    std::function<void()> wake;  ///< has the engine's thread come round again; set before begin
 };
 
-/// A model for logits: texts. A model that pools: vectors. Throws Refusal where it is neither, or memory lacks.
+/// A model for logits: texts. A model that pools: vectors. One that hears and writes: speech. Throws Refusal where it is neither, or memory lacks.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,
+                                                         ModelMetrics& metrics);
+[[nodiscard]] std::unique_ptr<Worker> make_speech_worker(const ServedModel& served, const WorkerOptions& options,
                                                          ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptions& options,
                                                   ModelMetrics& metrics);

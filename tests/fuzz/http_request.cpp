@@ -3,6 +3,7 @@
 #include "fuzz.h"
 #include "serve/forms.h"
 #include "serve/http.h"
+#include "serve/multipart.h"
 #include "serve/tool_calls.h"
 
 namespace {
@@ -35,6 +36,25 @@ void read_all(std::string_view body) {
     }
 }
 
+/// A Content-Type up to the first line's end, and a form.
+void read_form(std::string_view bytes) {
+    const std::string_view type = bytes.substr(0, bytes.find('\n'));
+    const std::string_view body = bytes.substr(std::min(type.size() + 1, bytes.size()));
+    try {
+        const std::vector<FormPart> parts = read_multipart(type, body);
+        fuzz::promise(parts.size() <= kMostParts, "a number of fields");
+        for (const FormPart& part : parts)
+            fuzz::promise(!part.name.empty() && part.begin <= part.end && part.end <= body.size(),
+                          "a field in the form");
+        const Request request = read_upload(Api::transcription, type, std::string(body));
+        fuzz::promise(!request.sound.empty() && request.sound.size() <= body.size(), "a recording of the form");
+        fuzz::promise(request.sampler.temperature >= 0 && request.sampler.temperature <= 1, "a temperature");
+    } catch (const RequestError& error) {
+        fuzz::promise(error.status == 400, "a status for what the client did");
+        fuzz::promise(std::string_view(error.what()).find('\n') == std::string_view::npos, "one line");
+    }
+}
+
 /// However a text comes in pieces, its calls and the rest are the same.
 void read_calls(std::string_view text) {
     ToolCallReader whole, pieces;
@@ -52,15 +72,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     HttpLimits limits;
     limits.header_bytes = 512;
-    limits.body_bytes = 2048;
+    limits.body.bytes = 2048;
     const ParsedHttp parsed = parse_http(bytes, limits);
     if (parsed.refused) {
         fuzz::promise(parsed.refused == 400 || parsed.refused == 413 || parsed.refused == 431, "a status");
     } else {
-        fuzz::promise(parsed.request.body.size() <= limits.body_bytes, "a body within its bound");
+        fuzz::promise(parsed.request.body.size() <= limits.body.bytes, "a body within its bound");
         read_all(parsed.request.body);
     }
     read_all(bytes);
+    read_form(bytes);
     read_calls(bytes);
     return 0;
 }

@@ -79,6 +79,11 @@ def make_requests():
     write("http_request", "chunked", "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
           "d\r\n{\"prompt\":[1]}\r\n0\r\n\r\n")
     write("http_request", "get", "GET /health?x=1 HTTP/1.0\r\nAuthorization: Bearer k\r\n\r\n")
+    part = "--b\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n\r\n{}\r\n"
+    fields = {"model": "m", "temperature": "0.5", "seed": "-1", "stream": "true", "timestamp_granularities[]": "segment"}
+    parts = [part.format(name, "", value) for name, value in fields.items()]
+    write("http_request", "form", "multipart/form-data; boundary=\"b\"\n" + "".join(parts) +
+          part.format("file", "; filename=\"a.wav\"", "RIFF") + "--b--\r\n")
     write("http_request", "calls", 'so <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> and '
           '<tool_call>x</tool_call><tool_call>{"name":"g"}')
 

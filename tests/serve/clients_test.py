@@ -67,11 +67,32 @@ class OpenAI(unittest.TestCase):
             self.assertEqual(calls[0].function.name, "play")
             self.assertIn(json.loads(calls[0].function.arguments)["what"], ["jazz", "rock"])
 
+    def test_recordings(self):
+        path, command = os.path.join(GOLDEN, "recordings/three.wav"), [FOVEA, "transcribe", SPEECH, "--json"]
+        known = json.loads(subprocess.run([*command, path], capture_output=True, check=True).stdout)
+        speech = self.client.audio.transcriptions
+        with open(path, "rb") as file:
+            sound = file.read()
+        self.assertEqual(speech.create(model="talking", file=open(path, "rb")).text, known["text"])
+        whole = speech.create(model="talking", file=("talk.wav", sound), response_format="verbose_json",
+                              timestamp_granularities=["segment"], temperature=0)
+        self.assertEqual((whole.language, whole.duration), (known["language"], known["seconds"]))
+        self.assertEqual([(s.start, s.end, s.tokens) for s in whole.segments],
+                         [(s["start"], s["end"], s["tokens"]) for s in known["segments"]])
+        self.assertTrue(speech.create(model="talking", file=("a.wav", sound), response_format="srt").startswith("1\n00:00:"))
+        events = list(speech.create(model="talking", file=("a.wav", sound), stream=True))
+        self.assertEqual([event.type for event in events[-2:]], ["transcript.text.delta", "transcript.text.done"])
+        self.assertEqual(events[-1].text, known["text"])
+        self.assertTrue(self.client.audio.translations.create(model="talking", file=("a.wav", sound)).text)
+        import openai
+        with self.assertRaises(openai.BadRequestError):
+            speech.create(model="talking", file=("a.wav", b"no sound"))
+
     def test_embeddings_and_models(self):
         vectors = self.client.embeddings.create(model="bert", input=["one text", "another"]).data  # base64 inside
         self.assertEqual(len(vectors), 2)
         self.assertAlmostEqual(sum(x * x for x in vectors[0].embedding), 1, places=4)
-        self.assertEqual([model.id for model in self.client.models.list()], ["demo", "bert"])
+        self.assertEqual([model.id for model in self.client.models.list()], ["demo", "bert", "talking"])
 
     def test_errors(self):
         import openai
@@ -98,7 +119,7 @@ class Ollama(unittest.TestCase):
         formed = self.client.chat("demo", messages, format=SCHEMA, options=self.options).message.content
         self.assertIn(json.loads(formed)["what"], ["jazz", "rock"])
         self.assertEqual(len(self.client.embed("bert", ["a", "b"]).embeddings), 2)
-        self.assertEqual([model.model for model in self.client.list().models], ["demo", "bert"])
+        self.assertEqual([model.model for model in self.client.list().models], ["demo", "bert", "talking"])
         self.assertEqual(self.client.show("demo").details.family, "llama")
 
 
@@ -146,5 +167,8 @@ if __name__ == "__main__":
         encoder = os.path.join(scratch, "bert.fovea")
         subprocess.run([FOVEA, "convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", encoder], check=True,
                        capture_output=True)
-        with Server(FOVEA, "demo=", encoder, "--context", "256") as SERVER:
+        SPEECH = os.path.join(scratch, "talking.fovea")
+        subprocess.run([FOVEA, "convert", os.path.join(GOLDEN, "speech/whisper_talking"), "-o", SPEECH], check=True,
+                       capture_output=True)
+        with Server(FOVEA, "demo=", encoder, SPEECH, "--context", "256") as SERVER:
             unittest.main(argv=sys.argv[:1], verbosity=2, warnings="ignore")

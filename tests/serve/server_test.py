@@ -21,6 +21,7 @@ from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
 from reasoning import Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
+from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
 from strangers import Strangers  # noqa: F401, as above
 from vectors import Classifiers, Vectors  # noqa: F401, as above
 
@@ -386,19 +387,24 @@ class Document(unittest.TestCase):
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", model)
             reranker = os.path.join(scratch, "reranker.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sequenceclassification"), "-o", reranker)
-            with Server(FOVEA, "demo=", model, reranker) as server:
+            speech = os.path.join(scratch, "whisper.fovea")
+            run_fovea("convert", os.path.join(GOLDEN, "speech/whisper_talking"), "-o", speech)
+            with Server(FOVEA, "demo=", model, reranker, speech) as server:
                 for command, expected in examples:
                     words = [word for word in shlex.split(command.replace("\\\n", " ")) if word != "-N"]
                     url = next(word for word in words if word.startswith("localhost:8080"))
                     body = words[words.index("-d") + 1].encode() if "-d" in words else None
                     headers = dict(words[i + 1].split(": ", 1) for i, word in enumerate(words) if word == "-H")
+                    fields = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "-F")
+                    if fields.pop("file", None):  # curl's form, with a recording
+                        body, headers = form(read_bytes(recording("one")), fields), FORM_TYPE
                     path = url.removeprefix("localhost:8080")
                     paths.add(path)
                     status, _, answer = server.request("POST" if body else "GET", path, body, headers)
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", TRANSCRIBE, TRANSLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
                               "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)
 

@@ -29,7 +29,7 @@ struct ServeOptions {
     std::string host = "127.0.0.1", key_file;
     std::uint32_t port = 8080, context = 0, n_sequences = 8, n_positions = 0, queue = 256, n_connections = 2048;
     std::uint32_t seconds = 600, drain_seconds = 30;
-    std::uint64_t body_bytes = 1 << 20;
+    std::uint64_t body_bytes = 1 << 20, upload_bytes = 25 << 20;
     Type kv_type = Type::f32;
 };
 
@@ -143,7 +143,12 @@ void run_server(ServeOptions& options) {
                                         .origins = options.origins,
                                         .time = std::chrono::seconds(options.seconds),
                                         .drain_time = std::chrono::seconds(options.drain_seconds)};
-    server_options.http.body_bytes = static_cast<std::size_t>(options.body_bytes);
+    const auto allow = [](serve::BodyLimits& limits, std::uint64_t bytes) {
+        limits.bytes = static_cast<std::size_t>(bytes);
+        limits.all_bytes = std::max(limits.all_bytes, limits.bytes);
+    };
+    allow(server_options.http.body, options.body_bytes);
+    allow(server_options.http.upload, options.upload_bytes);
     server_options.http.n_connections = options.n_connections;
     serve::Server server(models, server_options);
     server.run([&](std::uint16_t port) { say_ready(options, server, port, models.size()); });
@@ -178,6 +183,7 @@ void add_serve(CLI::App& app) {
     add_count(verb, "--queue", options->queue, 1, 1 << 20, "requests that may wait; more get 429 (default 256)");
     add_count(verb, "--connections", options->n_connections, 1, 1 << 20, "open connections at most (default 2048)");
     add_size(verb, "--body", options->body_bytes, "bytes of a request's body at most (default 1M)");
+    add_size(verb, "--upload", options->upload_bytes, "bytes of a request with a recording at most (default 25M)");
     add_count(verb, "--time", options->seconds, 1, 1 << 24, "seconds a request may take in all (default 600)");
     add_count(verb, "--drain", options->drain_seconds, 0, 1 << 20,
               "seconds that answers have to end after SIGTERM (default 30)");
