@@ -76,7 +76,8 @@ void Server::look(Call& call) {
     job->prompts = readers_[model]->read(read_text(fields)).prompts;
     std::vector<Token>& text = job->prompts[0];
     asked.n_prompt = text.size();
-    const std::vector<Token> answer = readers_[model]->read_answer(fields.text("answer"));
+    const std::vector<Token> answer =
+        readers_[model]->read_text(fields.text("answer"), {.add_special = false}, "answer");
     text.insert(text.end(), answer.begin(), answer.end());
     const std::size_t most = std::min(options_.worker.n_looked, engine_.worker(model).context());
     if (text.size() > most)

@@ -95,6 +95,7 @@ private:
 
 /// Message contents are strings, or arrays of parts of which we take text.
 [[nodiscard]] Json read_messages(const Json& messages);
+[[nodiscard]] std::vector<Token> read_token_ids(const Json& list, const char* name);
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
 /// Functions with names, at most 128.
 void check_tools(const Fields& fields, const Json& tools);

@@ -75,8 +75,8 @@ std::vector<Token> PromptReader::tokens_of(const std::string& text, const Tokeni
     return tokens;
 }
 
-std::vector<Token> PromptReader::read_answer(const std::string& text) {
-    return text.empty() ? std::vector<Token>{} : tokens_of(text, {.add_special = false}, "answer", false);
+std::vector<Token> PromptReader::read_text(const std::string& text, const TokenizeOptions& options, const char* param) {
+    return tokens_of(text, options, param, false);
 }
 
 std::string PromptReader::render(const Request& request) const {

@@ -26,8 +26,9 @@ public:
         std::vector<std::vector<Token>> types = {};  ///< of a pair's tokens; empty: all are 0
     };
     [[nodiscard]] Prompted read(const Request& request);
-    /// The tokens of an answer's text, behind a prompt. Throws RequestError.
-    [[nodiscard]] std::vector<Token> read_answer(const std::string& text);
+    /// The tokens of a text that is no prompt. Throws RequestError, which names `param`.
+    [[nodiscard]] std::vector<Token> read_text(const std::string& text, const TokenizeOptions& options,
+                                               const char* param);
     /// The conversation as the text that the model continues.
     [[nodiscard]] std::string render(const Request& request) const;
     /// Whether a request is a conversation, for whose prompt the template is asked.

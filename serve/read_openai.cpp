@@ -10,16 +10,6 @@ namespace {
 constexpr std::uint32_t kMostNew = 1u << 30;
 constexpr std::uint32_t kCompletionTokens = 16;  // new tokens of a completion that does not say how many
 
-std::vector<Token> read_tokens(const Json& list, const char* name) {
-    std::vector<Token> tokens;
-    for (const Json& id : list) {
-        if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0xffffffffu)
-            throw RequestError(400, std::string(name) + ": expected token ids, got " + id.dump().substr(0, 40), name);
-        tokens.push_back(id.get<Token>());
-    }
-    return tokens;
-}
-
 /// A text, an array of texts, an array of token ids, or an array of such arrays.
 std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
     std::vector<Prompt> prompts;
@@ -27,7 +17,7 @@ std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_
         if (one.is_string())
             prompts.push_back({one.get<std::string>(), {}, false});
         else if (one.is_array())
-            prompts.push_back({{}, read_tokens(one, name), true});
+            prompts.push_back({{}, read_token_ids(one, name), true});
         else
             throw RequestError(
                 400, std::string(name) + ": expected texts or arrays of token ids, got " + one.type_name(), name);

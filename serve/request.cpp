@@ -120,6 +120,16 @@ Json read_messages(const Json& messages) {
     return read;
 }
 
+std::vector<Token> read_token_ids(const Json& list, const char* name) {
+    std::vector<Token> tokens;
+    for (const Json& id : list) {
+        if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0xffffffffu)
+            throw RequestError(400, std::string(name) + ": expected token ids, got " + id.dump().substr(0, 40), name);
+        tokens.push_back(id.get<Token>());
+    }
+    return tokens;
+}
+
 std::vector<std::string> read_stops(const Fields& fields) {
     const Json* stop = fields.find("stop");
     std::vector<std::string> stops;

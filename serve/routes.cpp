@@ -186,18 +186,25 @@ void Server::route(Call& call) {
     }
     if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity")
         return refuse(call, 415, "Content-Encoding: expected none, got " + std::string(coding.substr(0, 40)));
-    for (const Post& post : kPosts) {
-        if (request.path != post.path) continue;
-        if (request.method == "POST") return generate(call, post.api);
+    struct Other {
+        const char* path;
+        void (Server::*answer)(Call&);
+    };
+    static constexpr Other kOthers[] = {{"/v1/attention", &Server::look},
+                                        {"/api/show", &Server::show},
+                                        {"/tokenize", &Server::tokenize},
+                                        {"/detokenize", &Server::detokenize},
+                                        {"/apply-template", &Server::apply_template}};
+    const auto names = [&](const auto& entry) { return request.path == entry.path; };
+    const Post* post = std::find_if(std::begin(kPosts), std::end(kPosts), names);
+    const Other* other = std::find_if(std::begin(kOthers), std::end(kOthers), names);
+    if (post == std::end(kPosts) && other == std::end(kOthers)) return route_get(call);
+    if (request.method != "POST") {
         call.headers.emplace_back("Allow", "POST");
         return refuse(call, 405, "method: expected POST, got " + request.method);
     }
-    if (request.path == "/v1/attention" || request.path == "/api/show") {
-        if (request.method == "POST") return request.path == "/api/show" ? show(call) : look(call);
-        call.headers.emplace_back("Allow", "POST");
-        return refuse(call, 405, "method: expected POST, got " + request.method);
-    }
-    route_get(call);
+    if (post != std::end(kPosts)) return generate(call, post->api);
+    (this->*other->answer)(call);
 }
 
 void Server::show(Call& call) {

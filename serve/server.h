@@ -48,6 +48,9 @@ private:
     void hear(Call& call, Api api);
     void look(Call& call);
     void show(Call& call);
+    void tokenize(Call& call);
+    void detokenize(Call& call);
+    void apply_template(Call& call);
     void submit(Call& call, Request& request, std::size_t model);
     [[nodiscard]] JobPtr make_job(const Call& call, Request& request, std::size_t model);
     void fill_speech_job(Request& request, std::size_t model, Job& job) const;

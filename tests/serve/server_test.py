@@ -23,6 +23,7 @@ from reasoning import Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
 from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
 from strangers import Strangers  # noqa: F401, as above
+from tokens import DETOKENIZE, TEMPLATE, TOKENIZE, Tokens, TokenTemplates  # noqa: F401, as above
 from vectors import Classifiers, Vectors  # noqa: F401, as above
 
 
@@ -404,7 +405,8 @@ class Document(unittest.TestCase):
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", TRANSCRIBE, TRANSLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", TRANSCRIBE, TRANSLATE, TOKENIZE, DETOKENIZE,
+                              TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
                               "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)
 
