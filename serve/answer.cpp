@@ -28,6 +28,8 @@ Answer::Answer(AnswerOptions options) : options_(std::move(options)), choices_(o
         choice.heard.translated = options_.api == Api::translation;
         if (options_.must_call) (void)choice.calls.push(kCallMark);
     }
+    if (options_.api == Api::response)
+        items_.emplace(options_.id, options_.model, options_.created, std::move(options_.echoed));
 }
 
 Json Answer::head(const char* object) const {
@@ -39,6 +41,7 @@ Json Answer::head(const char* object) const {
 }
 
 std::string Answer::opening() {
+    if (items_) return items_->opening();
     std::string out;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
         if (options_.api == Api::chat) {
@@ -99,7 +102,9 @@ std::string Answer::add(const std::vector<Event>& events) {
             ++n_ended_;
         }
         const Part part = visible(choice, event);
-        if (options_.stream)
+        if (items_)
+            out += response_piece(choice, event, part);
+        else if (options_.stream)
             out += is_ollama(options_.api)                 ? ollama_piece(choice, event, part)
                    : work_of(options_.api) == Work::speech ? heard_piece(choice, event)
                                                            : openai_piece(choice, event.choice, event, part);
@@ -148,6 +153,30 @@ std::string Answer::openai_piece(Choice& choice, std::size_t index, const Event&
     return out;
 }
 
+/// The items are made of the pieces of whole answers, too.
+std::string Answer::response_piece(Choice& choice, const Event& event, const Part& part) {
+    const std::vector<ToolCall>& calls = choice.calls.calls();
+    std::string out = items_->think(part.thought);
+    std::string_view rest = part.text;
+    std::size_t at = choice.text.size();
+    while (choice.n_calls_shown < calls.size()) {  // each where it stands in the text, however that comes
+        const ToolCall& call = calls[choice.n_calls_shown++];
+        const std::size_t n = std::min(call.at - std::min(call.at, at), rest.size());
+        out += items_->say(rest.substr(0, n));
+        out += items_->call(call);
+        rest.remove_prefix(n);
+        at += n;
+    }
+    out += items_->say(rest);
+    if (!event.ended) return out;
+    Json used = usage();
+    return out + items_->finish(event.finish, {{"input_tokens", used["prompt_tokens"]},
+                                               {"input_tokens_details", used["prompt_tokens_details"]},
+                                               {"output_tokens", used["completion_tokens"]},
+                                               {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                                               {"total_tokens", used["total_tokens"]}});
+}
+
 std::string Answer::heard_piece(const Choice& choice, const Event& event) {
     std::string out;
     bool is_first = choice.heard.segments.empty();
@@ -158,7 +187,8 @@ std::string Answer::heard_piece(const Choice& choice, const Event& event) {
     return event.ended ? out + as_event(transcript_done(choice.heard)) : out;
 }
 
-std::string Answer::closing() const {
+std::string Answer::closing() {
+    if (items_) return failure_.status ? items_->fail(failure_) : "";
     if (is_ollama(options_.api))
         return failure_.status ? error_body(true, failure_.status, failure_.message) + '\n' : "";
     if (failure_.status) return "data: " + error_body(false, failure_.status, failure_.message) + "\n\n";
@@ -293,6 +323,7 @@ const char* Answer::content_type() const {
 }
 
 std::string Answer::whole() const {
+    if (items_) return written(items_->whole());
     if (work_of(options_.api) == Work::speech) return transcript_body(choices_.front().heard, options_.transcript);
     if (makes_vectors(options_.api)) return written(vectors());
     if (is_ollama(options_.api)) {

@@ -8,6 +8,7 @@
 #include "convert/chat/thinking.h"
 #include "serve/job.h"
 #include "serve/request.h"
+#include "serve/response.h"
 #include "serve/tool_calls.h"
 #include "serve/transcript.h"
 
@@ -26,6 +27,7 @@ struct AnswerOptions {
     bool through_sigmoid = false;             ///< their scores
     std::vector<std::string> documents = {};  ///< those texts, where the answer shows them
     TranscriptForm transcript = TranscriptForm::json;
+    Json echoed = Json::object();   ///< of a response: the request's settings
     bool may_call = false;          ///< there are tools: the text may hold calls
     bool must_call = false;         ///< the text is a call; may_call is set too
     bool parts_thought = false;     ///< the model's reasoning is a field of its own
@@ -52,7 +54,7 @@ public:
     /// The first failure; status 0: none.
     [[nodiscard]] const Failure& failure() const { return failure_; }
     /// What a stream ends with.
-    [[nodiscard]] std::string closing() const;
+    [[nodiscard]] std::string closing();
     /// The whole body, once all has ended, and what its bytes are.
     [[nodiscard]] std::string whole() const;
     [[nodiscard]] const char* content_type() const;
@@ -79,6 +81,7 @@ private:
         std::size_t n_chars = 0;  // of the text before the next token, for completions' offsets
     };
     [[nodiscard]] std::string openai_piece(Choice& choice, std::size_t index, const Event& event, const Part& part);
+    [[nodiscard]] std::string response_piece(Choice& choice, const Event& event, const Part& part);
     [[nodiscard]] static std::string heard_piece(const Choice& choice, const Event& event);
     [[nodiscard]] std::string ollama_piece(Choice& choice, const Event& event, const Part& part) const;
     [[nodiscard]] Part visible(Choice& choice, const Event& event) const;
@@ -92,6 +95,7 @@ private:
 
     AnswerOptions options_;
     std::vector<Choice> choices_;
+    std::optional<ResponseItems> items_;  // of a response
     std::size_t n_ended_ = 0;
     Failure failure_;
 };

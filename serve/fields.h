@@ -93,8 +93,15 @@ private:
     std::string place_;
 };
 
+inline constexpr std::size_t kMostMessages = 4096;
+inline constexpr std::uint32_t kMostNew = 1u << 30;  // tokens of an answer
+
 /// Message contents are strings, or arrays of parts of which we take text.
 [[nodiscard]] Json read_messages(const Json& messages);
+[[nodiscard]] std::string read_content(const Json& content, const std::string& place);
+/// A call's arguments, JSON in a string, as templates want them: an object. What models write need not be JSON: then it
+/// stays a text, and none at all is an object without members.
+[[nodiscard]] Json read_arguments(const std::string& text);
 [[nodiscard]] std::vector<Token> read_token_ids(const Json& list, const char* name);
 [[nodiscard]] std::vector<std::string> read_stops(const Fields& fields);
 /// Functions with names, at most 128.
@@ -103,7 +110,16 @@ void check_tools(const Fields& fields, const Json& tools);
 void read_reals(const Fields& fields, std::span<const SamplingField> some, Request& request);
 /// What embeddings have in both forms: prompt_name, dimensions, truncate.
 void read_vector_options(const Fields& fields, Request& request, bool cuts);
+/// What OpenAI's forms of texts have in common: how tokens are chosen; what the answer must be, by fields of other servers;
+/// tools; variables of the model's template, and how much the model is to reason, in the field of this name.
+void read_sampling(const Fields& fields, Request& request);
+void read_forms(const Fields& fields, Request& request);
+void read_tools(const Fields& fields, Request& request);
+void read_template_options(const Fields& fields, Request& request);
+void read_effort(const Fields& fields, const char* name, Request& request);
+
 void read_openai(const Fields& fields, Request& request);
+void read_responses(const Fields& fields, Request& request);
 void read_ollama(const Fields& fields, Request& request);
 
 }  // namespace fovea::serve

@@ -33,7 +33,7 @@ public:
     [[nodiscard]] std::string render(const Request& request) const;
     /// Whether a request is a conversation, for whose prompt the template is asked.
     [[nodiscard]] static bool is_chat(const Request& request) {
-        return request.api == Api::chat || request.api == Api::ollama_chat ||
+        return request.api == Api::chat || request.api == Api::response || request.api == Api::ollama_chat ||
                (request.api == Api::ollama_generate && !request.raw);
     }
     /// The model's way to talk; null where it answers one text at a time.

@@ -6,7 +6,6 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::size_t kMostMessages = 4096;
 constexpr std::uint32_t kMostKeys = 4096;  // of an object
 
 /// [{"type": "text", "text": ...}, ...] as one text.
@@ -15,7 +14,8 @@ std::string join_parts(const Json& parts, const std::string& place) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const Fields part(parts[i], place + "[" + std::to_string(i) + "]");
         const std::string type = part.text("type", "text");
-        if (type != "text" && type != "input_text" && type != "refusal")
+        if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal" &&
+            type != "reasoning_text" && type != "summary_text")
             throw RequestError(
                 400,
                 part.path("type") + ": expected text, which is all that models here read, got " + type.substr(0, 40),
@@ -35,12 +35,8 @@ void read_tool_calls(Json& calls, const std::string& place) {
         (void)Fields(function, at + ".function").text("name");
         const auto arguments = function.find("arguments");
         if (arguments == function.end() || !arguments->is_string()) continue;
-        // What models write need not be JSON: then it stays a text, and none at all is an object without members.
-        const std::string text = arguments->get<std::string>();
-        try {
-            calls[i]["function"]["arguments"] = text.empty() ? Json::object() : read_json(text);
-        } catch (const RequestError&) {
-        }
+        Json read = read_arguments(arguments->get<std::string>());
+        calls[i]["function"]["arguments"] = std::move(read);
     }
 }
 
@@ -86,6 +82,20 @@ void check_tools(const Fields& fields, const Json& tools) {
         const std::string place = "tools[" + std::to_string(i) + "]";
         const Fields function(Fields(tools[i], place).need("function", "an object"), place + ".function");
         if (function.text("name").empty()) (void)function.need("name", "a function's name");
+    }
+}
+
+std::string read_content(const Json& content, const std::string& place) {
+    if (content.is_array()) return join_parts(content, place);
+    if (content.is_string()) return content.get<std::string>();
+    throw RequestError(400, place + ": expected a string or an array of parts, got " + content.type_name(), place);
+}
+
+Json read_arguments(const std::string& text) {
+    try {
+        return text.empty() ? Json::object() : read_json(text);
+    } catch (const RequestError&) {
+        return text;
     }
 }
 

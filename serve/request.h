@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;  // templates print objects, keys in the cl
 
 enum class Api {
     chat,
+    response,
     completion,
     embedding,
     rerank,
@@ -66,10 +67,11 @@ struct Request {
     Json messages = Json::array();  ///< chats
     Json tools;                     ///< null: none
     Json template_extra = Json::object();
-    std::vector<Prompt> prompts;  ///< completions and embeddings
-    bool raw = false;             ///< the prompt as it is, without a template
-    bool parts_thought = true;    ///< of a chat's answer: the model's reasoning is a field of its own
-    bool only_loads = false;      ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
+    std::vector<Prompt> prompts;   ///< completions and embeddings
+    Json echoed = Json::object();  ///< responses: settings that the answer repeats
+    bool raw = false;              ///< the prompt as it is, without a template
+    bool parts_thought = true;     ///< of a chat's answer: the model's reasoning is a field of its own
+    bool only_loads = false;       ///< Ollama's requests without a prompt ask for the model to be loaded, and no more
     std::optional<std::string>
         prompt_name{};               ///< of what stands before each text of embeddings; none: the model's choice
     std::uint32_t n_dimensions = 0;  ///< of each vector; 0: all

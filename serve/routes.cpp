@@ -63,6 +63,7 @@ struct Post {
     Api api;
 };
 constexpr Post kPosts[] = {{"/v1/chat/completions", Api::chat},
+                           {"/v1/responses", Api::response},
                            {"/v1/completions", Api::completion},
                            {"/v1/embeddings", Api::embedding},
                            {"/v1/rerank", Api::rerank},

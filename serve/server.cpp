@@ -234,6 +234,7 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
         .n_best = request.n_best,
         .through_sigmoid = find_info(models_[model].model, "scores") == "sigmoid",
         .transcript = request.transcript,
+        .echoed = request.echoed,
         .may_call = !request.tools.is_null(),
         .must_call = request.form == Form::tool,
         .parts_thought = request.parts_thought && PromptReader::is_chat(request),

@@ -13,7 +13,8 @@ inline constexpr std::string_view kCallMark = "<tool_call>", kCallEnd = "</tool_
 
 struct ToolCall {
     std::string name;
-    Json arguments;  ///< an object
+    Json arguments;      ///< an object
+    std::size_t at = 0;  ///< bytes of text before it
 };
 
 /// {"name": ..., "arguments" or "parameters": {...}}; nothing where it is none.
@@ -31,6 +32,7 @@ public:
 private:
     std::string held_;  // from a mark, or what may become one, on
     std::vector<ToolCall> calls_;
+    std::size_t n_out_ = 0;  // bytes of text
 };
 
 }  // namespace fovea::serve

@@ -67,6 +67,30 @@ class OpenAI(unittest.TestCase):
             self.assertEqual(calls[0].function.name, "play")
             self.assertIn(json.loads(calls[0].function.arguments)["what"], ["jazz", "rock"])
 
+    def test_responses(self):
+        ask = self.client.responses.create
+        answer = ask(model="demo", input=COMMAND, temperature=0)
+        self.assertEqual((answer.output_text, answer.status), (ANSWER, "completed"))
+        self.assertGreater(answer.usage.input_tokens, 3)
+        said = [{"role": "user", "content": COMMAND}, *answer.output, {"role": "user", "content": COMMAND}]
+        self.assertEqual(ask(model="demo", input=said, temperature=0).output_text, ANSWER)
+        events = list(ask(model="demo", input=COMMAND, temperature=0, stream=True))
+        self.assertEqual("".join(e.delta for e in events if e.type == "response.output_text.delta"), ANSWER)
+        self.assertEqual((events[-1].type, events[-1].response.output_text), ("response.completed", ANSWER))
+        with self.client.responses.stream(model="demo", input=COMMAND, temperature=0) as stream:
+            self.assertEqual([e.text for e in stream if e.type == "response.output_text.done"], [ANSWER])
+            self.assertEqual(stream.get_final_response().output_text, ANSWER)
+        tool = {"type": "function", **TOOL["function"], "strict": True}
+        call = ask(model="demo", input=COMMAND, tools=[tool], tool_choice="required").output[0]
+        self.assertIn((call.type, json.loads(call.arguments)["what"]), [("function_call", "jazz"), ("function_call", "rock")])
+        back = [{"role": "user", "content": COMMAND}, call, {"type": "function_call_output", "call_id": call.call_id, "output": "on"}]
+        self.assertTrue(ask(model="demo", input=back, tools=[tool], max_output_tokens=8).output)
+        form = {"format": {"type": "json_schema", "name": "music", "schema": SCHEMA, "strict": True}}
+        self.assertIn(json.loads(ask(model="demo", input=COMMAND, text=form).output_text)["what"], ["jazz", "rock"])
+        import openai
+        with self.assertRaises(openai.BadRequestError):
+            ask(model="demo", input=COMMAND, previous_response_id="resp_1")
+
     def test_recordings(self):
         path, command = os.path.join(GOLDEN, "recordings/three.wav"), [FOVEA, "transcribe", SPEECH, "--json"]
         known = json.loads(subprocess.run([*command, path], capture_output=True, check=True).stdout)

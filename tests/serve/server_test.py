@@ -21,6 +21,7 @@ from adapters import Adapters  # noqa: F401, unittest finds it here
 from client import Server, at_once, http_bytes, wait_until
 from reasoning import Reasoning, ReasoningTemplates  # noqa: F401, as above
 from refusals import Limits, Refusals  # noqa: F401, unittest finds them here
+from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as above
 from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
 from strangers import Strangers  # noqa: F401, as above
 from tokens import DETOKENIZE, TEMPLATE, TOKENIZE, Tokens, TokenTemplates  # noqa: F401, as above
@@ -405,7 +406,7 @@ class Document(unittest.TestCase):
                     self.assertEqual(status, 200, (command, answer))
                     for fragment in (expected or "").strip().split("..."):
                         self.assertIn(re.sub(r"\s+", "", fragment), re.sub(r"\s+", "", answer.decode()), command)
-        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", TRANSCRIBE, TRANSLATE, TOKENIZE, DETOKENIZE,
+        self.assertLessEqual({CHAT, COMPLETE, EMBED, "/v1/rerank", RESPONSES, TRANSCRIBE, TRANSLATE, TOKENIZE, DETOKENIZE,
                               TEMPLATE, "/v1/models", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings",
                               "/api/tags", "/api/ps",
                               "/api/show", "/api/version", "/health", "/metrics", "/"}, paths)
