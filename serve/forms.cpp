@@ -119,11 +119,10 @@ std::shared_ptr<const CompiledForm> Forms::compile(Form form, const std::string&
 
 std::function<std::unique_ptr<Constrained>()> Forms::find(const Request& request) {
     if (request.form == Form::any) return {};
-    const char* param = request.form == Form::tool      ? "tools"
-                        : request.form == Form::grammar ? "grammar"
-                        : request.form == Form::regex   ? "regex"
-                        : is_ollama(request.api)        ? "format"
-                                                        : "response_format";
+    const char* param = request.form == Form::tool    ? "tools"
+                        : !request.form_field.empty() ? request.form_field.c_str()
+                        : is_ollama(request.api)      ? "format"
+                                                      : "response_format";
     const bool is_written = request.form == Form::grammar || request.form == Form::regex;
     const std::string text = is_written                     ? request.grammar
                              : request.form == Form::schema ? request.schema.dump()

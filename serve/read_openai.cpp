@@ -150,30 +150,6 @@ void read_sampling(const Fields& fields, Request& request) {
     if (const Json* biases = fields.find("logit_bias")) request.penalized.biases = read_biases(*biases);
 }
 
-void read_forms(const Fields& fields, Request& request) {
-    const auto take = [&](Form form, const char* name) {
-        if (request.form != Form::any)
-            throw RequestError(400,
-                               std::string(name) +
-                                   ": expected one form of the answer (response_format, json_schema, grammar or "
-                                   "regex), got another beside it",
-                               name);
-        request.form = form;
-    };
-    if (const Json* schema = fields.find("json_schema")) {  // as llama.cpp's server has it
-        take(Form::schema, "json_schema");
-        request.schema = *schema;
-    }
-    if (const std::string grammar = fields.text("grammar"); !grammar.empty()) {
-        take(Form::grammar, "grammar");
-        request.grammar = grammar;
-    }
-    if (fields.find("regex")) {
-        take(Form::regex, "regex");
-        request.grammar = fields.text("regex");
-    }
-}
-
 void read_tools(const Fields& fields, Request& request) {
     const Json* tools = fields.find("tools");
     if (tools && !tools->empty()) {

@@ -123,8 +123,10 @@ void read_text_format(const Fields& fields, Request& request) {
     const std::string type = f.text("type", "text");
     if (type == "json_object") {
         request.form = Form::json;
+        request.form_field = "text.format";
     } else if (type == "json_schema") {
         request.form = Form::schema;
+        request.form_field = "text.format";
         request.schema = f.need("schema", "a JSON schema");
     } else if (type != "text") {
         throw RequestError(400,

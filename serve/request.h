@@ -94,10 +94,11 @@ struct Request {
     TranscriptForm transcript = TranscriptForm::json;
 
     Form form = Form::any;
-    Json schema;           ///< Form::schema
-    bool compact = false;  ///< of JSON: no space between its parts
-    std::string grammar;   ///< Form::grammar, or the expression of Form::regex
-    std::string tool;      ///< Form::tool: its name; empty: any of them
+    Json schema;             ///< Form::schema
+    bool compact = false;    ///< of JSON: no space between its parts
+    std::string grammar;     ///< Form::grammar, or the expression of Form::regex
+    std::string form_field;  ///< that names it; empty: the one that the request's kind has for forms
+    std::string tool;        ///< Form::tool: its name; empty: any of them
 };
 
 inline constexpr std::size_t kMostChoices = 32;      // of one request

@@ -21,6 +21,36 @@ class Strangers(WithServer):
             error = self.server.post(CHAT, chat("x", **fields), want=400)["error"]
             self.assertEqual((error["param"], "one form of the answer" in error["message"]), (name, True))
 
+    def test_forms_as_vllm_has_them(self):
+        rooms = ["hall", 'at"tic', "b\\c\nd", "é"]
+        for body, texts in (({"guided_json": SCHEMA}, None), ({"guided_json": json.dumps(SCHEMA)}, None),
+                            ({"structured_outputs": {"json": SCHEMA}}, None), ({"guided_choice": rooms}, rooms),
+                            ({"structured_outputs": {"choice": rooms}}, rooms), ({"guided_regex": "ab|cd"}, ["ab", "cd"]),
+                            ({"structured_outputs": {"regex": "ab|cd"}}, ["ab", "cd"]),
+                            ({"guided_grammar": 'root ::= "x" | "y"'}, ["x", "y"]),
+                            ({"structured_outputs": {"grammar": 'root ::= "x" | "y"'}}, ["x", "y"])):
+            seen = set()
+            for seed in range(8):
+                text = self.content(chat("play", temperature=9.0, seed=seed, **body))
+                seen.add(text)
+                if texts:
+                    self.assertIn(text, texts)
+                else:
+                    self.assertIn(json.loads(text)["room"], ["hall", "attic"])
+                self.assertEqual(self.server.post(COMPLETE, complete("play", n=2, **body))["usage"]["prompt_tokens"] > 0, True)
+            self.assertGreater(len(seen), 1, body)
+        for fields, words in (({"guided_choice": []}, "guided_choice: expected an array of 1 to 1024 texts"),
+                              ({"guided_choice": [3]}, "guided_choice: expected texts"),
+                              ({"guided_json": "no"}, "guided_json: expected a JSON schema"),
+                              ({"guided_json": {"type": 3}}, "guided_json: "), ({"guided_regex": "("}, "guided_regex: "),
+                              ({"guided_grammar": "root ::= ("}, "guided_grammar: "),
+                              ({"guided_whitespace_pattern": " "}, "guided_whitespace_pattern: expected none"),
+                              ({"structured_outputs": {"structural_tag": "x"}}, "structured_outputs.structural_tag"),
+                              ({"structured_outputs": {"regex": "("}}, "structured_outputs.regex: "),
+                              ({"guided_regex": "a", "regex": "a"}, "guided_regex: expected one form")):
+            message = self.server.post(CHAT, chat("x", **fields), want=400)["error"]["message"]
+            self.assertTrue(message.startswith(words) and "\n" not in message, message)
+
     def test_minus_1_tokens_are_as_many_as_there_is_room_for(self):
         for path, body in ((CHAT, chat("play jazz")), (CHAT, chat("play jazz", max_completion_tokens=None)),
                            (COMPLETE, complete("play jazz"))):
