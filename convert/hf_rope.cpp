@@ -86,8 +86,9 @@ Rope read_hf_rope(const Fields& config, const char* layer_type) {
         rope.scaling = RopeScaling::proportional;
         rope.factor = fields->number_or("factor", kLeastFactor, kMostFactor, 1.0);
         rope.share = fields->number_or("partial_rotary_factor", 0.0, 1.0, 1.0);
-    } else if (type != "default" && type != "dynamic") {
-        // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end.
+    } else if (type != "default" && type != "dynamic" && type != "mrope") {
+        // "dynamic" leaves the base as it is up to max_position_embeddings, which is where the file's positions end. "mrope"
+        // turns by a picture's rows and columns too; a text's are its positions (Wang et al. 2024, section 2.1).
         fields->refuse(fields->has("rope_type") ? "rope_type" : "type",
                        "default, linear, dynamic, yarn, longrope, llama3 or proportional");
     }

@@ -155,6 +155,12 @@ Fields Fields::or_else(const nlohmann::json& more) const {
     return all;
 }
 
+Fields Fields::with(const char* name, const nlohmann::json& value) const {
+    Fields all = *this;
+    all.json_[name] = value;
+    return all;
+}
+
 Fields Fields::object(const char* name) const {
     const auto field = json_.find(name);
     if (field == json_.end() || !field->is_object()) refuse(name, "an object");

@@ -40,6 +40,8 @@ public:
     [[nodiscard]] std::vector<std::string> texts(const char* name) const;
     /// These, and the fields of `more` that are not among them.
     [[nodiscard]] Fields or_else(const nlohmann::json& more) const;
+    /// These, with that value of one of them.
+    [[nodiscard]] Fields with(const char* name, const nlohmann::json& value) const;
     /// A field that is an object itself.
     [[nodiscard]] Fields object(const char* name) const;
 

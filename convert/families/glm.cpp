@@ -1,4 +1,5 @@
-// GLM 4 (GLM Team 2024): adjacent dims turned, half of each head; the 2025 generation norms on both sides of each part.
+// GLM 4 (GLM Team 2024): adjacent dims turned, half of each head; the 2025 generation norms on both sides of each part,
+// and is the model of texts in GLM 4.1V.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
@@ -10,7 +11,8 @@ constexpr ModelType kGlm[] = {
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"}};
 constexpr ModelType kGlm4[] = {
     {"glm4",
-     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"}};
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "attention_bias": true})"},
+    {"glm4v_text", R"({"max_position_embeddings": 32768, "num_key_value_heads": 2, "rms_norm_eps": 1e-5})"}};
 
 constexpr auto kGlmNames = with_llama_names({{Role::up, "#mlp.gate_up_proj.weight", Within::stacked}});
 constexpr auto kGlm4Names = with_llama_names({
@@ -23,11 +25,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {.default_epsilon = 1.5625e-7}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    block.norm_place = type == "glm4" ? NormPlace::both : NormPlace::pre;
+    const bool of_pictures = type == "glm4v_text";  // GLM 4.1V's model of texts
+    block.norm_place = type == "glm" ? NormPlace::pre : NormPlace::both;
     block.activation = read_activation(fields, "hidden_act", "silu");
     block.gated = true;
-    block.query_bias = block.key_bias = block.value_bias = fields.flag_or("attention_bias", false);
-    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_adjacent_rope(fields, block, 0.5)), result);
+    block.query_bias = block.key_bias = block.value_bias = of_pictures || fields.flag_or("attention_bias", false);
+    const LayerShape layer = with_adjacent_rope(fields, block, of_pictures ? 1.0 : 0.5);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
 }
 
 }  // namespace

@@ -198,6 +198,37 @@ TEST_CASE("text part: of a model that sees or hears, too, the text model is read
     }
 }
 
+TEST_CASE("text part: Qwen's models of pictures say what texts need among their own fields, as they are published") {
+    for (const char* type : {"qwen2_vl", "qwen2_5_vl"}) {
+        CAPTURE(type);
+        const fs::path folder = golden((std::string("families/") + type + "_text").c_str());
+        Changed model(folder);
+        model.config([&](Json& json) {
+            Json flat = json["text_config"];
+            flat["model_type"] = type;
+            flat["vision_config"] = json["vision_config"];
+            flat["rope_theta"] = flat["rope_parameters"]["rope_theta"];
+            flat["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {1, 1, 1}}};
+            flat.erase("rope_parameters");
+            json = flat;
+        });
+        CHECK(error_of(model, folder / "expected_logits.npy") < 1e-4f);
+    }
+}
+
+TEST_CASE("text part: a head is tied where the whole or its part says so") {
+    const fs::path folder = golden("families/qwen3_vl_text");
+    for (const bool of_whole : {true, false}) {
+        Changed model(folder);
+        model.config([&](Json& json) {
+            json["tie_word_embeddings"] = of_whole;
+            json["text_config"]["tie_word_embeddings"] = !of_whole;
+        });
+        model.tensors([](SafetensorsText& file) { file.header.erase("lm_head.weight"); });
+        CHECK(refusal_of([&] { (void)model.converted(); }).empty());
+    }
+}
+
 TEST_CASE("text part: sizes that text_config leaves to the class, and names that two tensors would have") {
     const fs::path folder = golden("families/gemma3_text");
     Changed model(folder);

@@ -10,35 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
+import wholes
+from shape_parts import LAYERS3, TINY, latent, llama_like, rope, without, yarn
+
 N_TOKENS = 40
-
-
-def llama_like(hidden=24, heads=4, kv_heads=2, d_ff=28, layers=2, vocab=37, **more):
-    return dict(vocab_size=vocab, hidden_size=hidden, intermediate_size=d_ff, num_hidden_layers=layers,
-                num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=64, **more)
-
-
-def without(fields, *names):
-    return {key: value for key, value in fields.items() if key not in names}
-
-
-def rope(theta=10000.0, kind="default", **more):
-    return {"rope_type": kind, "rope_theta": theta, **more}
-
-
-def yarn(factor):
-    """gpt-oss' settings."""
-    return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)
-
-
-def latent(heads, q_rank, kv_rank, nope, turning, value, **more):
-    """DeepSeek's attention."""
-    return llama_like(heads=heads, kv_heads=heads, q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope,
-                      qk_rope_head_dim=turning, v_head_dim=value, **more)
-
-
-TINY = dict(hidden=12, heads=2, kv_heads=1, d_ff=14, vocab=23)
-LAYERS3 = ["sliding_attention", "full_attention", "sliding_attention"]
 
 SHAPES = {
     "llama": [
@@ -371,6 +346,7 @@ SHAPES = {
                rope_parameters=rope(100.0)),
     ],
 }
+SHAPES |= wholes.SHAPES
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 
@@ -423,19 +399,30 @@ def quantize_experts(model, folder):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": {"quant_method": "mxfp4"}}))
 
 
+def plain_type(name):
+    """Without what tells several lists of shapes of one type apart."""
+    for ending in ("_mxfp4", "_narrow", "_relu2", "_quick_gelu"):
+        name = name.removesuffix(ending)
+    return name
+
+
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
     """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
-    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4").removesuffix("_narrow").removesuffix("_relu2").removesuffix(
-        "_quick_gelu"), **fields)
-    # Falcon's plain attention adds the slopes twice: its mask has them already.
-    attention = "sdpa" if model_type == "falcon" else "eager"
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    if "text_config" in fields:
+        model, config = wholes.model_of(fields)
+    else:
+        config = AutoConfig.for_model(plain_type(model_type), **fields)
+        # Falcon's plain attention adds the slopes twice: its mask has them already.
+        attention = "sdpa" if model_type == "falcon" else "eager"
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
     if "num_experts_per_tok" in fields:  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
     if model_type.endswith("_mxfp4"):
         quantize_experts(model, folder)
+    if "text_config" in fields:
+        wholes.leave_out_most(folder)
     for parameter in model.parameters():  # rotary frequencies are not rounded
         parameter.data = parameter.data.to(dtype).float()
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -443,7 +430,8 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     written = json.loads(path.read_text())
     written.pop("transformers_version", None)
     path.write_text(json.dumps(written, indent=1) + "\n")
-    tokens = [(7 * i + 3) % config.vocab_size for i in range(n_tokens)]
+    vocab_size = config.get_text_config().vocab_size
+    tokens = [(7 * i + 3) % vocab_size for i in range(n_tokens)]
     with torch.no_grad():
         logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
     return tokens, logits.numpy()

@@ -42,8 +42,13 @@ def defaults_of(model_type):
     return named
 
 
+def type_of(path):
+    config = json.loads(path.read_text())
+    return config.get("text_config", config)["model_type"]
+
+
 def main():
-    types = {json.loads(path.read_text())["model_type"] for path in HERE.glob("families/*/config.json")}
+    types = {type_of(path) for path in HERE.glob("families/*/config.json")}
     found = {model_type: defaults_of(model_type) for model_type in sorted(types)}
     (HERE / "config_defaults.json").write_text(json.dumps(found, indent=1) + "\n")
 
