@@ -1,5 +1,6 @@
 // DeepSeek 2 and 3 (DeepSeek-AI 2024): latent attention, first layers without experts, then many small experts and shared ones,
-// which 2 chooses by probabilities, 3 by sigmoids and a learned bias; both maybe among a few groups of experts alone.
+// which 2 chooses by probabilities, 3 by sigmoids and a learned bias; both maybe among a few groups of experts alone. Youtu-LLM
+// (Tencent 2025) has that attention and no experts.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -12,7 +13,8 @@ constexpr ModelType kModelTypes[] = {
     {"deepseek_v2", R"({"max_position_embeddings": 2048, "n_shared_experts": 2})"},
     {"deepseek_v3",
      R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 8,
-         "topk_group": 4, "num_nextn_predict_layers": 1})"}};
+         "topk_group": 4, "num_nextn_predict_layers": 1})"},
+    {"youtu", R"({"max_position_embeddings": 131072, "tie_word_embeddings": true})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
 constexpr auto kNames = with_llama_names({
@@ -101,8 +103,10 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     if (fields.count_or("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "1");
     const LayerShape dense = read_attention(fields, block);
     LayerShape sparse = dense;
-    read_routing(fields, is_third, sparse.block);
-    const std::uint32_t n_dense = number_or(fields, "first_k_dense_replace", is_third ? 3 : 0, kMaxLayers);
+    const bool has_experts = type != "youtu";
+    if (has_experts) read_routing(fields, is_third, sparse.block);
+    const std::uint32_t n_dense =
+        has_experts ? number_or(fields, "first_k_dense_replace", is_third ? 3 : 0, kMaxLayers) : stack.n_layers;
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
         layers.push_back(i < n_dense ? dense : sparse);

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "convert/hf_config.h"
 #include "convert/safetensors.h"
@@ -76,7 +77,9 @@ struct Family {
 [[nodiscard]] const Family* find_family(const std::string& model_type);
 /// The fields, and those of the type's defaults that are not among them.
 [[nodiscard]] Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type);
-/// "bert, gpt2, llama or mistral": every type that is read.
+/// "bert, gpt2, llama or mistral"; of many names the first, and how many more there are.
+[[nodiscard]] std::string alternatives(const std::vector<std::string>& names);
+/// Every type that is read, so.
 [[nodiscard]] std::string known_model_types();
 
 namespace families {

@@ -1,6 +1,7 @@
 // Gemma (Gemma Team 2024): norms' weights are stored less one, embeddings are scaled. Gemma 2 has norms on both sides of
 // each part, caps and windows; Gemma 3 norms queries and keys and has a rotary base for its windows. EmbeddingGemma (Schechter
-// Vera et al. 2025) is Gemma 3 as an encoder: its queries see what follows them too.
+// Vera et al. 2025) is Gemma 3 as an encoder: its queries see what follows them too. VaultGemma (Sinha et al. 2025) is Gemma 2
+// without the norms behind its parts.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
@@ -17,12 +18,17 @@ constexpr ModelType kGemma2[] = {
     {"gemma3_text",
      R"({"max_position_embeddings": 131072, "sliding_window": 4096, "num_key_value_heads": 4, "head_dim": 256,
          "rope_theta": 1000000.0})"}};
+constexpr ModelType kVaultGemma[] = {
+    {"vaultgemma",
+     R"({"max_position_embeddings": 8192, "sliding_window": 4096, "num_key_value_heads": 4, "head_dim": 256})"}};
 
 constexpr auto kGemma2Names = with_llama_names({
     {Role::attention_post_norm, "#post_attention_layernorm.weight"},
     {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
     {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
 });
+
+constexpr auto kVaultGemmaNames = with_llama_names({{Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"}});
 
 Block read_block(const Fields& fields, const char* activation, HfConfig& result) {
     Stack& stack = result.stack();
@@ -61,7 +67,7 @@ void read_gemma2(const Fields& fields, const std::string& type, HfConfig& result
     Stack& stack = result.stack();
     const bool is_third = type == "gemma3_text";
     Block block = read_block(fields, "hidden_activation", result);
-    block.norm_place = NormPlace::both;
+    block.norm_place = type == "vaultgemma" ? NormPlace::pre : NormPlace::both;
     block.query_key_norm = is_third ? Norm::rms : Norm::none;
     const double scalar = fields.number_or("query_pre_attn_scalar", 1e-6, 1e9, 256.0);
     if (scalar != block.head_dim) block.softmax_scale = static_cast<float>(1.0 / std::sqrt(scalar));
@@ -112,6 +118,12 @@ const Family families::gemma2 = {.types = kGemma2,
                                  .read = read_gemma2,
                                  .norms_less_one = true,
                                  .variant = gemma3_or_encoder};
+const Family families::vaultgemma = {.types = kVaultGemma,
+                                     .names = kVaultGemmaNames,
+                                     .outer = "model.",
+                                     .layers = "layers.",
+                                     .read = read_gemma2,
+                                     .norms_less_one = true};
 /// Of type "gemma3_text" too: gemma2's `variant`.
 const Family families::gemma_embedding = {.types = {},
                                           .names = kGemma2Names,

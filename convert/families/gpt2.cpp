@@ -1,4 +1,6 @@
-// GPT-2 (Radford et al. 2019): LayerNorms, learned positions, matrices transposed.
+// GPT-2 (Radford et al. 2019): LayerNorms, learned positions, matrices transposed. GPT BigCode (Li et al. 2023: SantaCoder,
+// StarCoder) has them as they are, and one key-value head.
+#include <array>
 #include <cmath>
 
 #include "convert/families/family.h"
@@ -9,6 +11,7 @@ namespace fovea {
 namespace {
 
 constexpr ModelType kModelTypes[] = {{"gpt2", R"({"n_positions": 1024})"}};
+constexpr ModelType kBigCode[] = {{"gpt_bigcode", R"({"n_positions": 1024})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "wte.weight"},
@@ -34,6 +37,14 @@ constexpr TensorName kNames[] = {
     {Role::down_bias, "#mlp.c_proj.bias"},
 };
 
+/// With as many key-value heads as heads, each head has its query, key and value side by side; with one that is as stacked.
+constexpr auto kBigCodeNames = [] {
+    auto names = std::to_array(kNames);
+    for (TensorName& name : names)
+        if (name.within == Within::stacked) name.within = Within::grouped;
+    return names;
+}();
+
 constexpr SizeNames kSizes = {.d_model = "n_embd",
                               .n_layers = "n_layer",
                               .n_heads = "n_head",
@@ -44,13 +55,14 @@ constexpr SizeNames kSizes = {.d_model = "n_embd",
                               .default_epsilon = 1e-5,
                               .d_ff_may_lack = true};
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
     refuse_true(fields, "add_cross_attention");
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kSizes, Norm::layer, stack);
     read_output_head(fields, true, stack);
     stack.position = Position::learned;
-    block.activation = read_activation(fields, "activation_function", "gelu_new");
+    if (type == "gpt_bigcode" && fields.flag_or("multi_query", true)) block.n_kv_heads = 1;
+    block.activation = read_activation(fields, "activation_function", "gelu_new");  // of gpt_bigcode another name of it
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
     if (!fields.flag_or("scale_attn_weights", true)) block.softmax_scale = 1.0f;
 
@@ -89,5 +101,12 @@ const Family families::gpt2 = {.types = kModelTypes,
                                .transposed = true,
                                .settle = settle_biases,
                                .heads = &kOlderDecoderHeads};
+
+const Family families::gpt_bigcode = {.types = kBigCode,
+                                      .names = kBigCodeNames,
+                                      .outer = "transformer.",
+                                      .layers = "h.",
+                                      .read = read,
+                                      .heads = &kOlderDecoderHeads};
 
 }  // namespace fovea

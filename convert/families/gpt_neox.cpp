@@ -1,4 +1,7 @@
-// GPT-NeoX (Black et al. 2022): attention and feed-forward in parallel, each behind a norm of its own.
+// GPT-NeoX (Black et al. 2022): attention and feed-forward in parallel, each behind a norm of its own. Persimmon (Adept 2023):
+// one after the other, with norms of queries and keys.
+#include <array>
+
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/families/reading.h"
@@ -7,6 +10,7 @@ namespace fovea {
 namespace {
 
 constexpr ModelType kModelTypes[] = {{"gpt_neox", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kPersimmon[] = {{"persimmon", R"({"max_position_embeddings": 16384, "hidden_act": "relu2"})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_in.weight"},
@@ -31,6 +35,33 @@ constexpr TensorName kNames[] = {
     {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
 };
 
+constexpr TensorName kPersimmonNames[] = {
+    {Role::token_embedding, "embed_tokens.weight"},
+    {Role::final_norm, "final_layernorm.weight"},
+    {Role::final_norm_bias, "final_layernorm.bias"},
+    {Role::output, "/lm_head.weight"},
+    {Role::attention_norm, "#input_layernorm.weight"},
+    {Role::attention_norm_bias, "#input_layernorm.bias"},
+    {Role::query, "#self_attn.query_key_value.weight", Within::grouped},
+    {Role::query_bias, "#self_attn.query_key_value.bias", Within::grouped},
+    {Role::key, "#self_attn.query_key_value.weight", Within::grouped},
+    {Role::key_bias, "#self_attn.query_key_value.bias", Within::grouped},
+    {Role::value, "#self_attn.query_key_value.weight", Within::grouped},
+    {Role::value_bias, "#self_attn.query_key_value.bias", Within::grouped},
+    {Role::query_norm, "#self_attn.q_layernorm.weight"},
+    {Role::query_norm_bias, "#self_attn.q_layernorm.bias"},
+    {Role::key_norm, "#self_attn.k_layernorm.weight"},
+    {Role::key_norm_bias, "#self_attn.k_layernorm.bias"},
+    {Role::attention_output, "#self_attn.dense.weight"},
+    {Role::attention_output_bias, "#self_attn.dense.bias"},
+    {Role::feed_forward_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, "#post_attention_layernorm.bias"},
+    {Role::up, "#mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, "#mlp.dense_h_to_4h.bias"},
+    {Role::down, "#mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, "#mlp.dense_4h_to_h.bias"},
+};
+
 constexpr SizeNames kSizes = {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
 
 void read(const Fields& fields, const std::string&, HfConfig& result) {
@@ -44,6 +75,16 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     LayerShape layer = with_rope(fields, block, nullptr, fields.number_or("rotary_pct", 0.0, 1.0, 0.25));
     if (fields.has("rotary_emb_base")) layer.rope.base = fields.number("rotary_emb_base", 1.01, 1e30);
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+void read_persimmon(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, kSizes, Norm::layer, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "relu2");
+    block.query_key_norm = fields.flag_or("qk_layernorm", true) ? Norm::layer : Norm::none;
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block, nullptr, 0.5)), result);
 }
 
 /// Older checkpoints, Pythia's among them, hold the masks too.
@@ -60,5 +101,8 @@ const Family families::gpt_neox = {.types = kModelTypes,
                                    .read = read,
                                    .ignores = is_mask,
                                    .heads = &kOlderDecoderHeads};
+
+const Family families::persimmon = {
+    .types = kPersimmon, .names = kPersimmonNames, .outer = "model.", .layers = "layers.", .read = read_persimmon};
 
 }  // namespace fovea

@@ -9,7 +9,9 @@ namespace {
 constexpr ModelType kModelTypes[] = {
     {"gpt_oss",
      R"({"max_position_embeddings": 131072, "sliding_window": 128, "num_key_value_heads": 8, "head_dim": 64,
-         "num_experts_per_tok": 4, "rope_theta": 150000.0})"}};
+         "num_experts_per_tok": 4, "rope_theta": 150000.0,
+         "rope_parameters": {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "truncate": false,
+                             "original_max_position_embeddings": 4096}})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::attention_sinks, "#self_attn.sinks"},
@@ -40,7 +42,6 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", true);
     read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
     block.router_bias = block.up_bias = block.gate_bias = block.down_bias = true;
-    if (!fields.has("rope_scaling") && !fields.has("rope_parameters")) fields.refuse("rope_scaling", "rotary settings");
 
     std::vector<bool> sliding(stack.n_layers);
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) sliding[i] = i % 2 == 0;

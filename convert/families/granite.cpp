@@ -1,5 +1,8 @@
-// Families that are Llama but for a few settings: Granite's multipliers (IBM 2024), SmolLM 3's layers without positions
-// (Hugging Face 2025), ERNIE 4.5 (Baidu 2025) with adjacent dims turned.
+// Families that are Llama but for a few settings. Granite (IBM 2024) has multipliers, as have Granite SWA, with windows and a
+// learned score for no key, HyperCLOVA X (NAVER 2024), with norms behind its parts, and MiniCPM (Hu et al. 2024). SmolLM 3
+// (Hugging Face 2025) has layers without positions. ERNIE 4.5 (Baidu 2025) and Helium (Kyutai 2025) turn adjacent dims.
+#include <cmath>
+
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
@@ -10,14 +13,26 @@ constexpr ModelType kModelTypes[] = {
     {"granite", R"({"max_position_embeddings": 2048})"},
     {"smollm3", R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "rope_theta": 2000000.0})"},
     {"ernie4_5",
-     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "rope_theta": 500000.0})"}};
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "rope_theta": 500000.0})"},
+    {"helium", R"({"max_position_embeddings": 4096, "num_key_value_heads": 20, "head_dim": 128, "rope_theta": 100000.0,
+                   "rms_norm_eps": 1e-8})"},
+    {"hyperclovax", R"({"max_position_embeddings": 2048})"},
+    {"minicpm", R"({"max_position_embeddings": 2048})"},
+    {"granite_swa", R"({"max_position_embeddings": 8192, "num_key_value_heads": 4, "rms_norm_eps": 1e-5,
+                        "sliding_window": 128})"}};
 
-void read_multipliers(const Fields& fields, Stack& stack, Block& block) {
+constexpr auto kNames = with_llama_names({
+    {Role::attention_post_norm, "#post_norm1.weight"},
+    {Role::feed_forward_post_norm, "#post_norm2.weight"},
+    {Role::attention_sinks, "#self_attn.sinks"},
+});
+
+void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, Block& block) {
     const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, -1e9, 1e9, 1.0)); };
     stack.embedding_scale = number("embedding_multiplier");
     const float logits = number("logits_scaling");
     if (logits == 0.0f) fields.refuse("logits_scaling", "other than 0");
-    stack.logit_scale = 1.0f / logits;
+    stack.logit_scale = divides_logits ? 1.0f / logits : logits;
     block.residual_scale = number("residual_multiplier");
     if (block.residual_scale == 0.0f) fields.refuse("residual_multiplier", "other than 0");
     if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
@@ -43,38 +58,88 @@ std::vector<bool> rotated_layers(const Fields& fields, std::uint32_t n_layers) {
     return rotated;
 }
 
-void read(const Fields& fields, const std::string& type, HfConfig& result) {
-    Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = type == "ernie4_5" ? 1e-5 : 1e-6}, Norm::rms, stack);
-    read_output_head(fields, type != "granite", stack);
-    block.activation = read_activation(fields, "hidden_act", "silu");
-    block.gated = true;
-    if (type == "granite") read_multipliers(fields, stack, block);
-    const bool bias = fields.flag_or(type == "ernie4_5" ? "use_bias" : "attention_bias", false);
-    block.query_bias = block.key_bias = block.value_bias = block.output_bias = bias;
-    block.up_bias = block.gate_bias = block.down_bias = type == "ernie4_5" ? bias : fields.flag_or("mlp_bias", false);
+/// MiniCPM's, of which two are shares of the model's depth and width. Those of its family with experts are another architecture,
+/// those with sparse attention see less of a long text.
+void read_minicpm_multipliers(const Fields& fields, Stack& stack, Block& block) {
+    for (const char* name : {"num_experts", "sparse_config"}) refuse_present(fields, name);
+    const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, 1e-9, 1e9, 1.0)); };
+    stack.embedding_scale = number("scale_emb");
+    block.residual_scale = number("scale_depth") / std::sqrt(static_cast<float>(stack.n_layers));
+    if (block.residual_scale == 1.0f) block.residual_scale = 0.0f;
+    stack.logit_scale = number("dim_model_base") / static_cast<float>(stack.d_model);
+}
 
-    const LayerShape rotated = type == "ernie4_5" ? with_adjacent_rope(fields, block) : with_rope(fields, block);
-    std::vector<LayerShape> layers(stack.n_layers, rotated);
-    if (type == "smollm3") {
-        const std::vector<bool> is_rotated = rotated_layers(fields, stack.n_layers);
-        const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
-        std::vector<bool> windowed(stack.n_layers, false);
-        if (fields.has("layer_types"))
-            windowed = read_sliding_layers(fields, stack.n_layers);
-        else if (has_window)
-            for (std::uint32_t i = 0; i < stack.n_layers; ++i) windowed[i] = !is_rotated[i];
-        for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-            if (!is_rotated[i]) layers[i] = {block, {}, {}};
-            if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
+void set_windows(const Fields& fields, const std::vector<bool>& windowed, std::vector<LayerShape>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+        if (windowed[i]) layers[i].block.window = fields.count("sliding_window");
+}
+
+/// SmolLM 3's: those without positions, and windows.
+void settle_smollm3(const Fields& fields, const Block& block, std::vector<LayerShape>& layers) {
+    const auto n_layers = static_cast<std::uint32_t>(layers.size());
+    const std::vector<bool> is_rotated = rotated_layers(fields, n_layers);
+    const bool has_window = fields.flag_or("use_sliding_window", false) && fields.has("sliding_window");
+    std::vector<bool> windowed(n_layers, false);
+    if (fields.has("layer_types"))
+        windowed = read_sliding_layers(fields, n_layers);
+    else if (has_window)
+        for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = !is_rotated[i];
+    for (std::uint32_t i = 0; i < n_layers; ++i)
+        if (!is_rotated[i]) layers[i] = {block, {}, {}};
+    set_windows(fields, windowed, layers);
+}
+
+/// Granite SWA's: windows in all but every fourth, from the first on; a rotary base for each, 0 where a layer has no positions.
+void settle_granite_swa(const Fields& fields, const Block& block, std::vector<LayerShape>& layers) {
+    const auto n_layers = static_cast<std::uint32_t>(layers.size());
+    std::vector<bool> windowed(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = i % 4 != 0;
+    if (fields.has("layer_types")) windowed = read_sliding_layers(fields, n_layers);
+    if (fields.has("layer_rope_theta")) {
+        const nlohmann::json& bases = fields.json()["layer_rope_theta"];
+        if (!bases.is_array() || bases.size() != n_layers)
+            fields.refuse("layer_rope_theta", std::to_string(n_layers) + " numbers");
+        for (std::uint32_t i = 0; i < n_layers; ++i) {
+            const double base = bases[i].is_number() ? bases[i].get<double>() : -1.0;
+            if (base != 0.0 && !(base >= 1.01 && base <= 1e30))
+                fields.refuse("layer_rope_theta", "numbers of 0 or above 1");
+            if (base == 0.0)
+                layers[i] = {block, {}, {}};
+            else
+                layers[i].rope.base = base;
         }
     }
+    set_windows(fields, windowed, layers);
+}
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    const bool is_ernie = type == "ernie4_5", is_helium = type == "helium", is_clova = type == "hyperclovax";
+    const bool is_granite = type == "granite" || type == "granite_swa";
+    Block block = read_sizes(fields, {.default_epsilon = is_ernie ? 1e-5 : 1e-6}, Norm::rms, stack);
+    read_output_head(fields, type != "granite" && !is_helium && !is_clova, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    if (is_granite || is_clova) read_multipliers(fields, is_granite, stack, block);
+    if (type == "minicpm") read_minicpm_multipliers(fields, stack, block);
+    if (is_clova && !fields.has("attention_multiplier")) block.softmax_scale = 0.0f;
+    if (is_clova && fields.flag_or("use_post_norm", true)) block.norm_place = NormPlace::both;
+    block.attention_sinks = type == "granite_swa";
+    const bool bias = fields.flag_or(is_ernie ? "use_bias" : "attention_bias", false);
+    block.query_bias = block.key_bias = block.value_bias = bias;
+    block.output_bias = bias && !is_helium;
+    block.up_bias = block.gate_bias = block.down_bias = is_ernie ? bias : fields.flag_or("mlp_bias", false);
+
+    const LayerShape rotated = is_ernie || is_helium ? with_adjacent_rope(fields, block) : with_rope(fields, block);
+    std::vector<LayerShape> layers(stack.n_layers, rotated);
+    if (type == "smollm3") settle_smollm3(fields, block, layers);
+    if (type == "granite_swa") settle_granite_swa(fields, block, layers);
     set_layers(fields, layers, result);
 }
 
 }  // namespace
 
 const Family families::granite = {
-    .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
 
 }  // namespace fovea

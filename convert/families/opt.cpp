@@ -1,5 +1,8 @@
 // OPT (Zhang et al. 2022): learned positions whose table starts with two that no position has. Its model of 350M has norms behind
-// each part, and tables of tokens that are narrower than the model.
+// each part, and tables of tokens that are narrower than the model. BioGPT (Luo et al. 2022) scales its embeddings.
+#include <array>
+#include <cmath>
+
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
 
@@ -7,6 +10,7 @@ namespace fovea {
 namespace {
 
 constexpr ModelType kModelTypes[] = {{"opt", R"({"max_position_embeddings": 2048})"}};
+constexpr ModelType kBioGpt[] = {{"biogpt", R"({"max_position_embeddings": 1024})"}};
 
 constexpr TensorName kNames[] = {
     {Role::token_embedding, "embed_tokens.weight"},
@@ -31,6 +35,16 @@ constexpr TensorName kNames[] = {
     {Role::down, "#fc2.weight"},
     {Role::down_bias, "#fc2.bias"},
 };
+
+constexpr auto kBioGptNames = [] {
+    auto names = std::to_array(kNames);
+    for (TensorName& name : names) {
+        if (name.role == Role::final_norm) name.name = "layer_norm.weight";
+        if (name.role == Role::final_norm_bias) name.name = "layer_norm.bias";
+        if (name.role == Role::output) name.name = "/output_projection.weight";
+    }
+    return names;
+}();
 
 constexpr SizeNames kSizes = {
     .n_kv_heads = nullptr, .d_ff = "ffn_dim", .epsilon = "layer_norm_eps", .default_epsilon = 1e-5};
@@ -75,9 +89,27 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
     set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
 }
 
+void read_biogpt(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    // Its norms have this epsilon whatever the field says.
+    const Fields usual = fields.with("layer_norm_eps", 1e-5);
+    Block block = read_sizes(usual, {.n_kv_heads = nullptr, .epsilon = "layer_norm_eps"}, Norm::layer, stack);
+    read_output_head(fields, true, stack);
+    stack.position = Position::learned;
+    if (fields.flag_or("scale_embedding", true))
+        stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
+    result.n_skipped_positions = 2;
+    block.activation = read_activation(fields, "hidden_act", "gelu");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = block.up_bias = block.down_bias = true;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+}
+
 }  // namespace
 
 const Family families::opt = {
     .types = kModelTypes, .names = kNames, .outer = "model.decoder.", .layers = "layers.", .read = read};
+
+const Family families::biogpt = {
+    .types = kBioGpt, .names = kBioGptNames, .outer = "biogpt.", .layers = "layers.", .read = read_biogpt};
 
 }  // namespace fovea

@@ -16,8 +16,11 @@ void end_positions(const Rope& rope, HfConfig& result) {
     Stack& stack = result.stack();
     if (!rope.fixed_length || rope.fixed_length >= stack.max_positions) return;
     stack.max_positions = rope.fixed_length;
-    result.source.notes.push_back("rotary scaling longrope: fixed at its original length; the model has " +
-                                  std::to_string(rope.fixed_length) + " positions");
+    const char* why = rope.scaling == RopeScaling::divided
+                          ? "rotary scaling longrope: fixed at its original length"
+                          : "llama_4_scaling_beta: positions end where it begins to multiply queries";
+    result.source.notes.push_back(std::string(why) + "; the model has " + std::to_string(rope.fixed_length) +
+                                  " positions");
 }
 
 }  // namespace

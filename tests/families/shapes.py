@@ -10,8 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
+import dense_shapes
+import renamed
 import wholes
-from shape_parts import LAYERS3, TINY, latent, llama_like, rope, without, yarn
+from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
 
 N_TOKENS = 40
 
@@ -346,7 +348,7 @@ SHAPES = {
                rope_parameters=rope(100.0)),
     ],
 }
-SHAPES |= wholes.SHAPES
+SHAPES |= dense_shapes.SHAPES | renamed.SHAPES | wholes.SHAPES
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 
@@ -403,7 +405,7 @@ def plain_type(name):
     """Without what tells several lists of shapes of one type apart."""
     for ending in ("_mxfp4", "_narrow", "_relu2", "_quick_gelu"):
         name = name.removesuffix(ending)
-    return name
+    return renamed.TWINS.get(name, name)
 
 
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
@@ -423,6 +425,8 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
         quantize_experts(model, folder)
     if "text_config" in fields:
         wholes.leave_out_most(folder)
+    if model_type in renamed.TWINS:
+        renamed.rename(model_type, folder)
     for parameter in model.parameters():  # rotary frequencies are not rounded
         parameter.data = parameter.data.to(dtype).float()
     (folder / "generation_config.json").unlink(missing_ok=True)

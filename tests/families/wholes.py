@@ -1,12 +1,14 @@
 """Small random models of pictures, or of sounds, and texts: what their models of texts make of texts alone.
 
-SHAPES[name] lists their configurations. The model of texts has the fields that are given; the rest of the model is what
-transformers has by default, made small. The name is the text model's type where no other family reads it, else the whole's.
+SHAPES[name] lists their configurations. The model of texts has the fields that are given; the rest of the model is
+what transformers has by default, made small. The name is the text model's type where no other family reads it, else the
+whole's.
 """
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoModelForMultimodalLM
 
-from shape_parts import LAYERS3, TINY, llama_like, rope
+from dense_shapes import ministral_rope
+from settings import LAYERS3, TINY, llama_like, rope
 
 WIDTHS = "hidden_size", "embed_dim", "d_model", "width", "out_hidden_size", "output_dim", "projection_dim", "hidden_dim"
 SMALL = dict.fromkeys(WIDTHS, 16) | dict.fromkeys(("intermediate_size", "ffn_dim", "mlp_dim"), 16) | dict.fromkeys(
@@ -47,7 +49,8 @@ SHAPES = {
               rope_parameters=sections(9000.0, 1, 1, 1) | dict(partial_rotary_factor=0.5))),
     ],
     "gemma3": [whole("gemma3", "gemma3_text", **llama_like(**TINY, head_dim=8, sliding_window=7, layers=6))],
-    "mistral3": [whole("mistral3", "mistral", **llama_like(**TINY, sliding_window=None, head_dim=8))],
+    "mistral3": [whole("mistral3", "mistral", **llama_like(**TINY, sliding_window=None, head_dim=8)),
+                 whole("mistral3", "ministral3", **llama_like(**TINY, head_dim=6, rope_parameters=ministral_rope()))],
     "llava": [whole("llava", "llama", **llama_like())],
     "llava_next": [whole("llava_next", "mistral", **llama_like(sliding_window=None))],
     "llava_next_video": [whole("llava_next_video", "qwen2", **llama_like())],

@@ -10,7 +10,7 @@ import pathlib
 
 logging.disable(logging.WARNING)
 
-from transformers import AutoConfig  # noqa: E402
+from transformers import CONFIG_MAPPING, AutoConfig  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 # Sizes that only name tensors' shapes are left out: a model that differs there is refused.
@@ -20,22 +20,25 @@ num_key_value_heads partial_rotary_factor tie_word_embeddings rms_norm_eps layer
 hidden_act hidden_activation activation_function query_pre_attn_scalar attn_logit_softcapping final_logit_softcapping
 logit_scale embedding_multiplier logits_scaling residual_multiplier attention_multiplier norm_topk_prob
 decoder_sparse_step first_k_dense_replace routed_scaling_factor topk_method use_qk_norm qk_layernorm
-num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings""".split()
+num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings multi_query scale_embedding
+scale_attn_weights use_post_norm rope_interleave""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 
 def defaults_of(model_type):
     config = AutoConfig.for_model(model_type)
     named = {name: getattr(config, name) for name in NAMES if name not in ROTARY and hasattr(config, name)}
-    # None there means that there are as many as query heads; else the class itself has a number.
-    if "num_key_value_heads" in named and type(config).num_key_value_heads is None:
-        named["num_key_value_heads"] = None
+    # None there means as many as query heads, or what a head's width makes; else the class itself has a number.
+    for name in ("num_key_value_heads", "attention_multiplier"):
+        if name in named and getattr(type(config), name, None) is None:
+            named[name] = None
     if hasattr(config, "kv_lora_rank"):  # all heads share the latent vector, whatever the field says
         named.pop("num_key_value_heads")
         named = {name: value for name, value in named.items() if value is not None}  # of routing: its code wants numbers
     rotary = getattr(config, "rope_parameters", None) or {}
     kinds = [rotary[kind] for kind in ("full_attention", "sliding_attention") if kind in rotary]
-    if kinds:  # of layers, each with its own, which one number does not say
+    # Of layers, each with its own, or a whole scaling: one number does not say them.
+    if kinds or rotary.get("rope_type", "default") != "default":
         named["rope_parameters"] = rotary
     else:
         named |= {name: rotary[name] for name in ROTARY if name in rotary}
@@ -49,7 +52,8 @@ def type_of(path):
 
 def main():
     types = {type_of(path) for path in HERE.glob("families/*/config.json")}
-    found = {model_type: defaults_of(model_type) for model_type in sorted(types)}
+    # Classes that come with their checkpoints are not there.
+    found = {name: defaults_of(name) if name in CONFIG_MAPPING else {} for name in sorted(types)}
     (HERE / "config_defaults.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

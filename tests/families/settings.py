@@ -1,4 +1,4 @@
-"""What configurations of random models have in common, for shapes.py and the files beside it."""
+"""Settings that the configurations of shapes.py share."""
 
 
 def llama_like(hidden=24, heads=4, kv_heads=2, d_ff=28, layers=2, vocab=37, **more):

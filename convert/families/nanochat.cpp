@@ -1,0 +1,50 @@
+// nanochat (Karpathy 2025): RMS norms without weights, one of them behind the embeddings, and heads that turn backwards.
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kModelTypes[] = {{"nanochat", R"({"max_position_embeddings": 2048})"}};
+
+// Norms have no weights.
+constexpr TensorName kNames[] = {
+    {Role::token_embedding, "embed_tokens.weight"},
+    {Role::output, "/lm_head.weight"},
+    {Role::query, "#self_attn.q_proj.weight"},
+    {Role::query_bias, "#self_attn.q_proj.bias"},
+    {Role::key, "#self_attn.k_proj.weight"},
+    {Role::key_bias, "#self_attn.k_proj.bias"},
+    {Role::value, "#self_attn.v_proj.weight"},
+    {Role::value_bias, "#self_attn.v_proj.bias"},
+    {Role::attention_output, "#self_attn.o_proj.weight"},
+    {Role::attention_output_bias, "#self_attn.o_proj.bias"},
+    {Role::up, "#mlp.fc1.weight"},
+    {Role::down, "#mlp.fc2.weight"},
+};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    stack.embedding_norm = Norm::rms;  // its epsilon is that of final_norm, as here
+    stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 15.0));
+    if (fields.json().contains("final_logit_softcapping") && !fields.has("final_logit_softcapping"))
+        stack.logit_softcap = 0.0f;
+    block.query_key_norm = Norm::rms;  // it norms what has turned: a length is the same before
+    block.activation = read_activation(fields, "hidden_act", "relu2");
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    LayerShape layer = with_rope(fields, block);
+    if (layer.rope.scaling != RopeScaling::none)
+        fields.refuse(fields.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "rope_type default");
+    layer.rope.scaling = RopeScaling::divided;
+    layer.rope.divisors.assign(block.head_dim / 2, -1.0f);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
+}  // namespace
+
+const Family families::nanochat = {
+    .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+}  // namespace fovea
