@@ -41,6 +41,12 @@ private:
 
     [[nodiscard]] bool has_layer_norm() const { return family_->norm == Norm::layer; }
 
+    /// Whether the family's `settle` does.
+    [[nodiscard]] bool reads(std::string_view name) const {
+        const auto is_it = [&](const char* known) { return known == name; };
+        return std::any_of(family_->keys.begin(), family_->keys.end(), is_it);
+    }
+
     /// Settings that change what is computed in ways that these architectures do not have here.
     void refuse_others() const {
         if (file_.text_or("general.type", "model") != "model") file_.refuse("general.type", "\"model\"");
@@ -48,8 +54,7 @@ private:
         for (const char* name :
              {"logit_scale", "residual_scale", "embedding_scale", "attention.clamp_kqv", "attention.max_alibi_bias",
               "attn_logit_softcapping", "final_logit_softcapping", "attention.temperature_scale"}) {
-            const auto is_it = [&](const char* known) { return std::string_view(known) == name; };
-            if (std::any_of(family_->keys.begin(), family_->keys.end(), is_it)) continue;
+            if (reads(name)) continue;
             const double value = file_.number_or(key(name), -1e30, 1e30, 0.0);
             if (value != 0.0 && value != 1.0) file_.refuse(key(name), "none");
         }
@@ -258,10 +263,16 @@ private:
         rope.beta_slow = file_.number_or(key("rope.scaling.yarn_beta_slow"), 1e-3, 1e6, 1.0);
         if (file_.number_or(key("rope.scaling.yarn_ext_factor"), -1.0, 1.0, 1.0) == 0.0)
             file_.refuse(key("rope.scaling.yarn_ext_factor"), "1");
-        // DeepSeek's scores are scaled in place of its rotation.
-        const bool of_scores = file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0) != 0.0;
-        if (of_scores && !family_->latent) file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
-        rope.attention_factor = of_scores ? 1.0f : static_cast<float>(yarn_attention_factor(rope.factor, 1.0));
+        // DeepSeek's scores are scaled in place of its rotation; Ministral's rotation is divided by what they would be.
+        const double of_scores = file_.number_or(key("rope.scaling.yarn_log_multiplier"), -1e3, 1e3, 0.0);
+        const bool divides = reads("rope.scaling.yarn_log_multiplier");
+        if (of_scores != 0.0 && !family_->latent && !divides)
+            file_.refuse(key("rope.scaling.yarn_log_multiplier"), "none");
+        const double factor = yarn_attention_factor(rope.factor, 1.0),
+                     divisor = of_scores == 0.0 ? 1.0
+                               : divides        ? yarn_attention_factor(rope.factor, of_scores)
+                                                : factor;
+        rope.attention_factor = static_cast<float>(factor / divisor);
     }
 
     const Gguf& file_;

@@ -1,5 +1,6 @@
 #include "convert/families/gguf.h"
 
+#include "convert/families/family.h"
 #include "convert/families/gguf_settle.h"
 
 namespace fovea {
@@ -7,6 +8,7 @@ namespace {
 
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
+constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
 constexpr const char* kMultipliers[] = {"logit_scale", "residual_scale", "embedding_scale"};
 
 constexpr GgufName kOutputNorms[] = {{Role::attention_norm, "#post_attention_norm.weight"},
@@ -36,6 +38,26 @@ constexpr GgufFamily kFamilies[] = {
     {.architecture = "llama", .halves = false, .windows = all, .experts = true, .normalize_experts = true},
     {.architecture = "qwen2", .windows = all},
     {.architecture = "qwen3", .head_norm = Norm::rms, .windows = all},
+    {.architecture = "qwen2vl"},
+    {.architecture = "qwen3vl", .head_norm = Norm::rms},
+    {.architecture = "mistral3", .halves = false, .keys = kQueryScales, .settle = settle_mistral3},
+    {.architecture = "internlm2", .halves = false},
+    {.architecture = "xverse", .halves = false},
+    {.architecture = "exaone"},
+    {.architecture = "pangu-embedded"},
+    {.architecture = "qwen", .settle = settle_qwen},
+    {.architecture = "baichuan", .halves = false, .settle = settle_baichuan},
+    {.architecture = "minicpm", .halves = false, .keys = kMultipliers, .settle = settle_minicpm},
+    {.architecture = "refact", .position = Position::alibi, .settle = settle_alibi},
+    {.architecture = "orion", .norm = Norm::layer},
+    {.architecture = "jais", .norm = Norm::layer, .position = Position::alibi, .keys = kSlopes, .settle = settle_jais},
+    {.architecture = "jais2", .norm = Norm::layer, .activation = Activation::relu2, .gated = false},
+    {.architecture = "codeshell", .norm = Norm::layer, .activation = Activation::gelu_tanh, .gated = false},
+    {.architecture = "starcoder",
+     .norm = Norm::layer,
+     .position = Position::learned,
+     .activation = Activation::gelu_tanh,
+     .gated = false},
     {.architecture = "gpt2",
      .norm = Norm::layer,
      .position = Position::learned,
@@ -194,7 +216,7 @@ constexpr GgufFamily kFamilies[] = {
      .names = kSubNorms},
     {.architecture = "ernie4_5", .halves = false},
     {.architecture = "chatglm", .halves = false, .stacked_up = true},
-    {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true},
+    {.architecture = "glm4", .norm_place = NormPlace::both, .halves = false, .stacked_up = true, .settle = settle_glm4},
     {.architecture = "qwen2moe", .windows = all, .experts = true},
     {.architecture = "qwen3moe", .head_norm = Norm::rms, .windows = all, .experts = true, .normalize_experts = true},
     {.architecture = "olmoe",
@@ -228,13 +250,9 @@ const GgufFamily* find_gguf_family(const std::string& architecture) {
 }
 
 std::string known_gguf_architectures() {
-    std::string words;
-    for (const GgufFamily& family : kFamilies)
-        words += (&family == kFamilies                 ? ""
-                  : &family == std::end(kFamilies) - 1 ? " or "
-                                                       : ", ") +
-                 std::string(family.architecture);
-    return words;
+    std::vector<std::string> names;
+    for (const GgufFamily& family : kFamilies) names.emplace_back(family.architecture);
+    return alternatives(names);
 }
 
 }  // namespace fovea

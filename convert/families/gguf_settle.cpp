@@ -27,6 +27,23 @@ void settle_window_rope(const Gguf& file, const std::string& prefix, GgufConfig&
     }
 }
 
+/// What Granite multiplies embeddings, residual rows and logits by.
+void settle_multipliers(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
+    const float logits = number(file, prefix + "logit_scale", 1.0),
+                residual = number(file, prefix + "residual_scale", 1.0);
+    if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
+    if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
+    config.stack.logit_scale = 1.0f / logits;
+    for_blocks(config, [&](Block& b) { b.residual_scale = residual == 1.0f ? 0.0f : residual; });
+}
+
+void leave_out_positions(Block& b) {
+    b.position = Position::none;
+    b.rotary_dim = 0;
+    b.rope_scale = 1.0f;
+}
+
 /// Attention's widths. Files have a head's in keys of their own where the usual ones are those of what is cached.
 void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     constexpr std::uint32_t kMostDim = 1u << 16;
@@ -120,6 +137,22 @@ void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& confi
                                  file.number_or(prefix + "attention.max_alibi_bias", 1e-3, 1e3, 8.0));
 }
 
+void settle_jais(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    (void)file.number(prefix + "attention.max_alibi_bias", 1e-3, 1e3);  // llama.cpp has no slopes without it
+    settle_alibi(file, prefix, config);
+    for_blocks(config, [](Block& b) { b.softmax_scale = 1.0f / static_cast<float>(b.head_dim); });
+}
+
+void settle_baichuan(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kTurning = 32, kSloping = 40;
+    const std::uint32_t n_layers = config.stack.n_layers;
+    if (n_layers != kTurning && n_layers != kSloping) file.refuse(prefix + "block_count", "32 or 40");
+    if (n_layers == kTurning) return;
+    for_blocks(config, leave_out_positions);
+    for_blocks(config, [](Block& b) { b.position = Position::alibi; });
+    config.slopes = alibi_slopes(config.stack.blocks[0].n_heads);
+}
+
 void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_alibi(file, prefix, config);
     config.stack.embedding_norm = Norm::layer;
@@ -132,18 +165,15 @@ void settle_parallel(const Gguf& file, const std::string& prefix, GgufConfig& co
 }
 
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config) {
-    config.stack.embedding_scale = number(file, prefix + "embedding_scale", 1.0);
-    const float logits = number(file, prefix + "logit_scale", 1.0),
-                residual = number(file, prefix + "residual_scale", 1.0);
-    if (logits == 0.0f) file.refuse(prefix + "logit_scale", "other than 0");
-    if (residual == 0.0f) file.refuse(prefix + "residual_scale", "other than 0");
-    config.stack.logit_scale = 1.0f / logits;
-    const bool turns =
-        file.flag_or(prefix + "rope.scaling.finetuned", true);  // here this says whether there are positions
-    for_blocks(config, [&](Block& b) {
-        b.residual_scale = residual == 1.0f ? 0.0f : residual;
-        if (!turns) b.position = Position::none, b.rotary_dim = 0, b.rope_scale = 1.0f;
-    });
+    settle_multipliers(file, prefix, config);
+    // Here this says whether there are positions.
+    if (!file.flag_or(prefix + "rope.scaling.finetuned", true)) for_blocks(config, leave_out_positions);
+}
+
+void settle_minicpm(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (const char* name : {"embedding_scale", "residual_scale", "logit_scale"})
+        (void)file.number(prefix + name, -1e9, 1e9);
+    settle_multipliers(file, prefix, config);
 }
 
 void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config) {
@@ -154,9 +184,7 @@ void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
     Stack& stack = config.stack;
     if (stack.n_layers < 4) return;
     stack.blocks[1] = stack.blocks[0];
-    stack.blocks[1].position = Position::none;
-    stack.blocks[1].rotary_dim = 0;
-    stack.blocks[1].rope_scale = 1.0f;
+    leave_out_positions(stack.blocks[1]);
     stack.n_blocks = 2;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back((i + 1) % 4 == 0);
     stack.layer_blocks = config.layer_blocks;
@@ -174,6 +202,26 @@ void settle_olmo2(const Gguf&, const std::string&, GgufConfig& config) {
         config.ropes[i] = {.base = config.ropes[i].base};
         b.rope_scale = 1.0f;
     }
+}
+
+void settle_mistral3(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    if (number(file, prefix + "attention.temperature_scale", 0.0) == 0.0f) return;
+    Stack& stack = config.stack;
+    const std::uint32_t original = file.count_or(prefix + "rope.scaling.original_context_length", stack.max_positions);
+    if (original == 0 || original >= stack.max_positions) return;
+    stack.max_positions = original;
+    config.notes.push_back(
+        "attention.temperature_scale: positions end where it begins to multiply queries; the model has " +
+        std::to_string(original) + " positions");
+}
+
+void settle_qwen(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    if (config.stack.blocks[0].d_ff % 2) file.refuse(prefix + "feed_forward_length", "an even number");
+    for_blocks(config, [](Block& b) { b.d_ff /= 2; });
+}
+
+void settle_glm4(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (Rope& rope : config.ropes) rope.halves = file.has(prefix + "rope.dimension_sections");
 }
 
 void settle_modern_bert(const Gguf& file, const std::string& prefix, GgufConfig& config) {

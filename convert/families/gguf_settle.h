@@ -19,6 +19,10 @@ void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufCon
 void settle_clip(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Slopes, and what settle_clip reads.
 void settle_alibi(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Slopes, and scores divided by a head's width.
+void settle_jais(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The model of 40 layers has slopes, that of 32 turns.
+void settle_baichuan(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// BLOOM norms its embeddings.
 void settle_bloom(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
@@ -29,12 +33,21 @@ void settle_falcon(const Gguf& file, const std::string& prefix, GgufConfig& conf
 
 /// Embeddings, residual rows and logits are scaled; there may be no positions.
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The same numbers, which must be there: files from before these keys leave them to the reader.
+void settle_minicpm(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Logits are scaled.
 void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Every fourth layer has no positions.
 void settle_smollm3(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// OLMo 3's windows turn as before its scaling.
 void settle_olmo2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+
+/// Queries are multiplied from the original length on: positions end there.
+void settle_mistral3(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// feed_forward_length counts the gate's rows too.
+void settle_qwen(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// In files with sections of positions, as models of pictures have, halves of heads turn.
+void settle_glm4(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 /// The first layer's attention has no norm, for the embeddings' stands right before it: it becomes a layer of attention alone and
 /// one of the feed-forward part alone. The others see a window on both sides, but every n-th.

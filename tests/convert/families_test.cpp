@@ -138,7 +138,26 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
             ++n_models;
         }
     }
-    CHECK(n_models >= 31);
+    CHECK(n_models >= 48);
+}
+
+TEST_CASE("families: GGUF files with slopes have llama.cpp's logits") {
+    std::size_t n_models = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / "slopes")) {
+        const std::string name = entry.path().filename();
+        CAPTURE(name);
+        TemporaryFolder folder;
+        ConvertOptions options;
+        options.source = entry.path() / "model.gguf";
+        options.output = folder / "model.fovea";
+        options.type = Type::f32;
+        convert(options);
+        const Converted converted(options.output);
+        const fs::path expected = entry.path() / "expected_logits.npy";
+        CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
+        ++n_models;
+    }
+    CHECK(n_models == 3);
 }
 
 TEST_CASE("families: fields that they cannot have are refused by name") {

@@ -125,6 +125,29 @@ TEST_CASE("gguf: what a file does not say is what llama.cpp takes it for, and wh
     check_has(warm.line(), {"deepseek2.attention.temperature_scale: expected none, got 0.1"});
 }
 
+TEST_CASE("gguf: what an architecture must say, and where its positions end") {
+    const auto jais = [] { return Spoiled("jais/model.gguf", "slopes"); };
+    CHECK(jais().line() == "");
+    check_has(jais().rename("jais.attention.max_alibi_bias", "jais.attention.max_alibi_____").line(),
+              {"jais.attention.max_alibi_bias: expected a number"});
+    check_has(
+        Spoiled("minicpm/model.gguf", "families_gguf").rename("minicpm.logit_scale", "minicpm.logit_sc___").line(),
+        {"minicpm.logit_scale: expected a number"});
+    const auto baichuan = [] { return Spoiled("baichuan/model.gguf", "families_gguf"); };
+    CHECK(baichuan().source().config.decoder.blocks[0].position == Position::rope);
+    check_has(baichuan().value("baichuan.block_count", 33u).line(),
+              {"baichuan.block_count: expected 32 or 40, got 33"});
+    check_has(Spoiled("qwen/model.gguf", "families_gguf").value("qwen.feed_forward_length", 27u).line(),
+              {"qwen.feed_forward_length: expected an even number, got 27"});
+    const auto mistral = [] { return Spoiled("ministral3/model.gguf", "families_gguf"); };
+    const ModelSource grows = mistral().source();
+    CHECK(grows.config.decoder.max_positions == 44);
+    REQUIRE(!grows.notes.empty());
+    CHECK(grows.notes.front() ==
+          "attention.temperature_scale: positions end where it begins to multiply queries; the model has 44 positions");
+    CHECK(mistral().value("mistral3.attention.temperature_scale", 0.0f).source().config.decoder.max_positions == 64);
+}
+
 TEST_CASE("gguf refusals: a tensor's scale that is not finite; one that float16 does not hold is rounded") {
     const fs::path path = fs::path(FOVEA_GOLDEN_DIR) / "gguf/bitnet_i2_s.gguf";
     Mapping mapping;

@@ -14,8 +14,14 @@ from shapes import TINY, llama_like, rope
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
-                 "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
-PERMUTED = ("llama", "arcee", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
+                 "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
+                 "qwen2_vl_text": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl_text": "qwen3vl",
+                 "glm4v_text": "glm4", "ministral3": "mistral3", "gpt_bigcode": "starcoder"}
+# Architectures that no type of transformers is, and the type that computes the same: shapes are that type's.
+TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-embedded": "llama",
+         "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2"}
+# Query and key rows of halves become adjacent pairs.
+PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm")
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -48,6 +54,28 @@ SHAPES = {  # the first of each is the smallest
     "seed_oss": shapes.SHAPES["seed_oss"][:2],
     "nemotron": shapes.SHAPES["nemotron"][:2],
     "bitnet": [llama_like(**TINY, tie_word_embeddings=True, hidden_act="silu"), shapes.SHAPES["bitnet"][2]],
+    "qwen2_vl_text": shapes.SHAPES["qwen2_vl_text"][:1],
+    "qwen2_5_vl_text": shapes.SHAPES["qwen2_5_vl_text"],
+    "qwen3_vl_text": shapes.SHAPES["qwen3_vl_text"][:1],
+    "glm4v_text": shapes.SHAPES["glm4v_text"],
+    "ministral3": [shapes.SHAPES["ministral3"][0]],
+    "jais2": [shapes.SHAPES["jais2"][0], llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=3)],
+    "gpt_bigcode": [shapes.SHAPES["gpt_bigcode"][0]],
+    "exaone": [shapes.SHAPES["exaone"][0],
+               llama_like(hidden=36, heads=6, kv_heads=3, head_dim=6, d_ff=41, tie_word_embeddings=True)],
+    "internlm2": [llama_like(**TINY), llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, rope_parameters=rope(100.0))],
+    "xverse": [llama_like(**TINY | dict(kv_heads=2))],
+    "pangu-embedded": [llama_like(**TINY, attention_bias=True)],
+    "baichuan": [llama_like(hidden=4, heads=1, kv_heads=1, d_ff=4, layers=32, vocab=7)],
+    "qwen": [llama_like(**TINY | dict(kv_heads=2))],
+    "orion": [llama_like(**TINY, rope_parameters=rope(partial_rotary_factor=1.0)),
+              llama_like(hidden=36, heads=6, kv_heads=6, d_ff=41, layers=3,
+                         rope_parameters=rope(100.0, partial_rotary_factor=1.0))],
+    "minicpm": [llama_like(**TINY | dict(heads=3), embedding_multiplier=3.0, logits_scaling=2.5,
+                           residual_multiplier=0.4, attention_multiplier=0.5),
+                llama_like(hidden=24, heads=6, kv_heads=3, d_ff=41, layers=3, tie_word_embeddings=True,
+                           embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.5)],
+    "codeshell": [llama_like(**TINY, sliding_window=None, tie_word_embeddings=False)],
     "cohere": shapes.SHAPES["cohere"][:2],
     "cohere2": [llama_like(**TINY, head_dim=6, layers=4, sliding_window=7, logit_scale=0.5),
                 shapes.SHAPES["cohere2"][1]],
@@ -107,7 +135,27 @@ def mxfp4_blocks(blocks, scales):
     return bytes_of.reshape(*bytes_of.shape[:-2], -1)
 
 
-def converted_tensors(config, folder, alone=False):
+def halved(weight, n_heads, turning):
+    """The first `turning` rows of each head, of which adjacent ones turn together, as halves that do."""
+    heads = weight.reshape(n_heads, -1, *weight.shape[1:])
+    turned = numpy.concatenate([heads[:, :turning:2], heads[:, 1:turning:2]], axis=1)
+    return numpy.concatenate([turned, heads[:, turning:]], axis=1).reshape(weight.shape)
+
+
+def fused(pairs):
+    """The pairs, those of queries, keys and values as one tensor."""
+    parts = {}
+    for name, weight in pairs:
+        layer, _, rest = name.partition(".attn_")
+        if rest[:1] in "qkv" and rest[1:2] == ".":
+            parts[layer, rest[2:], rest[0]] = weight
+        else:
+            yield name, weight
+    for layer, suffix in sorted({key[:2] for key in parts}):
+        yield f"{layer}.attn_qkv.{suffix}", numpy.concatenate([parts[layer, suffix, part] for part in "qkv"])
+
+
+def converted_tensors(config, folder, architecture, alone=False):
     """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
     kind = config["model_type"]
     n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
@@ -115,13 +163,14 @@ def converted_tensors(config, folder, alone=False):
     n_kv_heads = config.get("num_key_value_heads", n_heads)
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
-    architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
-    names = gguf.get_tensor_name_map(architecture, n_layers)
+    own = ARCHITECTURES.get(kind, kind)  # the architecture's names, of which others are a part
+    names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers)
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
     for name, tensor in saved.items():
-        if name.endswith("_scales"):
+        if name.endswith("_scales") or "visual" in name:
             continue
+        name = name.replace("language_model.", "")
         if name.endswith("_blocks"):
             scales = saved[name.removesuffix("_blocks") + "_scales"]
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
@@ -153,8 +202,12 @@ def converted_tensors(config, folder, alone=False):
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
             weight = stacked(weight, n_heads, n_kv_heads)
-        if kind in PERMUTED and ("q_proj" in name or "k_proj" in name):
-            weight = permuted(weight, n_heads if "q_proj" in name else n_kv_heads)
+        of_head = n_heads if "q_proj" in name else n_kv_heads
+        if architecture in PERMUTED and ("q_proj" in name or "k_proj" in name):
+            weight = permuted(weight, of_head)
+        if kind == "glm4v_text" and ("q_proj" in name or "k_proj" in name):
+            turning = config["rope_parameters"].get("partial_rotary_factor", 1.0) * config["hidden_size"] // n_heads
+            weight = halved(weight, of_head, int(turning))
         if config.get("tie_word_embeddings") and name.startswith(("lm_head", "embed_out")):
             continue
         if kind == "bloom":
@@ -196,23 +249,26 @@ def add_deepseek_keys(writer, config):
         writer.add_expert_group_used_count(config["topk_group"])
 
 
-def add_keys(writer, config):
+def add_keys(writer, config, architecture):
     """The metadata of that configuration."""
     kind = config["model_type"]
 
     def first(*keys, otherwise=None):
         return next((config[key] for key in keys if config.get(key) is not None), otherwise)
 
-    d_model, n_heads = first("hidden_size", "d_model"), first("num_attention_heads", "n_head", "n_heads")
+    d_model, n_heads = first("hidden_size", "d_model", "n_embd"), first("num_attention_heads", "n_head", "n_heads")
     writer.add_embedding_length(d_model)
     writer.add_block_count(first("num_hidden_layers", "n_layer", "n_layers"))
-    writer.add_context_length(first("max_position_embeddings", "max_seq_len", otherwise=2048))
+    writer.add_context_length(first("max_position_embeddings", "max_seq_len", "n_positions", otherwise=2048))
     writer.add_head_count(n_heads)
     n_kv_heads = first("num_key_value_heads", otherwise=n_heads)
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
+    if kind == "gpt_bigcode":
+        n_kv_heads = 1
     writer.add_head_count_kv(n_kv_heads)
-    writer.add_feed_forward_length(first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model))
+    d_ff = first("intermediate_size", "ffn_hidden_size", "n_inner", otherwise=4 * d_model)
+    writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
     head_dim = first("head_dim", otherwise=d_model // n_heads)
     if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
@@ -248,7 +304,12 @@ def add_keys(writer, config):
         writer.add_rope_scaling_factor(settings["factor"])
         writer.add_rope_scaling_orig_ctx_len(settings["original_max_position_embeddings"])
         if settings.get("mscale_all_dim"):
-            writer.add_rope_scaling_yarn_log_mul(0.1 * settings["mscale_all_dim"])
+            share = 1.0 if kind == "ministral3" else 0.1  # their converters differ in it
+            writer.add_rope_scaling_yarn_log_mul(share * settings["mscale_all_dim"])
+    if settings.get("llama_4_scaling_beta"):
+        writer.add_attn_temperature_scale(settings["llama_4_scaling_beta"])
+    if settings.get("mrope_section"):
+        writer.add_rope_dimension_sections((settings["mrope_section"] + [0] * 4)[:4])
     if settings.get("rope_type") == "longrope":
         writer.add_rope_scaling_orig_ctx_len(config["original_max_position_embeddings"])
         factor = config["max_position_embeddings"] / config["original_max_position_embeddings"]
@@ -267,6 +328,7 @@ def add_keys(writer, config):
         writer.add_logit_scale(config["logits_scaling"])
         writer.add_residual_scale(config["residual_multiplier"])
         writer.add_embedding_scale(config["embedding_multiplier"])
+    if architecture == "granite":
         writer.add_attention_scale(config["attention_multiplier"])
     if "use_parallel_residual" in config:
         writer.add_parallel_residual(config["use_parallel_residual"])
@@ -275,12 +337,20 @@ def add_keys(writer, config):
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
 
 
-def write_gguf(folder, path, narrow=False, alone=False):
-    """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
-    config = json.loads((folder / "config.json").read_text())
-    writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
-    add_keys(writer, config)
-    for name, weight in converted_tensors(config, folder, alone):
+def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=None):
+    """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16.
+
+    It has its own architecture or another that computes the same. `more` adds keys.
+    """
+    whole = json.loads((folder / "config.json").read_text())
+    config = whole.get("text_config", whole) | {"tie_word_embeddings": whole.get("tie_word_embeddings", False)}
+    architecture = architecture or ARCHITECTURES.get(config["model_type"], config["model_type"])
+    writer = gguf.GGUFWriter(path, architecture)
+    add_keys(writer, config, architecture)
+    if more:
+        more(writer, config)
+    tensors = converted_tensors(config, folder, architecture, alone)
+    for name, weight in fused(tensors) if architecture == "qwen" else tensors:
         weight = numpy.ascontiguousarray(weight)
         if weight.dtype == numpy.uint8:
             writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)

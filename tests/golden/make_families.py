@@ -22,24 +22,30 @@ import shapes  # noqa: E402
 import wholes  # noqa: E402
 
 N_TOKENS = 16
+PLAIN = "gpt2", "qwen2", "qwen3"  # make_models.py has made these
 
 
-def make(parent, model_type, fields, more):
-    folder = HERE / parent / model_type
-    if folder.exists() and model_type not in sys.argv[1:]:
+def make(parent, name, fields, more, model_type=None):
+    folder = HERE / parent / name
+    if folder.exists() and name not in sys.argv[1:]:
         return
     shutil.rmtree(folder, ignore_errors=True)
-    _, logits = shapes.write_model(model_type, fields, folder, seed=1, dtype=torch.bfloat16, n_tokens=N_TOKENS)
+    _, logits = shapes.write_model(model_type or name, fields, folder, seed=1, dtype=torch.bfloat16, n_tokens=N_TOKENS)
     more(folder, logits)
     (folder / "model.safetensors").chmod(0o644)
 
 
-for name in sys.argv[1:] or [name for name in shapes.SHAPES if name not in wholes.ALONE]:
-    make("families", name, shapes.SHAPES[name][0],
-         lambda folder, logits: numpy.save(folder / "expected_logits.npy", logits))
+ALL = [name for name in shapes.SHAPES | gguf_models.TWINS if name not in PLAIN and name not in wholes.ALONE]
+
+for name in sys.argv[1:] or ALL:
+    if name in shapes.SHAPES:
+        make("families", name, shapes.SHAPES[name][0],
+             lambda folder, logits: numpy.save(folder / "expected_logits.npy", logits))
     if name in gguf_models.SHAPES:
+        twin = gguf_models.TWINS.get(name)
         make("families_gguf", name, gguf_models.SHAPES[name][0],
-             lambda folder, _: gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True))
+             lambda folder, _: gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True,
+                                                      architecture=name if twin else None), twin)
     if name == "mixtral":  # as the first files with experts were
         folder = HERE / "families_gguf" / name
         gguf_models.write_gguf(folder, folder / "alone.gguf", narrow=True, alone=True)
