@@ -77,7 +77,7 @@ class Adapters(unittest.TestCase):
         """Each `fovea serve` of docs/server.md, in a folder with a model m.fovea and its adapter a.fovea."""
         with open(DOCUMENT, encoding="utf-8") as file:
             commands = re.findall(r"^    fovea serve(.*?)(?:#.*)?$", file.read(), re.M)
-        self.assertEqual(len(commands), 5)
+        self.assertEqual(len(commands), 6)
         names = {"m.fovea": "m.fovea", "smollm2.fovea": "m.fovea", "a.fovea": "a.fovea", "law.fovea": "a.fovea"}
         for command in commands:
             with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,8 @@ class Adapters(unittest.TestCase):
                     shutil.copy(os.path.join(scratch, source), os.path.join(folder, name))
                 if "--lora" not in command:  # there a.fovea is a model
                     shutil.copy(os.path.join(scratch, "m.fovea"), os.path.join(folder, "a.fovea"))
-                run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sentence"), "-o", os.path.join(folder, "minilm.fovea"))
+                for source, name in (("encoders/bert_sentence", "minilm"), ("speech/whisper_talking", "whisper-tiny")):
+                    run_fovea("convert", os.path.join(GOLDEN, source), "-o", os.path.join(folder, name + ".fovea"))
                 with Server(FOVEA, *shlex.split(command), folder=folder) as server:
                     self.assertIn(b"data", server.get("/v1/models"))
 
