@@ -30,6 +30,8 @@ def defaults_of(model_type):
     # None there means that there are as many as query heads; else the class itself has a number.
     if "num_key_value_heads" in named and type(config).num_key_value_heads is None:
         named["num_key_value_heads"] = None
+    if named.get("num_experts_per_tok", 0) is None:  # its code wants a number
+        named.pop("num_experts_per_tok")
     if hasattr(config, "kv_lora_rank"):  # all heads share the latent vector, whatever the field says
         named.pop("num_key_value_heads")
         named = {name: value for name, value in named.items() if value is not None}  # of routing: its code wants numbers
