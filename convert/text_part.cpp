@@ -13,7 +13,7 @@ namespace {
 /// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
 constexpr std::string_view kModelTypes[] = {
     "gemma3",   "mistral3", "llava",    "llava_next", "llava_next_video", "llava_onevision", "video_llava",
-    "vipllava", "internvl", "idefics2", "idefics3",   "smolvlm",          "qwen2_audio"};
+    "vipllava", "internvl", "idefics2", "idefics3",   "smolvlm",          "qwen2_audio",     "qwen3_vl_moe"};
 
 /// How names of its tensors begin, in the order they are tried, and what they begin with in a model of it alone.
 constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {

@@ -1,6 +1,5 @@
-#include <vector>
-
 #include "convert/families/family.h"
+
 #include "convert/whisper.h"
 
 namespace fovea {
@@ -31,15 +30,23 @@ Fields with_defaults(const Fields& fields, const Family& family, const std::stri
     return type && type->defaults ? fields.or_else(nlohmann::json::parse(type->defaults)) : fields;
 }
 
+std::string alternatives(const std::vector<std::string>& names) {
+    constexpr std::size_t kMostBytes = 400;  // of a refusal, which is cut behind 600
+    std::string words = names.front();
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        if (words.size() > kMostBytes)
+            return words + " or one of " + std::to_string(names.size() - i) + " more in docs/families.md";
+        words += (i + 1 == names.size() ? " or " : ", ") + names[i];
+    }
+    return words;
+}
+
 std::string known_model_types() {
     std::vector<std::string> types;
     for (const Family* family : kFamilies)
         for (const ModelType& type : family->types) types.emplace_back(type.name);
     types.emplace_back(kWhisperType);  // which has a reader of its own
-    std::string words;
-    for (std::size_t i = 0; i < types.size(); ++i)
-        words += (i == 0 ? "" : i + 1 == types.size() ? " or " : ", ") + types[i];
-    return words;
+    return alternatives(types);
 }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "convert/hf_config.h"
 #include "convert/safetensors.h"
@@ -16,6 +17,8 @@ enum class Within : std::uint8_t {
     stacked,  ///< query, key and value one below the other; or a gate above `up`
     grouped,  ///< of each key-value head in turn: its queries, its key, its value
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
+    fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
+    fused_either,  ///< the same, or columns before rows where its shape says so
 };
 
 /// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;
@@ -76,7 +79,9 @@ struct Family {
 [[nodiscard]] const Family* find_family(const std::string& model_type);
 /// The fields, and those of the type's defaults that are not among them.
 [[nodiscard]] Fields with_defaults(const Fields& fields, const Family& family, const std::string& model_type);
-/// "bert, gpt2, llama or mistral": every type that is read.
+/// "bert, gpt2, llama or mistral"; of many names the first, and how many more there are.
+[[nodiscard]] std::string alternatives(const std::vector<std::string>& names);
+/// Every type that is read, so.
 [[nodiscard]] std::string known_model_types();
 
 namespace families {

@@ -1,5 +1,6 @@
 #include "convert/families/gguf.h"
 
+#include "convert/families/family.h"
 #include "convert/families/gguf_settle.h"
 
 namespace fovea {
@@ -228,13 +229,9 @@ const GgufFamily* find_gguf_family(const std::string& architecture) {
 }
 
 std::string known_gguf_architectures() {
-    std::string words;
-    for (const GgufFamily& family : kFamilies)
-        words += (&family == kFamilies                 ? ""
-                  : &family == std::end(kFamilies) - 1 ? " or "
-                                                       : ", ") +
-                 std::string(family.architecture);
-    return words;
+    std::vector<std::string> names;
+    for (const GgufFamily& family : kFamilies) names.emplace_back(family.architecture);
+    return alternatives(names);
 }
 
 }  // namespace fovea

@@ -1,7 +1,7 @@
-// Families that are Llama but for a few settings: Granite's multipliers (IBM 2024), SmolLM 3's layers without positions
-// (Hugging Face 2025), ERNIE 4.5 (Baidu 2025) with adjacent dims turned.
+// Families that are Llama but for a few settings: Granite's multipliers (IBM 2024), with experts or without, SmolLM 3's layers
+// without positions (Hugging Face 2025), ERNIE 4.5 (Baidu 2025) with adjacent dims turned.
 #include "convert/families/llama_names.h"
-#include "convert/families/reading.h"
+#include "convert/families/routing.h"
 
 namespace fovea {
 namespace {
@@ -11,6 +11,24 @@ constexpr ModelType kModelTypes[] = {
     {"smollm3", R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "rope_theta": 2000000.0})"},
     {"ernie4_5",
      R"({"max_position_embeddings": 131072, "num_key_value_heads": 2, "head_dim": 128, "rope_theta": 500000.0})"}};
+
+constexpr ModelType kMoeTypes[] = {
+    {"granitemoe", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2})"},
+    {"granitemoeshared", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2})"},
+    {"granitemoehybrid",
+     R"({"max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2,
+         "shared_intermediate_size": 1024})"}};
+
+/// The feed-forward part of layers without experts is the shared one.
+constexpr auto kMoeNames = with_llama_names({
+    {Role::router, "#block_sparse_moe.router.layer.weight"},
+    {Role::expert_up, "#block_sparse_moe.input_linear.weight", Within::fused},
+    {Role::expert_down, "#block_sparse_moe.output_linear.weight", Within::fused},
+    {Role::shared_up, "#shared_mlp.input_linear.weight", Within::stacked},
+    {Role::shared_down, "#shared_mlp.output_linear.weight"},
+    {Role::up, "#shared_mlp.input_linear.weight", Within::stacked},
+    {Role::down, "#shared_mlp.output_linear.weight"},
+});
 
 void read_multipliers(const Fields& fields, Stack& stack, Block& block) {
     const auto number = [&](const char* name) { return static_cast<float>(fields.number_or(name, -1e9, 1e9, 1.0)); };
@@ -72,7 +90,42 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
+/// Granite 4's hybrids: those whose layers all are attention.
+void check_layers(const Fields& fields, std::uint32_t n_layers) {
+    const char* const name = fields.has("layers_block_type") ? "layers_block_type" : "layer_types";
+    const std::vector<std::string> types = fields.has(name) ? fields.texts(name) : std::vector<std::string>{};
+    for (const std::string& type : types)
+        if (type != "attention" && type != "full_attention")
+            fields.refuse(name, "attention alone, and no layer of mamba");
+    if (types.size() != n_layers) fields.refuse(name, "attention for each of " + std::to_string(n_layers) + " layers");
+}
+
+void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
+    constexpr std::uint32_t kMostWidth = 1u << 20;
+    Stack& stack = result.stack();
+    const bool is_hybrid = type == "granitemoehybrid";
+    const bool has_experts = !is_hybrid || number_or(fields, "num_local_experts", 0, kMaxExperts) != 0;
+    Block block =
+        read_sizes(fields, {.d_ff = has_experts ? "intermediate_size" : "shared_intermediate_size"}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    read_multipliers(fields, stack, block);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    if (has_experts) read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
+    if (has_experts && type != "granitemoe")
+        block.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
+    const std::string position = is_hybrid ? fields.text_or("position_embedding_type", "nope") : "rope";
+    if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
+    if (is_hybrid) check_layers(fields, stack.n_layers);
+    const LayerShape layer = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
 }  // namespace
+
+const Family families::granite_moe = {
+    .types = kMoeTypes, .names = kMoeNames, .outer = "model.", .layers = "layers.", .read = read_moe};
 
 const Family families::granite = {
     .types = kModelTypes, .names = kLlamaNames, .outer = "model.", .layers = "layers.", .read = read};

@@ -93,3 +93,83 @@ TEST_CASE("families: K-EXAONE's bias for the choice has two names, and layers fo
     convert(options);
     CHECK(read_text(folder / "own.fovea") == read_text(folder / "hub.fovea"));
 }
+
+TEST_CASE("families: Granite's hybrids are read where no layer is of mamba") {
+    check_refused("granitemoehybrid", "layer_types", Json::array({"attention", "mamba"}), "no layer of mamba");
+    check_refused("granitemoehybrid", "layer_types", Json::array({"linear_attention", "full_attention"}), "mamba");
+    check_refused("granitemoehybrid", "layer_types", Json::array({"attention"}), "for each of 2 layers");
+    check_refused("granitemoehybrid", "layer_types", nullptr, "for each of 2 layers");
+    check_refused("granitemoehybrid", "position_embedding_type", "alibi", "rope or nope");
+    const auto hub = [](Json& json) { json["layer_types"] = Json::array({"attention", "attention"}); };
+    CHECK(line_of("granitemoehybrid", hub).empty());
+    CHECK(
+        contains(line_of("granitemoehybrid", [](Json& json) { json["num_local_experts"] = 0; }), "block_sparse_moe."));
+    CHECK(contains(line_of("granitemoe", [](Json& json) { json["num_local_experts"] = 5; }),
+                   "block_sparse_moe.router.layer.weight: expected shape [5, 12], got [4, 12]"));
+    CHECK(contains(line_of("granitemoe", [](Json& json) { json["intermediate_size"] = 15; }),
+                   "block_sparse_moe.input_linear.weight: expected shape [4, 30, 12], got [4, 28, 12]"));
+}
+
+TEST_CASE("families: forms of MiniMax M2 and Qwen 3 VL that they cannot have are refused by name") {
+    check_refused("minimax_m2", "use_qk_norm", false, "true");
+    check_refused("minimax_m2", "use_routing_bias", false, "true");
+    check_refused("minimax_m2", "qk_norm_type", "per_head", "per_layer");
+    check_refused("minimax_m2", "scoring_func", "softmax", "sigmoid");
+    check_refused("minimax_m2", "shared_intermediate_size", 8, "0");
+    check_refused("minimax_m2", "attn_type_list", Json::array({1, 0}), "1 for each layer");
+    check_refused("minimax_m2", "rotary_dim", 9, "from 2 to 8, got 9");
+    const std::string line =
+        line_of("qwen3_vl_moe_text", [](Json& json) { json["text_config"]["moe_intermediate_size"] = 10; });
+    CHECK(contains(line, "model.layers.0.mlp.experts.gate_up_proj: expected shape [4, 12, 20], got [4, 12, 18]"));
+}
+
+TEST_CASE("families: Qwen 3 VL's experts are one tensor, columns or rows first") {
+    TemporaryFolder folder;
+    fs::copy(golden_families() / "qwen3_vl_moe_text", folder / "model");
+    ConvertOptions options;
+    options.source = folder / "model";
+    options.output = folder / "columns.fovea";
+    convert(options);
+    SafetensorsText text = SafetensorsText::read(folder / "model/model.safetensors");
+    std::size_t n_turned = 0;
+    for (auto& [name, tensor] : text.header.items()) {
+        if (!contains(name, ".mlp.experts.")) continue;
+        const std::size_t n = tensor["shape"][0], n_cols = tensor["shape"][1], n_rows = tensor["shape"][2];
+        const std::size_t begin = tensor["data_offsets"][0];
+        const std::string columns = text.data.substr(begin, 2 * n * n_cols * n_rows);
+        for (std::size_t i = 0; i < n * n_cols * n_rows; ++i) {
+            const std::size_t expert = i / (n_cols * n_rows), col = i / n_rows % n_cols, row = i % n_rows;
+            text.data.replace(begin + 2 * ((expert * n_rows + row) * n_cols + col), 2, columns, 2 * i, 2);
+        }
+        tensor["shape"] = {n, n_rows, n_cols};
+        ++n_turned;
+    }
+    CHECK(n_turned == 4);
+    write_text(folder / "model/model.safetensors", text.text());
+    options.output = folder / "rows.fovea";
+    convert(options);
+    CHECK(read_text(folder / "rows.fovea") == read_text(folder / "columns.fovea"));
+}
+
+TEST_CASE("families: an adapter's product for the tensor of all experts is refused") {
+    TemporaryFolder folder;
+    fs::copy(fs::path(FOVEA_GOLDEN_DIR) / "lora" / "llama", folder / "adapter");
+    auto tensors = SafetensorsText::read(folder / "adapter/adapter_model.safetensors");
+    const std::string prefix = "base_model.model.model.layers.0.";
+    Json header;
+    std::string data;
+    for (const std::string factor : {"A", "B"}) {
+        const Json of_query = tensors.header.at(prefix + "self_attn.q_proj.lora_" + factor + ".weight");
+        const std::size_t begin = of_query["data_offsets"][0], end = of_query["data_offsets"][1];
+        Json& own = header[prefix + "block_sparse_moe.input_linear.lora_" + factor + ".weight"] = of_query;
+        own["data_offsets"] = {data.size(), data.size() + end - begin};
+        data += tensors.data.substr(begin, end - begin);
+    }
+    tensors.header = header;
+    tensors.data = data;
+    write_text(folder / "adapter/adapter_model.safetensors", tensors.text());
+    ConvertOptions options{.source = golden_families() / "granitemoe", .output = folder / "out.fovea"};
+    options.loras = {{folder / "adapter", 1.0f}};
+    CHECK(contains(refusal_of([&] { convert(options); }),
+                   "input_linear.lora_A.weight: expected a matrix, got model.layers.0.block_sparse_moe.input_linear"));
+}

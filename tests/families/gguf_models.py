@@ -9,7 +9,7 @@ import numpy
 from safetensors.torch import load_file
 
 import shapes
-from shapes import TINY, llama_like, rope
+from settings import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",

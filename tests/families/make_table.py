@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/families.md: which models convert reads, from what the converter itself says.
+"""Writes docs/families.md: which models convert reads, from its sources and what it says of golden models.
 
     make_table.py FOVEA     FOVEA is the command line's path
 
@@ -39,15 +39,48 @@ golden model of each family: numbers such as widths are the golden model's.
 """
 
 
-def accepted(fovea, source, pattern):
-    """The names of a refusal that lists all it expects."""
-    line = subprocess.run([fovea, "convert", source, "-o", source.parent / "out"], capture_output=True, text=True).stderr
-    words = re.search(pattern + r": expected (.*), got", line).group(1)
-    return re.split(r", | or ", words)
+def refused_name(fovea, source, field, name):
+    """Whether converting a source that says nothing but that name is refused for it."""
+    out = subprocess.run([fovea, "convert", source, "-o", source.parent / "out"], capture_output=True, text=True).stderr
+    if not re.search(": expected .*, got", out):
+        raise ValueError(f"{name}: expected a refusal, got {out}")
+    return f": {field}: expected" in out
 
 
-def write_unknown_gguf(path):
-    writer = gguf.GGUFWriter(path, "none")
+def written(name):
+    return (ROOT / "convert" / "families" / name).read_text()
+
+
+def model_types(fovea, work):
+    """Those in the sources, in the families' order, each of which the converter must know."""
+    found = {}
+    for path in (ROOT / "convert" / "families").glob("*.cpp"):
+        text = path.read_text()
+        types = {name: re.findall(r'\{\s*"([\w-]+)"(?:,|\})', body)
+                 for name, body in re.findall(r"ModelType (k\w+)\[\] = \{(.*?)\};", text, re.S)}
+        for family, array in re.findall(r"const Family families::(\w+) = \{\s*\.types = (\w*)", text):
+            found[family] = types.get(array, [])
+    names = [name for family in re.findall(r"FOVEA_FAMILY\((\w+)\)", written("families.inc")) for name in found[family]]
+    (work / "model").mkdir()
+    (work / "model" / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    for name in ["none", *names, "whisper"]:
+        (work / "model" / "config.json").write_text(json.dumps({"model_type": name}))
+        if refused_name(fovea, work / "model", "model_type", name) != (name == "none"):
+            raise ValueError(f"{name}: expected a type that is read")
+    return [*names, "whisper"]
+
+
+def gguf_architectures(fovea, work):
+    names = re.findall(r'\.architecture = "([^"]+)"', written("gguf.cpp"))
+    for name in ["none", *names]:
+        write_empty_gguf(work / "empty.gguf", name)
+        if refused_name(fovea, work / "empty.gguf", "general.architecture", name) != (name == "none"):
+            raise ValueError(f"{name}: expected an architecture that is read")
+    return names
+
+
+def write_empty_gguf(path, name):
+    writer = gguf.GGUFWriter(path, name)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -69,12 +102,8 @@ def main():
     fovea = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        (work / "model").mkdir()
-        (work / "model" / "config.json").write_text(json.dumps({"model_type": "none"}))
-        (work / "model" / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
-        types = accepted(fovea, work / "model", "model_type")
-        write_unknown_gguf(work / "none.gguf")
-        architectures = accepted(fovea, work / "none.gguf", "general.architecture")
+        types = model_types(fovea, work)
+        architectures = gguf_architectures(fovea, work)
         text = HEAD
         for name in types:
             goldens = [GOLDEN / "families" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]

@@ -5,40 +5,16 @@ than the text, grouped and single key-value heads, biases there and not there.
 """
 import copy
 import json
+import re
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+import expert_shapes
+from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
 
 N_TOKENS = 40
-
-
-def llama_like(hidden=24, heads=4, kv_heads=2, d_ff=28, layers=2, vocab=37, **more):
-    return dict(vocab_size=vocab, hidden_size=hidden, intermediate_size=d_ff, num_hidden_layers=layers,
-                num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=64, **more)
-
-
-def without(fields, *names):
-    return {key: value for key, value in fields.items() if key not in names}
-
-
-def rope(theta=10000.0, kind="default", **more):
-    return {"rope_type": kind, "rope_theta": theta, **more}
-
-
-def yarn(factor):
-    """gpt-oss' settings."""
-    return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)
-
-
-def latent(heads, q_rank, kv_rank, nope, turning, value, **more):
-    """DeepSeek's attention."""
-    return llama_like(heads=heads, kv_heads=heads, q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope,
-                      qk_rope_head_dim=turning, v_head_dim=value, **more)
-
-
-TINY = dict(hidden=12, heads=2, kv_heads=1, d_ff=14, vocab=23)
-LAYERS3 = ["sliding_attention", "full_attention", "sliding_attention"]
 
 SHAPES = {
     "llama": [
@@ -370,51 +346,7 @@ SHAPES = {
                first_k_dense_replace=0, rope_interleave=False, tie_word_embeddings=True,
                rope_parameters=rope(100.0)),
     ],
-    "glm4_moe": [
-        llama_like(**TINY, head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
-                   n_shared_experts=1, first_k_dense_replace=1, attention_bias=True),
-        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=12, d_ff=41, layers=4, n_routed_experts=12,
-                   num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=2, n_group=4, topk_group=2,
-                   first_k_dense_replace=2, use_qk_norm=True, routed_scaling_factor=2.5, norm_topk_prob=False),
-        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, n_routed_experts=6, num_experts_per_tok=6,
-                   moe_intermediate_size=5, n_shared_experts=3, first_k_dense_replace=0, tie_word_embeddings=True,
-                   rope_parameters=rope(100.0, partial_rotary_factor=1.0)),
-    ],
-    "dots1": [
-        llama_like(**TINY, head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
-                   n_shared_experts=2, first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=2.5,
-                   sliding_window=None),
-        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=4, n_routed_experts=12,
-                   num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=1, n_group=4, topk_group=2,
-                   first_k_dense_replace=2, attention_bias=True, sliding_window=13, max_window_layers=1),
-        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, n_routed_experts=5,
-                   num_experts_per_tok=1, moe_intermediate_size=5, n_shared_experts=1, first_k_dense_replace=0,
-                   sliding_window=39, layer_types=LAYERS3, tie_word_embeddings=True, rope_parameters=rope(100.0)),
-    ],
-    "solar_open": [
-        without(llama_like(**TINY, head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
-                           n_shared_experts=1), "intermediate_size"),
-        without(llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, layers=3, n_routed_experts=12,
-                           num_experts_per_tok=3, moe_intermediate_size=19, n_shared_experts=2, n_group=4, topk_group=2,
-                           attention_bias=True, routed_scaling_factor=2.5, norm_topk_prob=False,
-                           rope_parameters=rope(5000.0, "yarn", factor=4.0, original_max_position_embeddings=16)),
-                "intermediate_size"),
-        without(llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, n_routed_experts=6, num_experts_per_tok=6,
-                           moe_intermediate_size=5, n_shared_experts=3, tie_word_embeddings=True,
-                           rope_parameters=rope(100.0)), "intermediate_size"),
-    ],
-    "exaone_moe": [
-        llama_like(**TINY, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
-                   num_shared_experts=1, sliding_window=7, layer_types=LAYERS3[:2], first_k_dense_replace=1),
-        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, num_experts=12,
-                   num_experts_per_tok=3, moe_intermediate_size=19, num_shared_experts=2, n_group=4, topk_group=2,
-                   sliding_window=13, norm_topk_prob=False,
-                   mlp_layer_types=["dense", "sparse", "dense", "sparse", "sparse"]),
-        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, num_experts=5,
-                   num_experts_per_tok=1, moe_intermediate_size=5, num_shared_experts=1, routed_scaling_factor=1.0,
-                   sliding_window=39, layer_types=["full_attention"] + LAYERS3[:2], tie_word_embeddings=True),
-    ],
-}
+} | expert_shapes.SHAPES
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 
@@ -469,17 +401,23 @@ def quantize_experts(model, folder):
 
 def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=N_TOKENS):
     """Writes a random model of that shape to `folder` and returns (token ids, logits [n_tokens, vocab_size])."""
-    config = AutoConfig.for_model(model_type.removesuffix("_mxfp4").removesuffix("_narrow").removesuffix("_relu2").removesuffix(
-        "_quick_gelu"), **fields)
+    sees = "text_config" in fields
+    form = re.compile("_(mxfp4|narrow|relu2|quick_gelu" + ("|text)$" if sees else ")$"))
+    config = AutoConfig.for_model(form.sub("", model_type), **fields)
     # Falcon's plain attention adds the slopes twice: its mask has them already.
     attention = "sdpa" if model_type == "falcon" else "eager"
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
-    if "num_experts_per_tok" in fields:  # one expert after another: grouped products want rows of whole 16 bytes
+    auto = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    model = auto.from_config(config, attn_implementation=attention).eval()
+    if "num_experts_per_tok" in fields or sees:  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
     if model_type.endswith("_mxfp4"):
         quantize_experts(model, folder)
+    if model_type == "qwen3_vl_moe_text":  # as it is published: columns before rows
+        saved = load_file(folder / "model.safetensors")
+        turned = {n: t.transpose(1, 2).contiguous() if ".mlp.experts." in n else t for n, t in saved.items()}
+        save_file(turned, folder / "model.safetensors", {"format": "pt"})
     for parameter in model.parameters():  # rotary frequencies are not rounded
         parameter.data = parameter.data.to(dtype).float()
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -487,7 +425,7 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     written = json.loads(path.read_text())
     written.pop("transformers_version", None)
     path.write_text(json.dumps(written, indent=1) + "\n")
-    tokens = [(7 * i + 3) % config.vocab_size for i in range(n_tokens)]
+    tokens = [(7 * i + 3) % config.get_text_config().vocab_size for i in range(n_tokens)]
     with torch.no_grad():
         logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
     return tokens, logits.numpy()
