@@ -29,6 +29,8 @@ void settle_falcon(const Gguf& file, const std::string& prefix, GgufConfig& conf
 
 /// Embeddings, residual rows and logits are scaled; there may be no positions.
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The same; beside experts there may be a shared one.
+void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Logits are scaled.
 void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Every fourth layer has no positions.
@@ -46,7 +48,11 @@ void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
-/// Attention's widths and how rows choose experts; the first layers have none.
+/// How rows choose experts, and that the first layers have none.
+void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Windows may have a rotary base of their own, besides.
+void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Attention's widths, and the same.
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 }  // namespace fovea

@@ -14,8 +14,11 @@ from settings import TINY, llama_like, rope
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
-                 "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
-PERMUTED = ("llama", "arcee", "mistral", "mixtral", "olmo", "granite", "smollm3")  # query and key rows of halves become adjacent pairs
+                 "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
+                 "glm4_moe": "glm4moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
+                 "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe"}
+PERMUTED = ("llama", "arcee", "mistral", "mixtral", "olmo", "granite", "granitemoe", "granitemoeshared",
+            "granitemoehybrid", "smollm3")  # query and key rows of halves become adjacent pairs
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -71,7 +74,18 @@ SHAPES = {  # the first of each is the smallest
     "deepseek_v3": [shapes.SHAPES["deepseek_v3"][0],
                     shapes.SHAPES["deepseek_v3"][1] | dict(rope_parameters=rope(
                         kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0))],
+    "glm4_moe": shapes.SHAPES["glm4_moe"],
+    "dots1": [shapes.SHAPES["dots1"][0], shapes.SHAPES["dots1"][2] | dict(layer_types=None, sliding_window=None)],
+    "exaone_moe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+                              num_shared_experts=1, sliding_window=7),
+                   shapes.SHAPES["exaone_moe"][1] | dict(mlp_layer_types=None, first_k_dense_replace=2)],
+    "minimax_m2": shapes.SHAPES["minimax_m2"],
+    "granitemoe": shapes.SHAPES["granitemoe"],
+    "granitemoeshared": shapes.SHAPES["granitemoeshared"],
+    "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
+    "qwen3_vl_moe_text": shapes.SHAPES["qwen3_vl_moe_text"][:1],
 }
+ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2")  # as DeepSeek 3
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
 
@@ -100,6 +114,17 @@ def of_packed_experts(name, tensor):
         yield f"blk.{layer}.ffn_{of}_exps.{suffix}", array
 
 
+def of_fused(name, weight, config):
+    """(name, array) of a gate above an `up`, or of what comes after them: of all experts or of a shared one."""
+    layer, shared = name.split(".")[2], "shared_mlp" in name
+    ending = "exps" if not shared else "shexp" if config["num_local_experts"] else None
+    parts = {"down": weight}
+    if "down_proj" not in name and "output_linear" not in name:
+        parts = dict(zip(("gate", "up"), numpy.split(weight, 2, axis=-2)))
+    for of, array in parts.items():
+        yield f"blk.{layer}.ffn_{of}{'_' + ending if ending else ''}.weight", array
+
+
 def mxfp4_blocks(blocks, scales):
     """ggml's: an exponent, then column j and, in the high bits, column j + 16."""
     quants = numpy.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
@@ -120,13 +145,17 @@ def converted_tensors(config, folder, alone=False):
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
     for name, tensor in saved.items():
-        if name.endswith("_scales"):
+        if name.endswith("_scales") or name.startswith("model.visual."):
             continue
         if name.endswith("_blocks"):
             scales = saved[name.removesuffix("_blocks") + "_scales"]
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
             continue
         weight = tensor.float().numpy()
+        name = name.replace("model.language_model.", "model.")
+        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
+            yield from of_fused(name, weight.swapaxes(1, 2) if kind == "qwen3_vl_moe_text" else weight, config)
+            continue
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
@@ -184,16 +213,37 @@ def add_deepseek_keys(writer, config):
     if is_third:
         writer.add_key_length_mla(key)
         writer.add_value_length_mla(value)
-    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
-    writer.add_expert_shared_count(config["n_shared_experts"])
-    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+
+
+def add_routing_keys(writer, config, softmax):
+    """How experts are chosen, as DeepSeek's files have it and others after them."""
+    n_shared = config.get("n_shared_experts", config.get("num_shared_experts"))
+    if "first_k_dense_replace" in config:
+        writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    if n_shared is not None:
+        writer.add_expert_shared_count(n_shared)
+    if "num_shared_experts" in config:
+        writer.add_expert_shared_feed_forward_length(n_shared * config["moe_intermediate_size"])
+    if "routed_scaling_factor" in config:
+        writer.add_expert_weights_scale(config["routed_scaling_factor"])
     if config.get("norm_topk_prob"):
         writer.add_expert_weights_norm(True)
-    if is_third:
+    if config["model_type"] == "glm4_moe":
+        writer.add_nextn_predict_layers(0)  # which transformers leaves out
+    if not softmax:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if is_third or config["topk_method"] == "group_limited_greedy":
+    if config.get("n_group") and config.get("topk_method") != "greedy":
         writer.add_expert_group_count(config["n_group"])
         writer.add_expert_group_used_count(config["topk_group"])
+
+
+def add_granite_keys(writer, config):
+    writer.add_logit_scale(config["logits_scaling"])
+    writer.add_residual_scale(config["residual_multiplier"])
+    writer.add_embedding_scale(config["embedding_multiplier"])
+    writer.add_attention_scale(config["attention_multiplier"])
+    if config.get("shared_intermediate_size") and config["num_local_experts"]:
+        writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
 def add_keys(writer, config):
@@ -212,7 +262,6 @@ def add_keys(writer, config):
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
     writer.add_head_count_kv(n_kv_heads)
-    writer.add_feed_forward_length(first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model))
     head_dim = first("head_dim", otherwise=d_model // n_heads)
     if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
@@ -220,7 +269,11 @@ def add_keys(writer, config):
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
+    d_ff = first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model)
     n_experts = first("num_experts", "num_local_experts", "n_routed_experts")
+    if kind == "granitemoehybrid" and not n_experts:
+        d_ff = config["shared_intermediate_size"]
+    writer.add_feed_forward_length(d_ff)
     if n_experts:
         writer.add_expert_count(n_experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
@@ -230,6 +283,12 @@ def add_keys(writer, config):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if kind.startswith("deepseek"):
         add_deepseek_keys(writer, config)
+    if kind.startswith("deepseek") or kind in ROUTED:
+        add_routing_keys(writer, config, kind == "deepseek_v2")
+    if kind == "minimax_m2":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if kind == "qwen3_vl_moe_text":
+        writer.add_rope_dimension_sections([*config["rope_parameters"]["mrope_section"], 0])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     if kind == "olmo3":
@@ -263,11 +322,8 @@ def add_keys(writer, config):
         writer.add_max_alibi_bias(8.0)
     if kind in ("cohere", "cohere2"):
         writer.add_logit_scale(config["logit_scale"])
-    if kind == "granite":
-        writer.add_logit_scale(config["logits_scaling"])
-        writer.add_residual_scale(config["residual_multiplier"])
-        writer.add_embedding_scale(config["embedding_multiplier"])
-        writer.add_attention_scale(config["attention_multiplier"])
+    if kind.startswith("granite"):
+        add_granite_keys(writer, config)
     if "use_parallel_residual" in config:
         writer.add_parallel_residual(config["use_parallel_residual"])
     if kind == "gemma2":
@@ -278,6 +334,7 @@ def add_keys(writer, config):
 def write_gguf(folder, path, narrow=False, alone=False):
     """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
     config = json.loads((folder / "config.json").read_text())
+    config = config.get("text_config", config) | {"tie_word_embeddings": config["tie_word_embeddings"]}
     writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
     add_keys(writer, config)
     for name, weight in converted_tensors(config, folder, alone):
