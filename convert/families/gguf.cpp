@@ -225,6 +225,7 @@ constexpr GgufFamily kFamilies[] = {
      .names = kPostNorms,
      .settle = settle_routed},
     {.architecture = "dots1", .head_norm = Norm::rms, .experts = true, .routed = true, .settle = settle_routed},
+    {.architecture = "bailingmoe2", .head_norm = Norm::rms, .experts = true, .routed = true, .settle = settle_routed},
     {.architecture = "exaone-moe",
      .head_norm = Norm::rms,
      .windows = one_in,

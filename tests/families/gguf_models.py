@@ -76,15 +76,24 @@ SHAPES = {  # the first of each is the smallest
                         kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0))],
     "glm4_moe": shapes.SHAPES["glm4_moe"],
     "dots1": [shapes.SHAPES["dots1"][0], shapes.SHAPES["dots1"][2] | dict(layer_types=None, sliding_window=None)],
-    "exaone_moe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
-                              num_shared_experts=1, sliding_window=7),
+    "exaone_moe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2,
+                              moe_intermediate_size=9, num_shared_experts=1, sliding_window=7),
                    shapes.SHAPES["exaone_moe"][1] | dict(mlp_layer_types=None, first_k_dense_replace=2)],
     "minimax_m2": shapes.SHAPES["minimax_m2"],
     "granitemoe": shapes.SHAPES["granitemoe"],
     "granitemoeshared": shapes.SHAPES["granitemoeshared"],
     "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
     "qwen3_vl_moe_text": shapes.SHAPES["qwen3_vl_moe_text"][:1],
+    # Ling 2.0, which transformers has no class of, computes what GLM 4.5 does.
+    "bailingmoe2": [llama_like(hidden=16, heads=2, kv_heads=1, d_ff=14, vocab=23, n_routed_experts=4,
+                               num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1, n_group=2,
+                               topk_group=1, use_qk_norm=True),
+                    llama_like(hidden=32, heads=4, d_ff=41, layers=4, n_routed_experts=12, num_experts_per_tok=3,
+                               moe_intermediate_size=19, n_shared_experts=1, n_group=4, topk_group=2, use_qk_norm=True,
+                               first_k_dense_replace=2, routed_scaling_factor=2.5, rope_parameters=rope(
+                                   100.0, partial_rotary_factor=1.0))],
 }
+TWINS = {"bailingmoe2": "glm4_moe"}  # architectures by the model_type whose folder says the same
 ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2")  # as DeepSeek 3
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
@@ -132,7 +141,7 @@ def mxfp4_blocks(blocks, scales):
     return bytes_of.reshape(*bytes_of.shape[:-2], -1)
 
 
-def converted_tensors(config, folder, alone=False):
+def converted_tensors(config, folder, architecture, alone=False):
     """(name, array) of every tensor of the folder as the file has it; with `alone` each expert has its own, as once."""
     kind = config["model_type"]
     n_layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
@@ -140,9 +149,9 @@ def converted_tensors(config, folder, alone=False):
     n_kv_heads = config.get("num_key_value_heads", n_heads)
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
-    architecture = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == ARCHITECTURES.get(kind, kind))
-    names = gguf.get_tensor_name_map(architecture, n_layers)
-    heads, experts = {}, {}
+    number = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(number, n_layers)
+    heads, experts, projections = {}, {}, {}
     saved = load_file(folder / "model.safetensors")
     for name, tensor in saved.items():
         if name.endswith("_scales") or name.startswith("model.visual."):
@@ -174,6 +183,12 @@ def converted_tensors(config, folder, alone=False):
             n_key = config["qk_nope_head_dim"]
             yield names.get_name(name.replace("kv_b", "k_b"), try_suffixes=(".weight",)), both[:, :n_key].swapaxes(1, 2)
             yield names.get_name(name.replace("kv_b", "v_b"), try_suffixes=(".weight",)), both[:, n_key:]
+            continue
+        if architecture == "bailingmoe2" and name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight")):
+            rows = projections.setdefault(name.split(".")[2], {})
+            rows["qkv".index(name[-len("q_proj.weight")])] = weight
+            if len(rows) == 3:
+                yield f"blk.{name.split('.')[2]}.attn_qkv.weight", numpy.concatenate([rows[i] for i in range(3)])
             continue
         name = name.replace("e_score_correction_bias", "e_score_correction.bias")
         if "shared_expert_gate" in name:
@@ -331,13 +346,19 @@ def add_keys(writer, config):
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
 
 
-def write_gguf(folder, path, narrow=False, alone=False):
+def write_model(kind, fields, folder, **more):
+    """shapes.write_model of that type, or of an architecture's twin."""
+    return shapes.write_model(TWINS.get(kind, kind), fields, folder, **more)
+
+
+def write_gguf(kind, folder, path, narrow=False, alone=False):
     """The Hugging Face folder as a GGUF file of float32 or, with `narrow`, of matrices in bfloat16."""
     config = json.loads((folder / "config.json").read_text())
     config = config.get("text_config", config) | {"tie_word_embeddings": config["tie_word_embeddings"]}
-    writer = gguf.GGUFWriter(path, ARCHITECTURES.get(config["model_type"], config["model_type"]))
+    architecture = kind if kind in TWINS else ARCHITECTURES.get(config["model_type"], config["model_type"])
+    writer = gguf.GGUFWriter(path, architecture)
     add_keys(writer, config)
-    for name, weight in converted_tensors(config, folder, alone):
+    for name, weight in converted_tensors(config, folder, architecture, alone):
         weight = numpy.ascontiguousarray(weight)
         if weight.dtype == numpy.uint8:
             writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)

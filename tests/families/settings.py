@@ -21,8 +21,8 @@ def yarn(factor):
 
 def seeing(text, **more):
     """A model whose text model that is, with the smallest part that sees."""
-    vision = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, out_hidden_size=text["hidden_size"],
-                  num_position_embeddings=4, deepstack_visual_indexes=[0])
+    vision = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, num_position_embeddings=4,
+                  out_hidden_size=text["hidden_size"], deepstack_visual_indexes=[0])
     return dict(text_config=text, vision_config=vision, image_token_id=2, video_token_id=3, vision_start_token_id=4,
                 vision_end_token_id=5, **more)
 

@@ -54,19 +54,20 @@ def compare(fovea, model_type, number, fields, work):
 
 def compare_gguf(fovea, model_type, number, fields, work):
     """Whether the model has the same logits from a GGUF file."""
-    tokens, _ = shapes.write_model(model_type, fields, work / "model", seed=200 + number)
-    gguf_models.write_gguf(work / "model", work / "model.gguf", alone=model_type == "mixtral" and number % 2 != 0)
+    tokens, _ = gguf_models.write_model(model_type, fields, work / "model", seed=200 + number)
+    gguf_models.write_gguf(model_type, work / "model", work / "model.gguf",
+                           alone=model_type == "mixtral" and number % 2 != 0)
     sources = (work / "model", work / "model.gguf")
     folder, file = (logits_of(fovea, source, tokens, work).tobytes() for source in sources)
     return ("gguf: same bits", True) if folder == file else ("gguf: other bits", False)
 
 
 def main():
-    fovea, asked = sys.argv[1], sys.argv[2:] or list(shapes.SHAPES)
+    fovea, asked = sys.argv[1], sys.argv[2:] or [*shapes.SHAPES, *gguf_models.TWINS]
     n_wrong = 0
     for model_type in asked:
         words = []
-        tasks = [(compare, i, fields) for i, fields in enumerate(shapes.SHAPES[model_type])]
+        tasks = [(compare, i, fields) for i, fields in enumerate(shapes.SHAPES.get(model_type, []))]
         tasks += [(compare_gguf, i, fields) for i, fields in enumerate(gguf_models.SHAPES.get(model_type, []))]
         for task, number, fields in tasks:
             with tempfile.TemporaryDirectory() as work:

@@ -28,17 +28,18 @@ def make(parent, model_type, fields, more):
     if folder.exists() and model_type not in sys.argv[1:]:
         return
     shutil.rmtree(folder, ignore_errors=True)
-    _, logits = shapes.write_model(model_type, fields, folder, seed=1, dtype=torch.bfloat16, n_tokens=N_TOKENS)
+    _, logits = gguf_models.write_model(model_type, fields, folder, seed=1, dtype=torch.bfloat16, n_tokens=N_TOKENS)
     more(folder, logits)
     (folder / "model.safetensors").chmod(0o644)
 
 
-for name in sys.argv[1:] or list(shapes.SHAPES):
-    make("families", name, shapes.SHAPES[name][0],
-         lambda folder, logits: numpy.save(folder / "expected_logits.npy", logits))
+for name in sys.argv[1:] or [*shapes.SHAPES, *gguf_models.TWINS]:
+    if name in shapes.SHAPES:
+        make("families", name, shapes.SHAPES[name][0],
+             lambda folder, logits: numpy.save(folder / "expected_logits.npy", logits))
     if name in gguf_models.SHAPES:
         make("families_gguf", name, gguf_models.SHAPES[name][0],
-             lambda folder, _: gguf_models.write_gguf(folder, folder / "model.gguf", narrow=True))
+             lambda folder, _: gguf_models.write_gguf(name, folder, folder / "model.gguf", narrow=True))
     if name == "mixtral":  # as the first files with experts were
         folder = HERE / "families_gguf" / name
-        gguf_models.write_gguf(folder, folder / "alone.gguf", narrow=True, alone=True)
+        gguf_models.write_gguf(name, folder, folder / "alone.gguf", narrow=True, alone=True)
