@@ -136,6 +136,8 @@ private:
             family_.transposed && !vector && !packed && name.starts_with(prefix_ + std::string(family_.layers));
         std::vector<std::uint64_t> wanted = {part.n_all};
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
+        if (vector && found != from.tensors.end() && found->second.shape == std::vector<std::uint64_t>{1, part.n_all})
+            wanted = found->second.shape;  // a matrix of one row
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
         TensorView result = plain(from, name, wanted, !vector);
         const SourceTensor& tensor = found->second;

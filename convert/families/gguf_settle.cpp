@@ -62,8 +62,6 @@ void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t f
         file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
     b.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
     b.choice_bias = file.tensors().count("blk." + std::to_string(first) + ".exp_probs_b.bias") != 0;
-    if (b.choice_bias && gating == kSoftmax)
-        file.refuse(prefix + "expert_gating_func", "2 (sigmoid), where experts have a bias for the choice");
     const float scale = number(file, prefix + "expert_weights_scale", 1.0);
     b.routed_scale = scale == 1.0f ? 0.0f : scale;
     const std::uint32_t n_shared = file.count_or(prefix + "expert_shared_count", 0);
@@ -285,6 +283,12 @@ void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& conf
 
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_latent(file, prefix, config);
+    settle_routed(file, prefix, config);
+}
+
+void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const std::string step = prefix + "interleave_moe_layer_step";
+    if (file.count_or(step, 1) != 1) file.refuse(step, "1");
     settle_routed(file, prefix, config);
 }
 

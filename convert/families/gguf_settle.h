@@ -50,6 +50,8 @@ void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// How rows choose experts, and that the first layers have none.
 void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The same, where every layer after those has them.
+void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Windows may have a rotary base of their own, besides.
 void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Attention's widths, and the same.

@@ -173,3 +173,17 @@ TEST_CASE("families: an adapter's product for the tensor of all experts is refus
     CHECK(contains(refusal_of([&] { convert(options); }),
                    "input_linear.lora_A.weight: expected a matrix, got model.layers.0.block_sparse_moe.input_linear"));
 }
+
+TEST_CASE("families: ERNIE's fields that its experts cannot have are refused by name") {
+    check_refused("ernie4_5_moe", "use_bias", true, "false");
+    check_refused("ernie4_5_moe", "moe_gate", "random", "topk");
+    check_refused("ernie4_5_moe", "moe_gate_act", "sigmoid", "softmax");
+    check_refused("ernie4_5_moe", "moe_norm_min", 0.1, "at most 1e-12");
+    check_refused("ernie4_5_moe", "moe_k", 5, "from 1 to 4, got 5");
+    check_refused("ernie4_5_moe", "moe_num_experts", 0, "got 0");
+    check_refused("ernie4_5_moe", "moe_num_shared_experts", 1025, "from 0 to 1024");
+    CHECK(contains(line_of("ernie4_5_moe", [](Json& json) { json["moe_layer_start_index"] = 0; }),
+                   "model.layers.0.mlp.gate.weight: expected [4, 12], got none"));
+    CHECK(contains(line_of("ernie4_5_moe", [](Json& json) { json["moe_layer_end_index"] = 0; }),
+                   "model.layers.1.mlp.up_proj.weight: expected "));
+}

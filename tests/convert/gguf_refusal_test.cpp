@@ -247,8 +247,6 @@ TEST_CASE("gguf refusals: latent attention, and how rows choose experts") {
               {"tensor blk.0.attn_q_b.weight", "expected shape [22, 11]"});
     check_has(u32("deepseek2.attention.value_length_mla", 7), {"tensor blk.0.attn_", "expected shape "});
     check_has(u32("deepseek2.attention.value_length", 6, "deepseek_v2"), {"tensor blk.0.attn_", "expected shape "});
-    check_has(u32("deepseek2.expert_gating_func", 1),
-              {"expert_gating_func: expected 2 (sigmoid), where experts have a bias for the choice, got 1"});
     check_has(u32("deepseek2.expert_gating_func", 3),
               {"expert_gating_func: expected 1 (softmax) or 2 (sigmoid), got 3"});
     check_has(u32("deepseek2.expert_group_count", 3),
@@ -374,7 +372,8 @@ TEST_CASE("gguf refusals: experts that are chosen as DeepSeek 3's, and layers fo
     check_has(u32("glm4moe.leading_dense_block_count", 0), {"tensor blk.0.ffn_gate_inp.weight", "got none"});
     check_has(u32("glm4moe.leading_dense_block_count", 2), {"tensor blk.1.ffn_", "got none"});
     check_has(u32("glm4moe.expert_shared_count", 2), {"ffn_up_shexp.weight: expected shape [18, 12], got [9, 12]"});
-    check_has(u32("glm4moe.expert_gating_func", 1), {"expert_gating_func: expected 2 (sigmoid), where experts"});
+    check_has(u32("ernie4_5-moe.interleave_moe_layer_step", 2, "ernie4_5_moe"),
+              {"interleave_moe_layer_step: expected 1, got 2"});
     CHECK(u32("glm4moe.nextn_predict_layers", 1).empty());  // the second layer
     check_has(u32("glm4moe.nextn_predict_layers", 2), {"nextn_predict_layers: expected a whole number from 0 to 1"});
     check_has(u32("exaone-moe.expert_shared_feed_forward_length", 8, "exaone_moe"),

@@ -100,4 +100,13 @@ SHAPES = {
                           rope_parameters=rope(mrope_section=[2, 1, 1], mrope_interleaved=True)),
                tie_word_embeddings=True),
     ],
+    "ernie4_5_moe": [
+        llama_like(**TINY, head_dim=6, moe_num_experts=4, moe_k=2, moe_intermediate_size=9, moe_num_shared_experts=1,
+                   tie_word_embeddings=False),
+        llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=5, moe_num_experts=12, moe_k=3,
+                   moe_intermediate_size=19, moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=3,
+                   moe_layer_interval=2, rope_parameters=rope(100.0)),
+        llama_like(hidden=40, heads=5, kv_heads=1, head_dim=8, d_ff=33, layers=3, moe_num_experts=17, moe_k=5,
+                   moe_intermediate_size=5, moe_num_shared_experts=0, moe_layer_start_index=0),
+    ],
 }

@@ -15,7 +15,7 @@ TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
                  "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
-                 "glm4_moe": "glm4moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
+                 "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
                  "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe"}
 PERMUTED = ("llama", "arcee", "mistral", "mixtral", "olmo", "granite", "granitemoe", "granitemoeshared",
             "granitemoehybrid", "smollm3")  # query and key rows of halves become adjacent pairs
@@ -80,6 +80,7 @@ SHAPES = {  # the first of each is the smallest
                               moe_intermediate_size=9, num_shared_experts=1, sliding_window=7),
                    shapes.SHAPES["exaone_moe"][1] | dict(mlp_layer_types=None, first_k_dense_replace=2)],
     "minimax_m2": shapes.SHAPES["minimax_m2"],
+    "ernie4_5_moe": [shapes.SHAPES["ernie4_5_moe"][0], shapes.SHAPES["ernie4_5_moe"][2]],
     "granitemoe": shapes.SHAPES["granitemoe"],
     "granitemoeshared": shapes.SHAPES["granitemoeshared"],
     "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
@@ -190,7 +191,8 @@ def converted_tensors(config, folder, architecture, alone=False):
             if len(rows) == 3:
                 yield f"blk.{name.split('.')[2]}.attn_qkv.weight", numpy.concatenate([rows[i] for i in range(3)])
             continue
-        name = name.replace("e_score_correction_bias", "e_score_correction.bias")
+        if name.endswith("e_score_correction_bias"):
+            name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
             weight = weight[0]
         if kind.startswith(("gemma", "nemotron")) and "norm" in name and name.endswith(".weight"):
@@ -285,13 +287,13 @@ def add_keys(writer, config):
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
     d_ff = first("intermediate_size", "ffn_hidden_size", otherwise=4 * d_model)
-    n_experts = first("num_experts", "num_local_experts", "n_routed_experts")
+    n_experts = first("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
     if kind == "granitemoehybrid" and not n_experts:
         d_ff = config["shared_intermediate_size"]
     writer.add_feed_forward_length(d_ff)
     if n_experts:
         writer.add_expert_count(n_experts)
-        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k"))
     if config.get("moe_intermediate_size"):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("shared_expert_intermediate_size"):
@@ -302,6 +304,13 @@ def add_keys(writer, config):
         add_routing_keys(writer, config, kind == "deepseek_v2")
     if kind == "minimax_m2":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if kind == "ernie4_5_moe":
+        writer.add_leading_dense_block_count(config["moe_layer_start_index"])
+        writer.add_interleave_moe_layer_step(config["moe_layer_interval"])
+        writer.add_expert_shared_count(config["moe_num_shared_experts"])
+        if config["moe_num_shared_experts"]:
+            writer.add_expert_shared_feed_forward_length(
+                config["moe_num_shared_experts"] * config["moe_intermediate_size"])
     if kind == "qwen3_vl_moe_text":
         writer.add_rope_dimension_sections([*config["rope_parameters"]["mrope_section"], 0])
     if config.get("sliding_window"):

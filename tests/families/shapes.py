@@ -356,6 +356,9 @@ def randomize(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         is_norm = "norm" in name or "ln_" in name
+        if name.endswith("e_score_correction_bias"):  # where it is no buffer
+            parameter.data = (noise * 0.05).bfloat16().float()
+            continue
         if "gate_up_proj" in name:  # that some are clamped
             parameter.data = noise * 2.0
         elif is_norm:
@@ -408,7 +411,7 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
     attention = "sdpa" if model_type == "falcon" else "eager"
     auto = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     model = auto.from_config(config, attn_implementation=attention).eval()
-    if "num_experts_per_tok" in fields or sees:  # one expert after another: grouped products want rows of whole 16 bytes
+    if "num_experts_per_tok" in fields or "moe_k" in fields or sees:  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
