@@ -74,7 +74,10 @@ private:
     void read_stack() {
         Stack& stack = result_.stack;
         stack.d_model = file_.count(key("embedding_length"), 1, kMostWidth);
-        stack.n_layers = file_.count(key("block_count"), 1, kMostLayers);
+        const std::uint32_t n_layers = file_.count(key("block_count"), 1, kMostLayers);
+        const char* const further = "nextn_predict_layers";
+        if (file_.has(key(further))) result_.n_skipped_layers = file_.count(key(further), 0, n_layers - 1);
+        stack.n_layers = n_layers - result_.n_skipped_layers;
         stack.max_positions = file_.count(key("context_length"));
         stack.vocab_size = n_rows("token_embd.weight");
         stack.n_blocks = 1;
@@ -160,7 +163,7 @@ private:
         block.up_bias = has_tensor("blk.0.ffn_up_exps.bias");
         block.gate_bias = block.gated && block.up_bias;
         block.down_bias = has_tensor("blk.0.ffn_down_exps.bias");
-        if (family_->latent) return;
+        if (family_->routed) return;
         const double scale = file_.number_or(key("expert_weights_scale"), -1e30, 1e30, 0.0);
         if (scale != 0.0 && scale != 1.0) file_.refuse(key("expert_weights_scale"), "1");
         constexpr std::uint32_t kSoftmax = 1, kSoftmaxOfChosen = 3;

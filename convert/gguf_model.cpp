@@ -56,6 +56,7 @@ constexpr GgufName kNames[] = {
     {Role::router, "#ffn_gate_inp.weight"},
     {Role::attention_sinks, "#attn_sinks.weight"},
     {Role::router_bias, "#ffn_gate_inp.bias"},
+    {Role::choice_bias, "#exp_probs_b.bias"},
     {Role::expert_up, "#ffn_up_exps.weight"},
     {Role::expert_up_bias, "#ffn_up_exps.bias"},
     {Role::expert_down, "#ffn_down_exps.weight"},
@@ -362,10 +363,13 @@ private:
         return result;
     }
 
-    /// Encoders stand alone: what predicts from them is another model's.
+    /// Encoders stand alone: what predicts from them is another model's. So does what predicts a token behind the next.
     bool is_left_out(std::string_view name) const {
         const auto ignores = config_.family->ignores;
-        return (config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name));
+        if ((config_.is_encoder && name.starts_with("cls.")) || (ignores && ignores(name))) return true;
+        for (std::uint32_t i = 0; i < config_.n_skipped_layers; ++i)
+            if (name.starts_with(full_name("#", config_.stack.n_layers + i))) return true;
+        return false;
     }
 
     /// A tensor that nothing reads means a model of another shape than its metadata says.

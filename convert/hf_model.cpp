@@ -136,6 +136,8 @@ private:
             family_.transposed && !vector && !packed && name.starts_with(prefix_ + std::string(family_.layers));
         std::vector<std::uint64_t> wanted = {part.n_all};
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
+        if (vector && found != from.tensors.end() && found->second.shape == std::vector<std::uint64_t>{1, part.n_all})
+            wanted = found->second.shape;  // a matrix of one row
         if (!vector) wanted = transposed ? std::vector{n_cols, part.n_all} : std::vector{part.n_all, n_cols};
         TensorView result = plain(from, name, wanted, !vector);
         const SourceTensor& tensor = found->second;
@@ -299,9 +301,10 @@ private:
     void add_experts(const Block& block, const TensorSpec& spec, const TensorName& place, const std::string& name) {
         const bool up = spec.role == Role::expert_up || spec.role == Role::expert_up_bias, gated = up && block.gated;
         const std::uint32_t n_rows = up ? block.d_ff : config_.stack().d_model;
-        if (place.within == Within::packed)
-            return weights_.add_experts(spec.role, spec.layer, packed_experts(block, spec, name, n_rows, gated), n_rows,
-                                        gated, spec.stack);
+        if (place.within != Within::alone)
+            return weights_.add_experts(spec.role, spec.layer,
+                                        packed_experts(block, spec, name, n_rows, gated, place.within), n_rows, gated,
+                                        spec.stack);
         const auto of = [&](std::string numbered, std::uint32_t number) {
             numbered.replace(numbered.find('*'), 1, std::to_string(number));
             return view(numbered, false, {.n_all = n_rows}, spec.n_cols);
@@ -329,26 +332,39 @@ private:
                              is_key ? block.value_head_dim : block.latent_value_dim, false, spec.stack);
     }
 
-    /// Every expert's part of one tensor: of floats [expert, column, row], of a bias [expert, row], or MXFP4's two.
+    /// Every expert's part of one tensor: of floats [expert, column, row] or [expert, row, column], of a bias [expert, row],
+    /// or MXFP4's two.
     std::vector<MappedWeights::Expert> packed_experts(const Block& block, const TensorSpec& spec,
-                                                      const std::string& name, std::uint32_t n_rows, bool gated) {
+                                                      const std::string& name, std::uint32_t n_rows, bool gated,
+                                                      Within within) {
         const bool vector = spec.layout == Layout::vector;
-        const std::uint32_t step = gated ? 2 : 1;
-        const std::uint64_t n_all = std::uint64_t{n_rows} * step, n_cols = vector ? 1 : spec.n_cols;
-        if (!vector && files_.tensors.count(name) == 0 && files_.tensors.count(name + "_blocks"))
+        const std::uint32_t n_parts = gated ? 2 : 1, step = within == Within::packed ? n_parts : 1;
+        const std::uint64_t n_all = std::uint64_t{n_rows} * n_parts, n_cols = vector ? 1 : spec.n_cols;
+        if (within == Within::packed && !vector && !files_.tensors.count(name) &&
+            files_.tensors.count(name + "_blocks"))
             return mxfp4_experts(block, name, n_all, spec.n_cols, step);
         std::vector<std::uint64_t> wanted = {block.n_experts, n_cols, n_all};
-        if (vector) wanted.erase(wanted.begin() + 1);
+        const std::vector<std::uint64_t> rows_first = {block.n_experts, n_all, n_cols};
+        const auto found = files_.tensors.find(name);
+        const bool fused =
+            within == Within::fused ||
+            (within == Within::fused_either && found != files_.tensors.end() && found->second.shape == rows_first);
+        if (fused) wanted = rows_first;
+        if (vector) wanted = {block.n_experts, n_all};
         TensorView all = plain(files_, name, wanted, !vector);
-        all.row_stride = step;
-        all.col_stride = n_all;
+        if (!found->second.added.empty())
+            throw Refusal(found->second.added.front().name + ": expected a matrix, got " + name +
+                          ", which holds those of all experts");
+        all.row_stride = fused ? n_cols : step;
+        all.col_stride = fused ? 1 : n_all;
         const std::uint64_t element = all.type == Type::f32 ? 4 : 2;
+        const std::uint64_t up_begin = step == 2 ? 1 : n_rows * all.row_stride;
         std::vector<MappedWeights::Expert> experts;
         for (std::uint32_t i = 0; i < block.n_experts; ++i, all.data += n_cols * n_all * element) {
             experts.push_back({all});
             if (!gated) continue;
             experts.back().up = all;
-            experts.back().up.data += element;
+            experts.back().up.data += up_begin * element;
         }
         return experts;
     }

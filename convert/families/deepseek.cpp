@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "convert/families/llama_names.h"
-#include "convert/families/reading.h"
+#include "convert/families/routing.h"
 
 namespace fovea {
 namespace {
@@ -13,7 +13,8 @@ constexpr ModelType kModelTypes[] = {
     {"deepseek_v2", R"({"max_position_embeddings": 2048, "n_shared_experts": 2})"},
     {"deepseek_v3",
      R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 8,
-         "topk_group": 4, "num_nextn_predict_layers": 1})"},
+         "topk_group": 4, "num_nextn_predict_layers": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+         "first_k_dense_replace": 3})"},
     {"youtu", R"({"max_position_embeddings": 131072, "tie_word_embeddings": true})"}};
 constexpr std::uint32_t kMostDim = 1u << 16;
 
@@ -31,11 +32,6 @@ constexpr auto kNames = with_llama_names({
     {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
     {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
 });
-
-/// A number that may be 0.
-std::uint32_t number_or(const Fields& fields, const char* name, std::uint32_t otherwise, std::uint32_t most) {
-    return fields.has(name) ? fields.count(name, 0, most) : otherwise;
-}
 
 /// Widths of heads, and the scale of their scores, to which YaRN adds.
 LayerShape read_attention(const Fields& fields, Block block) {
@@ -65,31 +61,16 @@ LayerShape read_attention(const Fields& fields, Block block) {
     return {block, rope, {}};
 }
 
-void read_routing(const Fields& fields, bool is_third, Block& block) {
-    read_experts(fields, {.n_experts = "n_routed_experts", .d_ff = "moe_intermediate_size"}, false, block);
-    block.normalize_experts = fields.flag_or("norm_topk_prob", is_third);
-    if (!is_third) refuse_true(fields, "norm_topk_prob");
-    block.routed_scale = static_cast<float>(fields.number_or("routed_scaling_factor", -1e6, 1e6, is_third ? 2.5 : 1.0));
-    if (block.routed_scale == 1.0f)
-        block.routed_scale = 0.0f;
-    else if (block.routed_scale == 0.0f)
-        fields.refuse("routed_scaling_factor", "other than 0");
-    block.router_score = is_third ? RouterScore::sigmoid : RouterScore::softmax;
-    block.choice_bias = is_third;
-    const char* score = is_third ? "sigmoid" : "softmax";
-    if (fields.text_or("scoring_func", score) != score) fields.refuse("scoring_func", score);
-    const std::string method = fields.text_or("topk_method", is_third ? "noaux_tc" : "greedy");
-    const bool groups = is_third || method == "group_limited_greedy";
-    if (is_third ? method != "noaux_tc" : !groups && method != "greedy")
-        fields.refuse("topk_method", is_third ? "noaux_tc" : "greedy or group_limited_greedy");
-    constexpr std::uint32_t kMostShared = 1u << 10;
-    block.shared_d_ff = number_or(fields, "n_shared_experts", 0, kMostShared) * block.d_ff;
-    if (!groups) return;
-    block.n_expert_groups = fields.count("n_group", 1, block.n_experts);
-    block.n_groups_used = fields.count("topk_group", 1, block.n_expert_groups);
-    if (block.n_experts % block.n_expert_groups)
-        fields.refuse("n_group", "a divisor of n_routed_experts, " + std::to_string(block.n_experts));
-    if (block.n_groups_used == block.n_expert_groups) block.n_expert_groups = block.n_groups_used = 0;
+/// The method's name says more of 2 than of 3: whether groups count.
+void read_choice(const Fields& fields, bool is_third, Block& block) {
+    const RoutingNames names;
+    read_routing(fields, names, is_third ? RouterScore::sigmoid : RouterScore::softmax, block);
+    if (is_third) return read_expert_groups(fields, names, block);
+    refuse_true(fields, "norm_topk_prob");
+    const std::string method = fields.text_or("topk_method", "greedy");
+    if (method != "greedy" && method != "group_limited_greedy")
+        fields.refuse("topk_method", "greedy or group_limited_greedy");
+    if (method != "greedy") read_expert_groups(fields, names, block);
 }
 
 void read(const Fields& fields, const std::string& type, HfConfig& result) {
@@ -104,16 +85,13 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     const LayerShape dense = read_attention(fields, block);
     LayerShape sparse = dense;
     const bool has_experts = type != "youtu";
-    if (has_experts) read_routing(fields, is_third, sparse.block);
-    const std::uint32_t n_dense =
-        has_experts ? number_or(fields, "first_k_dense_replace", is_third ? 3 : 0, kMaxLayers) : stack.n_layers;
-    std::vector<LayerShape> layers;
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
-        layers.push_back(i < n_dense ? dense : sparse);
-        if (dense.block.query_rank) result.names[{Role::query, i}] = "#self_attn.q_b_proj.weight";
-    }
+    if (has_experts) read_choice(fields, is_third, sparse.block);
+    for (std::uint32_t i = 0; dense.block.query_rank && i < stack.n_layers; ++i)
+        result.names[{Role::query, i}] = "#self_attn.q_b_proj.weight";
     result.n_skipped_layers = is_third ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;
-    set_layers(fields, layers, result);
+    const std::vector<bool> is_sparse =
+        has_experts ? read_layers_with_experts(fields, stack.n_layers) : std::vector<bool>(stack.n_layers);
+    set_layers(fields, with_experts_in(is_sparse, dense, sparse), result);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ enum class Within : std::uint8_t {
     stacked,  ///< query, key and value one below the other; or a gate above `up`
     grouped,  ///< of each key-value head in turn: its queries, its key, its value
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
+    fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
+    fused_either,  ///< the same, or columns before rows where its shape says so
 };
 
 /// What a tensor of ours is called there. "#" stands for the layer's prefix; a name that starts with "/" has no outer prefix;

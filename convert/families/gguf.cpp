@@ -30,8 +30,7 @@ constexpr GgufName kSubNorms[] = {{Role::attention_post_norm, "#attn_sub_norm.we
 constexpr GgufName kLatent[] = {
     {Role::query_down, "#attn_q_a.weight"},   {Role::query_down_norm, "#attn_q_a_norm.weight"},
     {Role::key, "#attn_kv_a_mqa.weight"},     {Role::latent_norm, "#attn_kv_a_norm.weight"},
-    {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"},
-    {Role::choice_bias, "#exp_probs_b.bias"}};
+    {Role::latent_query, "#attn_k_b.weight"}, {Role::latent_value, "#attn_v_b.weight"}};
 
 using enum GgufWindows;
 constexpr GgufFamily kFamilies[] = {
@@ -237,8 +236,45 @@ constexpr GgufFamily kFamilies[] = {
      .halves = false,
      .experts = true,
      .latent = true,
+     .routed = true,
      .names = kLatent,
      .settle = settle_deepseek},
+    {.architecture = "glm4moe",
+     .head_norm = Norm::rms,
+     .experts = true,
+     .routed = true,
+     .names = kPostNorms,
+     .settle = settle_routed},
+    {.architecture = "dots1", .head_norm = Norm::rms, .experts = true, .routed = true, .settle = settle_routed},
+    {.architecture = "bailingmoe2", .head_norm = Norm::rms, .experts = true, .routed = true, .settle = settle_routed},
+    {.architecture = "ernie4_5-moe",
+     .halves = false,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .settle = settle_ernie_moe},
+    {.architecture = "exaone-moe",
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 4,
+     .only_windows_turn = true,
+     .experts = true,
+     .routed = true,
+     .settle = settle_exaone_moe},
+    {.architecture = "minimax-m2",
+     .head_norm = Norm::rms,
+     .heads = HeadNorm::together,
+     .experts = true,
+     .routed = true,
+     .normalize_experts = true,
+     .settle = settle_routed},
+    {.architecture = "granitemoe",
+     .halves = false,
+     .experts = true,
+     .normalize_experts = true,
+     .keys = kMultipliers,
+     .settle = settle_granite_moe},
+    {.architecture = "qwen3vlmoe", .head_norm = Norm::rms, .experts = true, .normalize_experts = true},
 };
 
 }  // namespace

@@ -40,7 +40,8 @@ struct GgufFamily {
     bool norm_weights = true;  ///< else they are 1
     bool encoder = false;
     bool experts = false;  ///< where expert_count is there
-    bool latent = false;   ///< DeepSeek's attention; `settle` reads it, and how rows choose experts
+    bool latent = false;   ///< DeepSeek's attention; `settle` reads it
+    bool routed = false;   ///< `settle` reads how rows choose experts, and which layers have none
     bool normalize_experts = false;
     /// Of those that change what is computed, and that other architectures may not have, what `settle` reads.
     std::span<const char* const> keys = {};

@@ -70,18 +70,20 @@ void settle_latent(const Gguf& file, const std::string& prefix, GgufConfig& conf
     b.softmax_scale = static_cast<float>(factor * factor / std::sqrt(static_cast<double>(query)));
 }
 
-void settle_routing(const Gguf& file, const std::string& prefix, Block& b, std::uint32_t n_dense) {
+/// How rows choose experts, in a block that has some; the first layer with experts is `first`.
+void settle_routing(const Gguf& file, const std::string& prefix, std::uint32_t first, Block& b) {
     constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2, kMostShared = 1u << 10;
-    const std::uint32_t gating = file.count_or(prefix + "expert_gating_func", kSoftmax);
+    const std::uint32_t gating =
+        file.count_or(prefix + "expert_gating_func", prefix == "glm4moe." ? kSigmoid : kSoftmax);
     if (gating != kSoftmax && gating != kSigmoid)
         file.refuse(prefix + "expert_gating_func", "1 (softmax) or 2 (sigmoid)");
     b.router_score = gating == kSigmoid ? RouterScore::sigmoid : RouterScore::softmax;
-    b.choice_bias = file.tensors().count("blk." + std::to_string(n_dense) + ".exp_probs_b.bias") != 0;
+    b.choice_bias = file.tensors().count("blk." + std::to_string(first) + ".exp_probs_b.bias") != 0;
     const float scale = number(file, prefix + "expert_weights_scale", 1.0);
     b.routed_scale = scale == 1.0f ? 0.0f : scale;
     const std::uint32_t n_shared = file.count_or(prefix + "expert_shared_count", 0);
     if (n_shared > kMostShared) file.refuse(prefix + "expert_shared_count", "at most " + std::to_string(kMostShared));
-    b.shared_d_ff = n_shared * b.d_ff;
+    b.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", n_shared * b.d_ff);
     const std::uint32_t n_groups = file.count_or(prefix + "expert_group_count", 0);
     if (n_groups < 2) return;
     if (b.n_experts % n_groups)
@@ -89,6 +91,35 @@ void settle_routing(const Gguf& file, const std::string& prefix, Block& b, std::
     const std::uint32_t n_used = file.count(prefix + "expert_group_used_count", 1, n_groups);
     if (n_used < n_groups)
         b.n_expert_groups = static_cast<std::uint16_t>(n_groups), b.n_groups_used = static_cast<std::uint16_t>(n_used);
+}
+
+/// The first layers' blocks have one feed-forward part for all rows.
+void split_dense_layers(GgufConfig& config, std::uint32_t n_dense, std::uint32_t d_ff) {
+    Stack& stack = config.stack;
+    const std::array<Block, kMaxBlocks> blocks = stack.blocks;
+    const std::array<Rope, kMaxBlocks> ropes = config.ropes;
+    std::vector<std::uint8_t> of_layers = std::move(config.layer_blocks);
+    std::vector<std::pair<std::uint8_t, bool>> kinds;
+    config.layer_blocks.clear();
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        const std::pair kind{of_layers.empty() ? std::uint8_t{0} : of_layers[i], i < n_dense};
+        const auto at = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+        config.layer_blocks.push_back(static_cast<std::uint8_t>(at));
+        if (at < kinds.size()) continue;
+        kinds.push_back(kind);
+        Block& b = stack.blocks[at] = blocks[kind.first];
+        config.ropes[at] = ropes[kind.first];
+        if (!kind.second) continue;
+        b.d_ff = d_ff;
+        b.n_experts = b.n_experts_used = b.shared_d_ff = 0;
+        b.n_expert_groups = b.n_groups_used = 0;
+        b.normalize_experts = b.choice_bias = b.router_bias = b.shared_gate = false;
+        b.router_score = RouterScore::softmax;
+        b.routed_scale = 0.0f;
+    }
+    stack.n_blocks = static_cast<std::uint32_t>(kinds.size());
+    if (stack.n_blocks == 1) config.layer_blocks.clear();
+    stack.layer_blocks = config.layer_blocks;
 }
 
 }  // namespace
@@ -190,6 +221,12 @@ void settle_smollm3(const Gguf&, const std::string&, GgufConfig& config) {
     stack.layer_blocks = config.layer_blocks;
 }
 
+void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    settle_granite(file, prefix, config);
+    Block& b = config.stack.blocks[0];
+    if (b.n_experts) b.shared_d_ff = file.count_or(prefix + "expert_shared_feed_forward_length", 0);
+}
+
 void settle_falcon(const Gguf& file, const std::string&, GgufConfig& config) {
     config.usual_names = file.tensors().count("blk.0.attn_norm_2.weight") == 0;
     for_blocks(config, [&](Block& b) { b.shared_norm = config.usual_names; });
@@ -284,24 +321,30 @@ void settle_gpt_oss(const Gguf&, const std::string&, GgufConfig& config) {
     for (Rope& rope : config.ropes) rope.truncate = false;
 }
 
+void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    Stack& stack = config.stack;
+    if (!stack.blocks[0].n_experts) return;
+    const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
+    for_blocks(config, [&](Block& b) { settle_routing(file, prefix, n_dense, b); });
+    split_dense_layers(config, n_dense, n_dense ? file.count(prefix + "feed_forward_length") : 0);
+}
+
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_latent(file, prefix, config);
-    Stack& stack = config.stack;
-    Block dense = stack.blocks[0];
-    if (!dense.n_experts) return;
-    const std::uint32_t n_dense = std::min(file.count_or(prefix + "leading_dense_block_count", 0), stack.n_layers);
-    dense.d_ff = file.count(prefix + "feed_forward_length");
-    dense.n_experts = dense.n_experts_used = 0;
-    dense.normalize_experts = false;
-    settle_routing(file, prefix, stack.blocks[0], n_dense);
-    if (n_dense == 0) return;
-    stack.blocks[1] = stack.blocks[0];
-    stack.blocks[0] = dense;
-    config.ropes[1] = config.ropes[0];
-    stack.n_blocks = n_dense < stack.n_layers ? 2 : 1;
-    if (stack.n_blocks == 1) return;
-    for (std::uint32_t i = 0; i < stack.n_layers; ++i) config.layer_blocks.push_back(i >= n_dense);
-    stack.layer_blocks = config.layer_blocks;
+    settle_routed(file, prefix, config);
+}
+
+void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    const std::string step = prefix + "interleave_moe_layer_step";
+    if (file.count_or(step, 1) != 1) file.refuse(step, "1");
+    settle_routed(file, prefix, config);
+}
+
+void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    for (std::uint32_t i = 0; i < config.stack.n_blocks; ++i)
+        if (config.stack.blocks[i].window)
+            config.ropes[i].base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, config.ropes[i].base);
+    settle_routed(file, prefix, config);
 }
 
 }  // namespace fovea

@@ -35,6 +35,8 @@ void settle_falcon(const Gguf& file, const std::string& prefix, GgufConfig& conf
 void settle_granite(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// The same numbers, which must be there: files from before these keys leave them to the reader.
 void settle_minicpm(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// As settle_granite; beside experts there may be a shared one.
+void settle_granite_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Logits are scaled.
 void settle_cohere(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Every fourth layer has no positions.
@@ -59,7 +61,13 @@ void settle_t5(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 /// Its ramp's ends are not rounded, which no key says.
 void settle_gpt_oss(const Gguf& file, const std::string& prefix, GgufConfig& config);
-/// Attention's widths and how rows choose experts; the first layers have none.
+/// How rows choose experts, and that the first layers have none.
+void settle_routed(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// The same, where every layer after those has them.
+void settle_ernie_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Windows may have a rotary base of their own, besides.
+void settle_exaone_moe(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Attention's widths, and the same.
 void settle_deepseek(const Gguf& file, const std::string& prefix, GgufConfig& config);
 
 }  // namespace fovea

@@ -1,10 +1,11 @@
-// Families that are Llama but for a few settings. Granite (IBM 2024) has multipliers, as have Granite SWA, with windows and a
-// learned score for no key, HyperCLOVA X (NAVER 2024), with norms behind its parts, and MiniCPM (Hu et al. 2024). SmolLM 3
-// (Hugging Face 2025) has layers without positions. ERNIE 4.5 (Baidu 2025) and Helium (Kyutai 2025) turn adjacent dims.
+// Families that are Llama but for a few settings. Granite (IBM 2024), with experts or without, has multipliers, as have Granite
+// SWA, with windows and a learned score for no key, HyperCLOVA X (NAVER 2024), with norms behind its parts, and MiniCPM (Hu et al.
+// 2024). SmolLM 3 (Hugging Face 2025) has layers without positions. ERNIE 4.5 (Baidu 2025) and Helium (Kyutai 2025) turn adjacent
+// dims.
 #include <cmath>
 
 #include "convert/families/llama_names.h"
-#include "convert/families/reading.h"
+#include "convert/families/routing.h"
 
 namespace fovea {
 namespace {
@@ -25,6 +26,24 @@ constexpr auto kNames = with_llama_names({
     {Role::attention_post_norm, "#post_norm1.weight"},
     {Role::feed_forward_post_norm, "#post_norm2.weight"},
     {Role::attention_sinks, "#self_attn.sinks"},
+});
+
+constexpr ModelType kMoeTypes[] = {
+    {"granitemoe", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2})"},
+    {"granitemoeshared", R"({"max_position_embeddings": 2048, "num_experts_per_tok": 2})"},
+    {"granitemoehybrid",
+     R"({"max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2,
+         "shared_intermediate_size": 1024})"}};
+
+/// The feed-forward part of layers without experts is the shared one.
+constexpr auto kMoeNames = with_llama_names({
+    {Role::router, "#block_sparse_moe.router.layer.weight"},
+    {Role::expert_up, "#block_sparse_moe.input_linear.weight", Within::fused},
+    {Role::expert_down, "#block_sparse_moe.output_linear.weight", Within::fused},
+    {Role::shared_up, "#shared_mlp.input_linear.weight", Within::stacked},
+    {Role::shared_down, "#shared_mlp.output_linear.weight"},
+    {Role::up, "#shared_mlp.input_linear.weight", Within::stacked},
+    {Role::down, "#shared_mlp.output_linear.weight"},
 });
 
 void read_multipliers(const Fields& fields, bool divides_logits, Stack& stack, Block& block) {
@@ -137,7 +156,42 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     set_layers(fields, layers, result);
 }
 
+/// Granite 4's hybrids: those whose layers all are attention.
+void check_layers(const Fields& fields, std::uint32_t n_layers) {
+    const char* const name = fields.has("layers_block_type") ? "layers_block_type" : "layer_types";
+    const std::vector<std::string> types = fields.has(name) ? fields.texts(name) : std::vector<std::string>{};
+    for (const std::string& type : types)
+        if (type != "attention" && type != "full_attention")
+            fields.refuse(name, "attention alone, and no layer of mamba");
+    if (types.size() != n_layers) fields.refuse(name, "attention for each of " + std::to_string(n_layers) + " layers");
+}
+
+void read_moe(const Fields& fields, const std::string& type, HfConfig& result) {
+    constexpr std::uint32_t kMostWidth = 1u << 20;
+    Stack& stack = result.stack();
+    const bool is_hybrid = type == "granitemoehybrid";
+    const bool has_experts = !is_hybrid || number_or(fields, "num_local_experts", 0, kMaxExperts) != 0;
+    Block block =
+        read_sizes(fields, {.d_ff = has_experts ? "intermediate_size" : "shared_intermediate_size"}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    read_multipliers(fields, true, stack, block);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
+    if (has_experts) read_experts(fields, {.n_experts = "num_local_experts"}, true, block);
+    if (has_experts && type != "granitemoe")
+        block.shared_d_ff = number_or(fields, "shared_intermediate_size", 0, kMostWidth);
+    const std::string position = is_hybrid ? fields.text_or("position_embedding_type", "nope") : "rope";
+    if (position != "rope" && position != "nope") fields.refuse("position_embedding_type", "rope or nope");
+    if (is_hybrid) check_layers(fields, stack.n_layers);
+    const LayerShape layer = position == "rope" ? with_rope(fields, block) : LayerShape{block, {}, {}};
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, layer), result);
+}
+
 }  // namespace
+
+const Family families::granite_moe = {
+    .types = kMoeTypes, .names = kMoeNames, .outer = "model.", .layers = "layers.", .read = read_moe};
 
 const Family families::granite = {
     .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};

@@ -1,4 +1,5 @@
-// OLMoE (Muennighoff et al. 2024): experts, and norms of queries and keys whole.
+// OLMoE (Muennighoff et al. 2024): experts, and norms of queries and keys whole. FlexOlmo (Shi et al. 2025) norms what each part
+// adds, as OLMo 2 does.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
@@ -7,19 +8,32 @@ namespace {
 
 constexpr ModelType kModelTypes[] = {{"olmoe", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 8})"}};
 
+constexpr ModelType kFlexOlmo[] = {
+    {"flex_olmo", R"({"max_position_embeddings": 4096, "num_experts_per_tok": 5, "rope_theta": 500000.0})"}};
+
 constexpr auto kNames = with_llama_names({
     {Role::router, "#mlp.gate.weight"},
     {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
     {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
 });
 
-void read(const Fields& fields, const std::string&, HfConfig& result) {
+constexpr auto kFlexNames = with_llama_names({
+    {Role::attention_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm, "#post_feedforward_layernorm.weight"},
+    {Role::router, "#mlp.gate.weight"},
+    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
+    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
+});
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
-    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
+    const bool is_flex = type == "flex_olmo";
+    Block block = read_sizes(fields, {.default_epsilon = is_flex ? 1e-6 : 1e-5}, Norm::rms, stack);
+    if (is_flex) block.norm_place = NormPlace::output;
     read_output_head(fields, false, stack);
     block.query_key_norm = Norm::rms;
     block.head_norm = HeadNorm::together;
-    block.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
+    if (!is_flex) block.projection_clip = static_cast<float>(fields.number_or("clip_qkv", 0.0, 1e9, 0.0));
     block.activation = read_activation(fields, "hidden_act", "silu");
     block.gated = true;
     block.query_bias = block.key_bias = block.value_bias = block.output_bias = fields.flag_or("attention_bias", false);
@@ -31,5 +45,8 @@ void read(const Fields& fields, const std::string&, HfConfig& result) {
 
 const Family families::olmoe = {
     .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+const Family families::flex_olmo = {
+    .types = kFlexOlmo, .names = kFlexNames, .outer = "model.", .layers = "layers.", .read = read};
 
 }  // namespace fovea

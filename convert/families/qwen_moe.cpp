@@ -1,5 +1,6 @@
 // Qwen's mixtures: 1.5 and 2 (Yang et al. 2024), with a shared expert and a gate for it; 3 (Yang et al. 2025) with norms of
-// queries and keys. Some of their layers may have one feed-forward part for all rows.
+// queries and keys. Some of their layers may have one feed-forward part for all rows. The text model of Qwen 3 VL has its experts
+// in one tensor, and reads texts alone as 3 does: a position's three numbers are equal then.
 #include "convert/families/llama_names.h"
 #include "convert/families/reading.h"
 
@@ -13,6 +14,10 @@ constexpr ModelType kModelTypes[] = {
     {"qwen3_moe",
      R"({"max_position_embeddings": 32768, "num_key_value_heads": 4, "num_experts_per_tok": 8,
          "moe_intermediate_size": 768})"}};
+constexpr ModelType kVlTypes[] = {
+    {"qwen3_vl_moe_text",
+     R"({"max_position_embeddings": 128000, "num_key_value_heads": 16, "num_experts_per_tok": 4,
+         "moe_intermediate_size": 1408, "rope_theta": 500000.0})"}};
 
 constexpr auto kNames = with_llama_names({
     {Role::router, "#mlp.gate.weight"},
@@ -21,6 +26,12 @@ constexpr auto kNames = with_llama_names({
     {Role::shared_gate, "#mlp.shared_expert_gate.weight"},
     {Role::shared_up, "#mlp.shared_expert.up_proj.weight", Within::alone, "#mlp.shared_expert.gate_proj.weight"},
     {Role::shared_down, "#mlp.shared_expert.down_proj.weight"},
+});
+
+constexpr auto kVlNames = with_llama_names({
+    {Role::router, "#mlp.gate.weight"},
+    {Role::expert_up, "#mlp.experts.gate_up_proj", Within::fused_either},
+    {Role::expert_down, "#mlp.experts.down_proj", Within::fused_either},
 });
 
 /// Where it is used, Qwen 3's window is every layer's; Qwen 2's every other layer's, of those below max_window_layers.
@@ -38,7 +49,7 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, {}, Norm::rms, stack);
     read_output_head(fields, false, stack);
-    const bool is_third = type == "qwen3_moe";
+    const bool sees = type == "qwen3_vl_moe_text", is_third = type == "qwen3_moe" || sees;
     block.query_key_norm = is_third ? Norm::rms : Norm::none;
     block.activation = read_activation(fields, "hidden_act", "silu");
     block.gated = true;
@@ -48,8 +59,9 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
     Block sparse = block;
     const char* shared = is_third ? nullptr : "shared_expert_intermediate_size";
-    read_experts(fields, {.d_ff = "moe_intermediate_size", .shared_d_ff = shared}, false, sparse);
-    const std::vector<bool> windowed = windowed_layers(fields, is_third, stack.n_layers);
+    read_experts(fields, {.d_ff = "moe_intermediate_size", .shared_d_ff = shared}, sees, sparse);
+    const std::vector<bool> windowed =
+        sees ? std::vector<bool>(stack.n_layers) : windowed_layers(fields, is_third, stack.n_layers);
     const std::vector<bool> is_sparse = read_sparse_layers(fields, stack.n_layers);
     std::vector<LayerShape> layers;
     for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
@@ -63,5 +75,8 @@ void read(const Fields& fields, const std::string& type, HfConfig& result) {
 
 const Family families::qwen_moe = {
     .types = kModelTypes, .names = kNames, .outer = "model.", .layers = "layers.", .read = read};
+
+const Family families::qwen_vl_moe = {
+    .types = kVlTypes, .names = kVlNames, .outer = "model.", .layers = "layers.", .read = read};
 
 }  // namespace fovea

@@ -116,7 +116,7 @@ private:
     void route() noexcept;
     void choose(std::uint32_t row) noexcept;
     float score(float* p) const noexcept;
-    float* compared(float* p) const noexcept;
+    float* compared(float* p, float total) const noexcept;
     [[nodiscard]] float group_score(const float* c) const noexcept;
     void leave_out_groups(float* c, float* scores) const noexcept;
     void sort_by_expert() noexcept;
@@ -192,12 +192,12 @@ float Mixture::score(float* p) const noexcept {
 
 /// What decides a row's choice: its scores themselves or, behind them, a copy to which more is added and in which experts of
 /// groups that are not used are −∞.
-float* Mixture::compared(float* p) const noexcept {
+float* Mixture::compared(float* p, float total) const noexcept {
     const std::uint32_t n = b_.n_experts;
     if (!b_.choice_bias && !b_.n_expert_groups) return p;
     float* c = p + round_up(n, kLanes) + kLanes;
     const float* bias = pass_.workspace.vector(t_.choice_bias);
-    for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] + bias[i] : p[i];
+    for (std::uint32_t i = 0; i < n; ++i) c[i] = bias ? p[i] / total + bias[i] : p[i];
     if (b_.n_expert_groups) leave_out_groups(c, c + round_up(n, kLanes));
     return c;
 }
@@ -233,7 +233,7 @@ void Mixture::choose(std::uint32_t row) noexcept {
     const std::uint32_t n = b_.n_experts, k = b_.n_experts_used;
     float* p = pass_.inner()[row];
     float total = score(p);
-    float* c = compared(p);
+    float* c = compared(p, total);
 
     std::uint32_t* chosen = chosen_ + std::uint64_t{row} * k;
     float* weights = weights_ + std::uint64_t{row} * (k + 1);

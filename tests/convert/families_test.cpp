@@ -43,7 +43,7 @@ TEST_CASE("families: every one has transformers' logits") {
         CHECK(logits_error(converted.model, expected) < 1e-4f * largest_logit(expected));
         ++n_models;
     }
-    CHECK(n_models >= 60);
+    CHECK(n_models >= 71);
 }
 
 TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
@@ -138,7 +138,7 @@ TEST_CASE("families: a GGUF file has the logits of the folder that it was made f
             ++n_models;
         }
     }
-    CHECK(n_models >= 48);
+    CHECK(n_models >= 58);
 }
 
 TEST_CASE("families: GGUF files with slopes have llama.cpp's logits") {
@@ -205,38 +205,6 @@ TEST_CASE("families: fields that they cannot have are refused by name") {
         check_refused(family, "sliding_window", 0, "at least 1");
 }
 
-TEST_CASE("families: DeepSeek's fields that they cannot have are refused by name") {
-    for (const char* family : {"deepseek_v2", "deepseek_v3"}) {
-        check_refused(family, "rms_norm_eps", 1e-5, "1e-06");
-        check_refused(family, "attention_bias", true, "false");
-        check_refused(family, "mlp_bias", true, "false");
-        check_refused(family, "moe_layer_freq", 2, "1");
-        check_refused(family, "kv_lora_rank", 0, "got 0");
-        check_refused(family, "q_lora_rank", 0, "got 0");
-        check_refused(family, "qk_rope_head_dim", 1, "got 1");
-        check_refused(family, "qk_nope_head_dim", 1 << 17, "got 131072");
-        check_refused(family, "v_head_dim", 0, "got 0");
-        check_refused(family, "n_shared_experts", 1025, "from 0 to 1024, got 1025");
-        check_refused(family, "routed_scaling_factor", 0.0, "other than 0");
-        check_refused(family, "n_routed_experts", 0, "got 0");
-    }
-    check_refused("deepseek_v2", "norm_topk_prob", true, "false");
-    check_refused("deepseek_v2", "scoring_func", "sigmoid", "softmax");
-    check_refused("deepseek_v2", "topk_method", "noaux_tc", "greedy or group_limited_greedy");
-    check_refused("deepseek_v3", "scoring_func", "softmax", "sigmoid");
-    check_refused("deepseek_v3", "topk_method", "greedy", "noaux_tc");
-    check_refused("deepseek_v3", "n_group", 3, "a divisor of n_routed_experts, 4");
-    check_refused("deepseek_v3", "n_group", 5, "from 1 to 4, got 5");
-    check_refused("deepseek_v3", "topk_group", 3, "from 1 to 2, got 3");
-    check_refused("deepseek_v3", "num_nextn_predict_layers", 1 << 20, "got 1048576");
-    CHECK(contains(line_of("deepseek_v2", [](Json& json) { json["kv_lora_rank"] = 12; }),
-                   "kv_a_proj_with_mqa.weight: expected shape [16, 12], got [14, 12]"));
-    CHECK(contains(line_of("deepseek_v3", [](Json& json) { json["qk_nope_head_dim"] = 4, json["v_head_dim"] = 7; }),
-                   "q_b_proj.weight: expected shape [16, 11], got [18, 11]"));
-    CHECK(contains(line_of("deepseek_v3", [](Json& json) { json["first_k_dense_replace"] = 0; }),
-                   "model.layers.0.mlp.gate.weight: expected [4, 12], got none"));
-}
-
 TEST_CASE("families: OPT's narrow tables become products with their maps, whose names and shapes are checked") {
     TemporaryFolder folder;
     fs::copy(golden_families() / "opt_narrow", folder / "model");
@@ -269,26 +237,6 @@ TEST_CASE("families: OPT's narrow tables become products with their maps, whose 
     CHECK(!stack.tied_output);
     CHECK(stack.embedding_width == 0);
     CHECK(find_info(converted.model, "source_type") == "bf16");
-}
-
-TEST_CASE("families: layers that predict further tokens are left out") {
-    const auto with = [](std::uint32_t n_more) {
-        return line_of("deepseek_v3", [&](Json& json) {
-            json["num_hidden_layers"] = 1;
-            json["num_nextn_predict_layers"] = n_more;
-        });
-    };
-    CHECK(with(1).empty());
-    CHECK(contains(with(0), "tensor model.layers.1."));
-}
-
-TEST_CASE("families: experts that the file has more or fewer of are refused by the tensor's name") {
-    CHECK(contains(line_of("mixtral", [](Json& json) { json["num_local_experts"] = 5; }),
-                   "tensor model.layers.0.block_sparse_moe.gate.weight: expected shape [5, 12], got [4, 12]"));
-    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["moe_intermediate_size"] = 10; }),
-                   "experts.0.gate_proj.weight: expected shape [10, 12], got [9, 12]"));
-    CHECK(contains(line_of("qwen3_moe", [](Json& json) { json["mlp_only_layers"] = Json::array({1}); }),
-                   "tensor model.layers.1.mlp."));
 }
 
 TEST_CASE("families: experts in MXFP4 keep their numbers, in a folder as in a GGUF file") {
@@ -473,4 +421,9 @@ TEST_CASE("families: every type is read by one") {
     CHECK(find_family("mamba") == nullptr);
     CHECK(find_family("gemma2") == &families::gemma2);
     CHECK(contains(known_model_types(), "llama, mistral, "));
+    CHECK(known_model_types().size() < 500);  // a refusal says behind them what it got
+    CHECK(alternatives({"one"}) == "one");
+    CHECK(alternatives({"one", "two", "three"}) == "one, two or three");
+    CHECK(contains(alternatives(std::vector<std::string>(100, "seventeen")), ", seventeen or one of "));
+    CHECK(contains(known_model_types(), " more in docs/families.md"));
 }

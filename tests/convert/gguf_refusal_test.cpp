@@ -387,3 +387,22 @@ TEST_CASE("gguf: bytes changed at random give a refusal or a model") {
     }
     CHECK(n_refused > 700);
 }
+
+TEST_CASE("gguf refusals: experts that are chosen as DeepSeek 3's, and layers for further tokens") {
+    const auto u32 = [](const char* key, std::uint32_t number, const char* model = "glm4_moe") {
+        return Spoiled((std::string("../families_gguf/") + model + "/model.gguf").c_str()).value(key, number).line();
+    };
+    check_has(u32("glm4moe.leading_dense_block_count", 0), {"tensor blk.0.ffn_gate_inp.weight", "got none"});
+    check_has(u32("glm4moe.leading_dense_block_count", 2), {"tensor blk.1.ffn_", "got none"});
+    check_has(u32("glm4moe.expert_shared_count", 2), {"ffn_up_shexp.weight: expected shape [18, 12], got [9, 12]"});
+    check_has(u32("ernie4_5-moe.interleave_moe_layer_step", 2, "ernie4_5_moe"),
+              {"interleave_moe_layer_step: expected 1, got 2"});
+    CHECK(u32("glm4moe.nextn_predict_layers", 1).empty());  // the second layer
+    check_has(u32("glm4moe.nextn_predict_layers", 2), {"nextn_predict_layers: expected a whole number from 0 to 1"});
+    check_has(u32("exaone-moe.expert_shared_feed_forward_length", 8, "exaone_moe"),
+              {"ffn_up_shexp.weight: expected shape [8, 12], got [9, 12]"});
+    check_has(u32("granitemoe.expert_shared_feed_forward_length", 12, "granitemoeshared"),
+              {"ffn_up_shexp.weight: expected shape [12, 12], got [11, 12]"});
+    check_has(u32("granitemoe.expert_shared_feed_forward_length", 0, "granitemoeshared"),
+              {"_shexp.weight: expected only tensors that the metadata calls for"});
+}

@@ -9,19 +9,23 @@ import numpy
 from safetensors.torch import load_file
 
 import shapes
-from shapes import TINY, llama_like, rope
+from settings import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
                  "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
                  "qwen2_vl_text": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl_text": "qwen3vl",
-                 "glm4v_text": "glm4", "ministral3": "mistral3", "gpt_bigcode": "starcoder"}
+                 "glm4v_text": "glm4", "ministral3": "mistral3", "gpt_bigcode": "starcoder",
+                 "glm4_moe": "glm4moe", "ernie4_5_moe": "ernie4_5-moe", "exaone_moe": "exaone-moe", "minimax_m2": "minimax-m2",
+                 "granitemoeshared": "granitemoe", "granitemoehybrid": "granitemoe", "qwen3_vl_moe_text": "qwen3vlmoe"}
 # Architectures that no type of transformers is, and the type that computes the same: shapes are that type's.
 TWINS = {"internlm2": "llama", "xverse": "llama", "baichuan": "llama", "pangu-embedded": "llama",
-         "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2"}
+         "qwen": "qwen2", "orion": "stablelm", "minicpm": "granite", "codeshell": "starcoder2",
+         "bailingmoe2": "glm4_moe"}
 # Query and key rows of halves become adjacent pairs.
-PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm")
+PERMUTED = ("llama", "arcee", "olmo", "granite", "smollm3", "mistral3", "internlm2", "xverse", "baichuan", "minicpm",
+            "granitemoe")
 
 SHAPES = {  # the first of each is the smallest
     "gemma": shapes.SHAPES["gemma"][:2],
@@ -99,7 +103,27 @@ SHAPES = {  # the first of each is the smallest
     "deepseek_v3": [shapes.SHAPES["deepseek_v3"][0],
                     shapes.SHAPES["deepseek_v3"][1] | dict(rope_parameters=rope(
                         kind="yarn", factor=40.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0))],
+    "glm4_moe": shapes.SHAPES["glm4_moe"],
+    "dots1": [shapes.SHAPES["dots1"][0], shapes.SHAPES["dots1"][2] | dict(layer_types=None, sliding_window=None)],
+    "exaone_moe": [llama_like(**TINY, head_dim=8, layers=4, num_experts=4, num_experts_per_tok=2,
+                              moe_intermediate_size=9, num_shared_experts=1, sliding_window=7),
+                   shapes.SHAPES["exaone_moe"][1] | dict(mlp_layer_types=None, first_k_dense_replace=2)],
+    "minimax_m2": shapes.SHAPES["minimax_m2"],
+    "ernie4_5_moe": [shapes.SHAPES["ernie4_5_moe"][0], shapes.SHAPES["ernie4_5_moe"][2]],
+    "granitemoe": shapes.SHAPES["granitemoe"],
+    "granitemoeshared": shapes.SHAPES["granitemoeshared"],
+    "granitemoehybrid": shapes.SHAPES["granitemoehybrid"][:2],
+    "qwen3_vl_moe_text": shapes.SHAPES["qwen3_vl_moe_text"][:1],
+    # Ling 2.0, which transformers has no class of, computes what GLM 4.5 does.
+    "bailingmoe2": [llama_like(hidden=16, heads=2, kv_heads=1, d_ff=14, vocab=23, n_routed_experts=4,
+                               num_experts_per_tok=2, moe_intermediate_size=9, n_shared_experts=1, n_group=2,
+                               topk_group=1, use_qk_norm=True),
+                    llama_like(hidden=32, heads=4, d_ff=41, layers=4, n_routed_experts=12, num_experts_per_tok=3,
+                               moe_intermediate_size=19, n_shared_experts=1, n_group=4, topk_group=2, use_qk_norm=True,
+                               first_k_dense_replace=2, routed_scaling_factor=2.5, rope_parameters=rope(
+                                   100.0, partial_rotary_factor=1.0))],
 }
+ROUTED = ("glm4_moe", "dots1", "exaone_moe", "minimax_m2")  # as DeepSeek 3
 EXPERT_PARTS = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}  # Mixtral's words for them
 
 
@@ -126,6 +150,17 @@ def of_packed_experts(name, tensor):
     parts = {"down": tensor} if part.startswith("down") else {"gate": tensor[:, ::2], "up": tensor[:, 1::2]}
     for of, array in parts.items():
         yield f"blk.{layer}.ffn_{of}_exps.{suffix}", array
+
+
+def of_fused(name, weight, config):
+    """(name, array) of a gate above an `up`, or of what comes after them: of all experts or of a shared one."""
+    layer, shared = name.split(".")[2], "shared_mlp" in name
+    ending = "exps" if not shared else "shexp" if config["num_local_experts"] else None
+    parts = {"down": weight}
+    if "down_proj" not in name and "output_linear" not in name:
+        parts = dict(zip(("gate", "up"), numpy.split(weight, 2, axis=-2)))
+    for of, array in parts.items():
+        yield f"blk.{layer}.ffn_{of}{'_' + ending if ending else ''}.weight", array
 
 
 def mxfp4_blocks(blocks, scales):
@@ -163,7 +198,8 @@ def converted_tensors(config, folder, architecture, alone=False):
     n_kv_heads = config.get("num_key_value_heads", n_heads)
     if kind == "falcon":
         n_kv_heads = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
-    own = ARCHITECTURES.get(kind, kind)  # the architecture's names, of which others are a part
+    # The architecture's names, of which others are a part, but for those of Ling.
+    own = architecture if architecture == "bailingmoe2" else ARCHITECTURES.get(kind, kind)
     names = gguf.get_tensor_name_map(next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == own), n_layers)
     heads, experts = {}, {}
     saved = load_file(folder / "model.safetensors")
@@ -176,6 +212,9 @@ def converted_tensors(config, folder, architecture, alone=False):
             yield from of_packed_experts(name, mxfp4_blocks(tensor.numpy(), scales.numpy()))
             continue
         weight = tensor.float().numpy()
+        if name.endswith((".gate_up_proj", ".down_proj", ".input_linear.weight", ".output_linear.weight")):
+            yield from of_fused(name, weight.swapaxes(1, 2) if kind == "qwen3_vl_moe_text" else weight, config)
+            continue
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
@@ -195,7 +234,8 @@ def converted_tensors(config, folder, architecture, alone=False):
             yield names.get_name(name.replace("kv_b", "k_b"), try_suffixes=(".weight",)), both[:, :n_key].swapaxes(1, 2)
             yield names.get_name(name.replace("kv_b", "v_b"), try_suffixes=(".weight",)), both[:, n_key:]
             continue
-        name = name.replace("e_score_correction_bias", "e_score_correction.bias")
+        if name.endswith("e_score_correction_bias"):
+            name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
             weight = weight[0]
         if kind.startswith(("gemma", "nemotron")) and "norm" in name and name.endswith(".weight"):
@@ -213,6 +253,9 @@ def converted_tensors(config, folder, architecture, alone=False):
         if kind == "bloom":
             name = name.removeprefix("transformer.")
         name = name.replace("attn_sub_norm", "inner_attn_ln").replace("ffn_sub_norm", "ffn_layernorm")  # BitNet's first names
+        if own == "bailingmoe2" and name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight")):
+            yield f"blk.{name.split('.')[2]}.attn_{name[-len('q_proj.weight')]}.weight", weight  # to be one
+            continue
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), weight
     if alone:
         for start, parts in experts.items():
@@ -237,16 +280,36 @@ def add_deepseek_keys(writer, config):
     if is_third:
         writer.add_key_length_mla(key)
         writer.add_value_length_mla(value)
-    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
-    writer.add_expert_shared_count(config["n_shared_experts"])
-    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+
+
+def add_routing_keys(writer, config, softmax):
+    """How experts are chosen, as DeepSeek's files have it and others after them."""
+    n_shared = config.get("n_shared_experts", config.get("num_shared_experts"))
+    if "first_k_dense_replace" in config:
+        writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    if n_shared is not None:
+        writer.add_expert_shared_count(n_shared)
+    if "num_shared_experts" in config:
+        writer.add_expert_shared_feed_forward_length(n_shared * config["moe_intermediate_size"])
+    if "routed_scaling_factor" in config:
+        writer.add_expert_weights_scale(config["routed_scaling_factor"])
     if config.get("norm_topk_prob"):
         writer.add_expert_weights_norm(True)
-    if is_third:
+    if config["model_type"] == "glm4_moe":
+        writer.add_nextn_predict_layers(0)  # which transformers leaves out
+    if not softmax:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if is_third or config["topk_method"] == "group_limited_greedy":
+    if config.get("n_group") and config.get("topk_method") != "greedy":
         writer.add_expert_group_count(config["n_group"])
         writer.add_expert_group_used_count(config["topk_group"])
+
+
+def add_granite_keys(writer, config):
+    writer.add_logit_scale(config["logits_scaling"])
+    writer.add_residual_scale(config["residual_multiplier"])
+    writer.add_embedding_scale(config["embedding_multiplier"])
+    if config.get("shared_intermediate_size") and config["num_local_experts"]:
+        writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
 
 
 def add_keys(writer, config, architecture):
@@ -267,8 +330,6 @@ def add_keys(writer, config, architecture):
     if kind == "gpt_bigcode":
         n_kv_heads = 1
     writer.add_head_count_kv(n_kv_heads)
-    d_ff = first("intermediate_size", "ffn_hidden_size", "n_inner", otherwise=4 * d_model)
-    writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
     head_dim = first("head_dim", otherwise=d_model // n_heads)
     if head_dim * n_heads != d_model and "kv_lora_rank" not in config:
         writer.add_key_length(head_dim)
@@ -276,16 +337,33 @@ def add_keys(writer, config, architecture):
     writer.add_layer_norm_eps(1e-5 if kind == "olmo" else first("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon",
                                                                otherwise=1e-5))
     writer.add_layer_norm_rms_eps(first("rms_norm_eps", otherwise=1e-5))
-    n_experts = first("num_experts", "num_local_experts", "n_routed_experts")
+    d_ff = first("intermediate_size", "ffn_hidden_size", "n_inner", otherwise=4 * d_model)
+    n_experts = first("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    if kind == "granitemoehybrid" and not n_experts:
+        d_ff = config["shared_intermediate_size"]
+    writer.add_feed_forward_length(2 * d_ff if architecture == "qwen" else d_ff)
     if n_experts:
         writer.add_expert_count(n_experts)
-        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_used_count(first("num_experts_per_tok", "moe_k"))
     if config.get("moe_intermediate_size"):
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("shared_expert_intermediate_size"):
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if kind.startswith("deepseek"):
         add_deepseek_keys(writer, config)
+    if kind.startswith("deepseek") or kind in ROUTED:
+        add_routing_keys(writer, config, kind == "deepseek_v2")
+    if kind == "minimax_m2":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if kind == "ernie4_5_moe":
+        writer.add_leading_dense_block_count(config["moe_layer_start_index"])
+        writer.add_interleave_moe_layer_step(config["moe_layer_interval"])
+        writer.add_expert_shared_count(config["moe_num_shared_experts"])
+        if config["moe_num_shared_experts"]:
+            writer.add_expert_shared_feed_forward_length(
+                config["moe_num_shared_experts"] * config["moe_intermediate_size"])
+    if kind == "qwen3_vl_moe_text":
+        writer.add_rope_dimension_sections([*config["rope_parameters"]["mrope_section"], 0])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     if kind == "olmo3":
@@ -324,11 +402,9 @@ def add_keys(writer, config, architecture):
         writer.add_max_alibi_bias(8.0)
     if kind in ("cohere", "cohere2"):
         writer.add_logit_scale(config["logit_scale"])
-    if kind == "granite":
-        writer.add_logit_scale(config["logits_scaling"])
-        writer.add_residual_scale(config["residual_multiplier"])
-        writer.add_embedding_scale(config["embedding_multiplier"])
-    if architecture == "granite":
+    if kind.startswith("granite"):
+        add_granite_keys(writer, config)
+    if kind.startswith("granite") and architecture.startswith("granite"):
         writer.add_attention_scale(config["attention_multiplier"])
     if "use_parallel_residual" in config:
         writer.add_parallel_residual(config["use_parallel_residual"])
@@ -350,7 +426,7 @@ def write_gguf(folder, path, narrow=False, alone=False, architecture=None, more=
     if more:
         more(writer, config)
     tensors = converted_tensors(config, folder, architecture, alone)
-    for name, weight in fused(tensors) if architecture == "qwen" else tensors:
+    for name, weight in fused(tensors) if architecture in ("qwen", "bailingmoe2") else tensors:
         weight = numpy.ascontiguousarray(weight)
         if weight.dtype == numpy.uint8:
             writer.add_tensor(name, weight, raw_dtype=gguf.GGMLQuantizationType.MXFP4)

@@ -19,6 +19,14 @@ def yarn(factor):
     return rope(150000.0, "yarn", factor=factor, original_max_position_embeddings=16, truncate=False)
 
 
+def seeing(text, **more):
+    """A model whose text model that is, with the smallest part that sees."""
+    vision = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, num_position_embeddings=4,
+                  out_hidden_size=text["hidden_size"], deepstack_visual_indexes=[0])
+    return dict(model_type="qwen3_vl_moe", text_config=dict(text, model_type="qwen3_vl_moe_text"), vision_config=vision,
+                image_token_id=2, video_token_id=3, vision_start_token_id=4, vision_end_token_id=5, **more)
+
+
 def latent(heads, q_rank, kv_rank, nope, turning, value, **more):
     """DeepSeek's attention."""
     return llama_like(heads=heads, kv_heads=heads, q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope,

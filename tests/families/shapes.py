@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 import dense_shapes
+import expert_shapes
 import renamed
 import wholes
 from settings import LAYERS3, TINY, latent, llama_like, rope, without, yarn
@@ -348,7 +349,7 @@ SHAPES = {
                rope_parameters=rope(100.0)),
     ],
 }
-SHAPES |= dense_shapes.SHAPES | renamed.SHAPES | wholes.SHAPES
+SHAPES |= dense_shapes.SHAPES | expert_shapes.SHAPES | renamed.SHAPES | wholes.SHAPES
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next bit is the sign
 
 
@@ -358,6 +359,9 @@ def randomize(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         is_norm = "norm" in name or "ln_" in name
+        if name.endswith("e_score_correction_bias"):  # where it is no buffer
+            parameter.data = (noise * 0.05).bfloat16().float()
+            continue
         if "gate_up_proj" in name:  # that some are clamped
             parameter.data = noise * 2.0
         elif is_norm:
@@ -417,7 +421,8 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
         # Falcon's plain attention adds the slopes twice: its mask has them already.
         attention = "sdpa" if model_type == "falcon" else "eager"
         model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
-    if "num_experts_per_tok" in fields:  # one expert after another: grouped products want rows of whole 16 bytes
+    text = fields.get("text_config", fields)
+    if "num_experts_per_tok" in text or "moe_k" in text:  # one expert after another: grouped products want rows of whole 16 bytes
         model.set_experts_implementation("eager")
     randomize(model, seed)
     copy.deepcopy(model).to(dtype).save_pretrained(folder)
@@ -427,6 +432,10 @@ def write_model(model_type, fields, folder, seed, dtype=torch.float32, n_tokens=
         wholes.leave_out_most(folder)
     if model_type in renamed.TWINS:
         renamed.rename(model_type, folder)
+    if model_type == "qwen3_vl_moe_text":  # as it is published: columns before rows
+        saved = load_file(folder / "model.safetensors")
+        turned = {n: t.transpose(1, 2).contiguous() if ".mlp.experts." in n else t for n, t in saved.items()}
+        save_file(turned, folder / "model.safetensors", {"format": "pt"})
     for parameter in model.parameters():  # rotary frequencies are not rounded
         parameter.data = parameter.data.to(dtype).float()
     (folder / "generation_config.json").unlink(missing_ok=True)

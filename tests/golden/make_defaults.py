@@ -21,7 +21,8 @@ hidden_act hidden_activation activation_function query_pre_attn_scalar attn_logi
 logit_scale embedding_multiplier logits_scaling residual_multiplier attention_multiplier norm_topk_prob
 decoder_sparse_step first_k_dense_replace routed_scaling_factor topk_method use_qk_norm qk_layernorm
 num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings multi_query scale_embedding
-scale_attn_weights use_post_norm rope_interleave""".split()
+ scale_attn_weights use_post_norm rope_interleave moe_k moe_layer_start_index moe_layer_end_index moe_layer_interval
+ moe_norm_min""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 
@@ -32,6 +33,8 @@ def defaults_of(model_type):
     for name in ("num_key_value_heads", "attention_multiplier"):
         if name in named and getattr(type(config), name, None) is None:
             named[name] = None
+    if named.get("num_experts_per_tok", 0) is None:  # its code wants a number
+        named.pop("num_experts_per_tok")
     if hasattr(config, "kv_lora_rank"):  # all heads share the latent vector, whatever the field says
         named.pop("num_key_value_heads")
         named = {name: value for name, value in named.items() if value is not None}  # of routing: its code wants numbers

@@ -1,0 +1,96 @@
+// Ordinary attention with experts that are chosen as DeepSeek 3 chooses them: GLM 4.5 (GLM Team 2025), dots.llm1 (rednote-hilab
+// 2025), Solar Open (Upstage 2025), K-EXAONE (LG AI Research 2025).
+#include "convert/families/llama_names.h"
+#include "convert/families/routing.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kModelTypes[] = {
+    {"glm4_moe",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "num_experts_per_tok": 8, "n_shared_experts": 1,
+         "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": true, "rms_norm_eps": 1e-5,
+         "partial_rotary_factor": 0.5, "num_nextn_predict_layers": 1})"},
+    {"dots1",
+     R"({"max_position_embeddings": 2048, "num_key_value_heads": 32, "n_group": 1, "topk_group": 1,
+         "sliding_window": 4096, "max_window_layers": 62})"},
+    {"solar_open",
+     R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128, "num_experts_per_tok": 8,
+         "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": true, "rms_norm_eps": 1e-5,
+         "rope_theta": 1000000.0})"},
+    {"exaone_moe",
+     R"({"max_position_embeddings": 2048, "num_key_value_heads": 32, "num_experts_per_tok": 8,
+         "num_shared_experts": 1, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": true,
+         "routed_scaling_factor": 2.5, "rms_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4})"}};
+
+constexpr auto kNames = with_llama_names({
+    {Role::router, "#mlp.gate.weight"},
+    {Role::choice_bias, "#mlp.gate.e_score_correction_bias"},
+    {Role::expert_up, "#mlp.experts.*.up_proj.weight", Within::alone, "#mlp.experts.*.gate_proj.weight"},
+    {Role::expert_down, "#mlp.experts.*.down_proj.weight"},
+    {Role::shared_up, "#mlp.shared_experts.up_proj.weight", Within::alone, "#mlp.shared_experts.gate_proj.weight"},
+    {Role::shared_down, "#mlp.shared_experts.down_proj.weight"},
+});
+
+/// Where no field lists them, dots1's windows are those of layers from max_window_layers on, and K-EXAONE's all but every n-th.
+std::vector<bool> windowed_layers(const Fields& fields, const std::string& type, std::uint32_t n_layers) {
+    std::vector<bool> windowed(n_layers);
+    if (type != "dots1" && type != "exaone_moe") return windowed;
+    if (fields.has("layer_types")) return read_sliding_layers(fields, n_layers);
+    if (!fields.has("sliding_window")) return windowed;
+    const bool is_exaone = type == "exaone_moe";
+    const std::uint32_t number = fields.count(is_exaone ? "sliding_window_pattern" : "max_window_layers", is_exaone);
+    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = is_exaone ? (i + 1) % number != 0 : i >= number;
+    return windowed;
+}
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Stack& stack = result.stack();
+    const bool is_glm = type == "glm4_moe", is_exaone = type == "exaone_moe", is_solar = type == "solar_open";
+    Block block =
+        read_sizes(fields, {.d_ff = is_solar ? "moe_intermediate_size" : "intermediate_size"}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    const bool has_head_norm = is_glm ? fields.flag_or("use_qk_norm", false) : !is_solar;
+    block.query_key_norm = has_head_norm ? Norm::rms : Norm::none;
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    block.query_bias = block.key_bias = block.value_bias = !is_exaone && fields.flag_or("attention_bias", false);
+    block.output_bias = type == "dots1" && block.query_bias;
+
+    const std::vector<bool> windowed = windowed_layers(fields, type, stack.n_layers);
+    std::vector<bool> sparse(stack.n_layers, true);
+    if (!is_solar) sparse = read_layers_with_experts(fields, stack.n_layers);
+    const RoutingNames names{.n_experts = is_exaone ? "num_experts" : "n_routed_experts",
+                             .n_shared = is_exaone ? "num_shared_experts" : "n_shared_experts"};
+    Block experts = block;
+    read_routing(fields, names, RouterScore::sigmoid, experts);
+    read_expert_groups(fields, names, experts);
+    std::vector<LayerShape> layers;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        const Block& own = sparse[i] ? experts : block;
+        // K-EXAONE has positions in its windows alone, where it has windows.
+        const bool turns = !is_exaone || windowed[i] || !fields.has("sliding_window");
+        layers.push_back(turns ? with_rope(fields, own) : LayerShape{own, {}, {}});
+        if (windowed[i]) layers.back().block.window = fields.count("sliding_window");
+    }
+    result.n_skipped_layers = is_glm ? number_or(fields, "num_nextn_predict_layers", 0, kMaxLayers) : 0;
+    set_layers(fields, layers, result);
+}
+
+constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+    {".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"}};
+
+/// What predicts tokens behind the next.
+bool is_of_further_tokens(std::string_view name) { return name.starts_with("mtp."); }
+
+}  // namespace
+
+const Family families::glm_moe = {.types = kModelTypes,
+                                  .names = kNames,
+                                  .outer = "model.",
+                                  .layers = "layers.",
+                                  .read = read,
+                                  .older = kOlder,
+                                  .ignores = is_of_further_tokens};
+
+}  // namespace fovea
