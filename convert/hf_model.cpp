@@ -349,6 +349,9 @@ private:
         const bool fused =
             within == Within::fused ||
             (within == Within::fused_either && found != files_.tensors.end() && found->second.shape == rows_first);
+        if (within == Within::fused_either && wanted == rows_first)
+            throw Refusal(files_.files.front().string() + ": tensor " + name +
+                          ": expected a shape that tells rows from columns, got a square one");
         if (fused) wanted = rows_first;
         if (vector) wanted = {block.n_experts, n_all};
         TensorView all = plain(files_, name, wanted, !vector);

@@ -141,7 +141,7 @@ RecordingFrames SpeechWorker::frames_of(const Place& place, double& seconds) {
     const std::uint32_t rate = served_.model.config().encoder.sound.sample_rate;
     const SoundBounds bounds{.most_seconds = kMostRecordingSeconds, .between = [&] { check(place); }};
     const std::vector<float> samples = decode_sound(std::as_bytes(std::span(recording.bytes)), "file", rate, bounds);
-    recording.bytes = {};
+    std::string().swap(recording.bytes);
     recording.taken = nullptr;
     seconds = static_cast<double>(samples.size()) / rate;
     check(place);

@@ -25,8 +25,8 @@ void check(const Request& request) {
 }
 
 void read_all(std::string_view body) {
-    for (const Api api :
-         {Api::chat, Api::response, Api::completion, Api::embedding, Api::ollama_chat, Api::ollama_generate, Api::ollama_embed}) {
+    for (const Api api : {Api::chat, Api::response, Api::completion, Api::embedding, Api::ollama_chat,
+                          Api::ollama_generate, Api::ollama_embed}) {
         try {
             check(read_request(api, body));
         } catch (const RequestError& error) {
