@@ -216,6 +216,7 @@ private:
         if (spec.role == Role::shared_up && block.gated) return add_gated(block.shared_d_ff, spec, *place, name);
         SourceRows part{.n_all = vector ? spec.n_cols : spec.n_rows};
         if (place && place->within != Within::alone) part = projection_part(block, spec.role, place->within);
+        if (spec.role == Role::token_embedding) part.n_all += family_.n_further_tokens;
         if (spec.role == Role::position_embedding) {
             part.begin = config_.n_skipped_positions;
             part.n_all += part.begin;

@@ -12,10 +12,10 @@ namespace {
 
 /// Those whose text model sees texts alone as it would without the rest: causal, with the same positions.
 constexpr std::string_view kModelTypes[] = {
-    "gemma3",     "mistral3",         "qwen2_vl",        "qwen2_5_vl",  "qwen3_vl",     "qwen3_vl_moe", "llava",
-    "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",     "internvl",     "idefics2",
-    "idefics3",   "smolvlm",          "qwen2_audio",     "voxtral",     "glm4v",        "glm46v",       "exaone4_5",
-    "got_ocr2",   "lighton_ocr",      "ovis2",           "deepseek_vl", "video_llama_3"};
+    "gemma3",    "mistral3",   "qwen2_vl",         "qwen2_5_vl",      "qwen3_vl",    "qwen3_vl_moe", "mllama",
+    "llava",     "llava_next", "llava_next_video", "llava_onevision", "video_llava", "vipllava",     "internvl",
+    "idefics2",  "idefics3",   "smolvlm",          "qwen2_audio",     "voxtral",     "glm4v",        "glm46v",
+    "exaone4_5", "got_ocr2",   "lighton_ocr",      "ovis2",           "deepseek_vl", "video_llama_3"};
 
 /// Those whose published files have the text model's fields among their own, and its type.
 constexpr std::pair<std::string_view, const char*> kFlat[] = {{"qwen2_vl", "qwen2_vl_text"},
@@ -51,8 +51,8 @@ constexpr std::pair<std::string_view, const char*> kSizes[] = {
                             "num_hidden_layers": 80, "num_attention_heads": 64})"},
     {"qwen3_vl_text", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
                           "num_hidden_layers": 32, "num_attention_heads": 32})"},
-    {"cohere2", R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
-                    "num_attention_heads": 64})"},
+    {"mllama_text_model", R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+                              "num_hidden_layers": 40, "num_attention_heads": 32})"},
     {"glm4v_text", R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
                        "num_attention_heads": 32})"},
     {"exaone4", R"({"vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 16384, "num_hidden_layers": 32,

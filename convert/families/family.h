@@ -71,8 +71,9 @@ struct Family {
     void (*settle)(const Lookup& tensors, HfConfig& result) = nullptr;
     /// Chooses another family by other fields of config.json. It returns null for this one. A null pointer: always this one.
     const Family* (*variant)(const Fields& fields) = nullptr;
-    bool reads_mxfp4 = false;          ///< experts may be quantized so (convert/mxfp4.h)
-    const HeadForms* heads = nullptr;  ///< what may predict from an encoder; null: nothing
+    std::uint32_t n_further_tokens = 0;  ///< rows of its table of tokens behind the vocabulary's
+    bool reads_mxfp4 = false;            ///< experts may be quantized so (convert/mxfp4.h)
+    const HeadForms* heads = nullptr;    ///< what may predict from an encoder; null: nothing
 };
 
 /// The family that reads models of that type; null: none does.

@@ -29,6 +29,17 @@ TEST_CASE("dense families: fields that they cannot have are refused by name") {
     check_refused("granite_swa", "layer_rope_theta", Json::array({1e4}), "2 numbers");
     check_refused("granite_swa", "layer_rope_theta", Json::array({1e4, -1.0}), "numbers of 0 or above 1");
     check_refused("granite_swa", "layer_types", Json::array({"full_attention"}), "2 of them");
+    CHECK(contains(line_of("mllama_text_model",
+                           [](Json& json) {
+                               json["text_config"]["cross_attention_layers"] = {0, 1, 2};
+                           }),
+                   "cross_attention_layers: expected fewer than the model's layers"));
+    CHECK(
+        contains(line_of("mllama_text_model", [](Json& json) { json["text_config"]["cross_attention_layers"] = {-1}; }),
+                 "cross_attention_layers: expected numbers of layers"));
+    CHECK(contains(
+        line_of("mllama_text_model", [](Json& json) { json["text_config"]["cross_attention_layers"] = Json::array(); }),
+        "layers.1.self_attn.q_proj.weight: expected [12, 12], got none"));
     check_refused("nanochat", "rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}, "rope_type default");
     check_refused("youtu", "attention_bias", true, "false, got true");
     check_refused("gpt_bigcode", "add_cross_attention", true, "false, got true");

@@ -3,9 +3,9 @@
 
     beside_llama_cpp.py FOVEA [NAME...]     FOVEA is the command line's path; prints a line for each list of models
 
-What architectures compute that no type of transformers is, llama.cpp says. The largest difference must be below 1e-3 of
-the largest logit: llama.cpp sums in its own order, takes GELU from a table of float16, and leaves out the epsilon of
-qwen2vl's norms. Needs llama_cpp beside what sweep.py needs.
+Without NAMEs these are the architectures that no type of transformers is: llama.cpp says what they compute. The largest
+difference must be below 1e-3 of the largest logit. llama.cpp sums in its own order, takes GELU from a table of float16,
+and leaves out the epsilon of qwen2vl's norms. Needs llama_cpp beside what sweep.py needs.
 """
 import ctypes
 import pathlib
@@ -75,7 +75,7 @@ def compare(fovea, name, number, fields, work):
 
 
 def main():
-    fovea, asked = sys.argv[1], sys.argv[2:] or list(SHAPES)
+    fovea, asked = sys.argv[1], sys.argv[2:] or list(gguf_models.TWINS | SLOPING)
     silent = llama_cpp.llama_log_callback(lambda *_: None)
     llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
     n_wrong = 0

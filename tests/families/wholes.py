@@ -7,7 +7,7 @@ whole's.
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoModelForMultimodalLM
 
-from dense_shapes import ministral_rope
+from dense_shapes import llama3_rope, ministral_rope
 from settings import LAYERS3, TINY, llama_like, rope
 
 WIDTHS = "hidden_size", "embed_dim", "d_model", "width", "out_hidden_size", "output_dim", "projection_dim", "hidden_dim"
@@ -48,6 +48,12 @@ SHAPES = {
         whole("glm46v", "glm4v_text", **llama_like(hidden=36, heads=3, kv_heads=3, d_ff=41, layers=3,
               rope_parameters=sections(9000.0, 1, 1, 1) | dict(partial_rotary_factor=0.5))),
     ],
+    "mllama_text_model": [
+        whole("mllama", "mllama_text_model", **llama_like(**TINY | dict(layers=3), cross_attention_layers=[1],
+              pad_token_id=0, rope_parameters=rope(100.0))),
+        whole("mllama", "mllama_text_model", **llama_like(hidden=36, heads=6, kv_heads=3, d_ff=41, layers=6,
+              cross_attention_layers=[0, 5, 3], pad_token_id=0, rope_parameters=llama3_rope())),
+    ],
     "gemma3": [whole("gemma3", "gemma3_text", **llama_like(**TINY, head_dim=8, sliding_window=7, layers=6))],
     "mistral3": [whole("mistral3", "mistral", **llama_like(**TINY, sliding_window=None, head_dim=8)),
                  whole("mistral3", "ministral3", **llama_like(**TINY, head_dim=6, rope_parameters=ministral_rope()))],
@@ -70,7 +76,7 @@ SHAPES = {
     "deepseek_vl": [whole("deepseek_vl", "llama", **llama_like())],
     "video_llama_3": [whole("video_llama_3", "qwen2", **llama_like())],
 }
-ALONE = [name for name in SHAPES if not name.endswith("_text")]  # which hold a model that has a golden one by itself
+ALONE = [name for name in SHAPES if "_text" not in name]  # which hold a model that has a golden one by itself
 
 
 def shrink(fields):

@@ -1,0 +1,57 @@
+// The text model of Llama 3.2 Vision (Meta 2024): Llama 3.1 with further layers that attend to a picture. Without one they leave
+// the rows as they are.
+#include <algorithm>
+
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kModelTypes[] = {
+    {"mllama_text_model", R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "rope_theta": 500000.0})"}};
+
+/// Numbers of the layers that attend to a picture.
+std::vector<std::uint32_t> read_cross_layers(const Fields& fields, std::uint32_t n_layers) {
+    const nlohmann::json usual = {3, 8, 13, 18, 23, 28, 33, 38};
+    const bool listed = fields.has("cross_attention_layers");
+    const nlohmann::json& list = listed ? fields.json()["cross_attention_layers"] : usual;
+    if (!list.is_array()) fields.refuse("cross_attention_layers", "a list of layers");
+    std::vector<std::uint32_t> layers;
+    for (const nlohmann::json& number : list) {
+        if (!number.is_number_unsigned()) fields.refuse("cross_attention_layers", "numbers of layers");
+        const auto layer = number.get<std::uint64_t>();
+        const bool is_known = layer >= n_layers || std::find(layers.begin(), layers.end(), layer) != layers.end();
+        if (!is_known) layers.push_back(static_cast<std::uint32_t>(layer));
+    }
+    if (layers.size() == n_layers) fields.refuse("cross_attention_layers", "fewer than the model's layers");
+    return layers;
+}
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {.default_epsilon = 1e-5}, Norm::rms, stack);
+    read_output_head(fields, false, stack);
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    const std::vector<std::uint32_t> cross = read_cross_layers(fields, stack.n_layers);
+    const auto prefix = [](std::uint32_t layer) { return "layers." + std::to_string(layer) + "."; };
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i)
+        if (std::find(cross.begin(), cross.end(), i) == cross.end()) result.layer_prefixes.push_back(prefix(i));
+    for (const std::uint32_t layer : cross) result.layer_prefixes.push_back(prefix(layer));
+    result.n_skipped_layers = static_cast<std::uint32_t>(cross.size());
+    stack.n_layers -= result.n_skipped_layers;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+}
+
+}  // namespace
+
+/// Of the table of tokens the last rows are a picture's.
+const Family families::mllama = {.types = kModelTypes,
+                                 .names = kLlamaNames,
+                                 .outer = "model.",
+                                 .layers = "layers.",
+                                 .read = read,
+                                 .n_further_tokens = 8};
+
+}  // namespace fovea
