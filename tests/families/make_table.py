@@ -27,7 +27,7 @@ itself and of the golden models, small models with known results in `tests/golde
 - In f32 the logits differ by at most 1e-4 of the largest logit.
 - In bf16 and q8 the measure is the distance between the two vectors of logits after a token, as a share of the vector's length.
   Its median over a model's tokens is below 4 % (bf16) and 13 % (q8) in every family. The largest median of any random model is
-  2.7 % and 10 %, the middle one 0.6 % and 2.2 %. Random weights are a hard case, for nothing in them is redundant.
+  2.7 % and 10 %, the middle one 0.6 % and 2.3 %. Random weights are a hard case, for nothing in them is redundant.
 - In models with experts a rounding may change which expert is chosen. No bound holds for the logits of such a token.
 
 A checkpoint that has something beyond its family (an option that changes what is computed, a quantization that
