@@ -8,7 +8,11 @@ namespace fovea {
 
 SourceRows projection_part(const Block& b, Role role, Within within) {
     const std::uint32_t in_group = b.n_heads / b.n_kv_heads;
-    const std::uint32_t n_groups = within == Within::grouped ? b.n_kv_heads : 1, of_each = b.n_kv_heads / n_groups;
+    const bool quartered = within == Within::quartered;
+    const std::uint32_t n_groups = quartered                   ? 4
+                                   : within == Within::grouped ? b.n_kv_heads
+                                                               : 1,
+                        of_each = b.n_kv_heads / n_groups;
     const std::uint32_t query = of_each * in_group * b.head_dim, key = of_each * b.head_dim;
     const std::uint32_t value = of_each * b.value_head_dim, all = query + key + value;
     SourceRows part{.n_all = std::uint64_t{all} * n_groups, .stride = n_groups > 1 ? all : 0};
@@ -18,9 +22,9 @@ SourceRows projection_part(const Block& b, Role role, Within within) {
     };
     switch (role) {
         case Role::key:
-        case Role::key_bias: take(query, key); break;
+        case Role::key_bias: take(quartered ? query + value : query, key); break;
         case Role::value:
-        case Role::value_bias: take(query + key, value); break;
+        case Role::value_bias: take(quartered ? query : query + key, value); break;
         default: take(0, query);
     }
     return part;

@@ -13,9 +13,10 @@ namespace fovea {
 
 /// Where in a source's tensor one of ours lies.
 enum class Within : std::uint8_t {
-    alone,    ///< it is all of it
-    stacked,  ///< query, key and value one below the other; or a gate above `up`
-    grouped,  ///< of each key-value head in turn: its queries, its key, its value
+    alone,      ///< it is all of it
+    stacked,    ///< query, key and value one below the other; or a gate above `up`
+    grouped,    ///< of each key-value head in turn: its queries, its key, its value
+    quartered,  ///< of each quarter of the heads in turn: its queries, its values, its keys
     packed,  ///< all experts' matrices are one tensor, their columns before their rows; rows of a gate and of `up` alternate
     fused,         ///< all experts' matrices are one tensor, rows before columns, rows of a gate before those of `up`
     fused_either,  ///< the same, or columns before rows where its shape says so

@@ -1,5 +1,8 @@
-// GPT-J (Wang and Komatsuzaki 2021), the first with attention and feed-forward in parallel; and GPT-Neo (Black et al. 2021),
-// whose scores are not scaled and every other layer of which sees a window.
+// GPT-J (Wang and Komatsuzaki 2021), the first with attention and feed-forward in parallel; CodeGen (Nijkamp et al. 2022), the
+// same with one matrix for queries, values and keys; and GPT-Neo (Black et al. 2021), whose scores are not scaled and every
+// other layer of which sees a window.
+#include <array>
+
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/families/reading.h"
@@ -8,6 +11,7 @@ namespace fovea {
 namespace {
 
 constexpr ModelType kGptJ[] = {{"gptj", R"({"n_positions": 2048, "rotary_dim": 64})"}};
+constexpr ModelType kCodeGen[] = {{"codegen", R"({"n_positions": 2048, "rotary_dim": 64})"}};
 constexpr ModelType kGptNeo[] = {{"gpt_neo", R"({"max_position_embeddings": 2048})"}};
 
 constexpr TensorName kGptJNames[] = {
@@ -27,6 +31,14 @@ constexpr TensorName kGptJNames[] = {
     {Role::down, "#mlp.fc_out.weight"},
     {Role::down_bias, "#mlp.fc_out.bias"},
 };
+
+constexpr auto kCodeGenNames = [] {
+    auto names = std::to_array(kGptJNames);
+    for (TensorName& name : names)
+        if (name.role == Role::query || name.role == Role::key || name.role == Role::value)
+            name = {name.role, "#attn.qkv_proj.weight", Within::quartered};
+    return names;
+}();
 
 constexpr TensorName kGptNeoNames[] = {
     {Role::token_embedding, "wte.weight"},
@@ -65,9 +77,10 @@ constexpr SizeNames kGptNeoSizes = {.n_layers = "num_layers",
                                     .default_epsilon = 1e-5,
                                     .d_ff_may_lack = true};
 
-void read_gptj(const Fields& fields, const std::string&, HfConfig& result) {
+void read_gptj(const Fields& fields, const std::string& type, HfConfig& result) {
     Stack& stack = result.stack();
     Block block = read_sizes(fields, kGptJSizes, Norm::layer, stack);
+    if (type == "codegen" && block.n_heads % 4 != 0) fields.refuse("n_head", "a multiple of 4");
     read_output_head(fields, false, stack);
     stack.output_bias = true;
     block.activation = read_activation(fields, "activation_function", "gelu_new");
@@ -125,8 +138,15 @@ const Family families::gptj = {
     .types = kGptJ, .names = kGptJNames, .outer = "transformer.", .layers = "h.", .read = read_gptj};
 /// Older checkpoints hold the masks too.
 static bool is_mask(std::string_view name) {
-    return name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias");
+    return name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias") ||
+           name.ends_with(".attn.causal_mask");
 }
+const Family families::codegen = {.types = kCodeGen,
+                                  .names = kCodeGenNames,
+                                  .outer = "transformer.",
+                                  .layers = "h.",
+                                  .read = read_gptj,
+                                  .ignores = is_mask};
 const Family families::gpt_neo = {.types = kGptNeo,
                                   .names = kGptNeoNames,
                                   .outer = "transformer.",

@@ -41,6 +41,7 @@ TEST_CASE("dense families: fields that they cannot have are refused by name") {
         line_of("mllama_text_model", [](Json& json) { json["text_config"]["cross_attention_layers"] = Json::array(); }),
         "layers.1.self_attn.q_proj.weight: expected [12, 12], got none"));
     check_refused("nanochat", "rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}, "rope_type default");
+    check_refused("codegen", "n_head", 2, "a multiple of 4, got 2");
     check_refused("youtu", "attention_bias", true, "false, got true");
     check_refused("gpt_bigcode", "add_cross_attention", true, "false, got true");
     check_refused("ministral", "layer_types", Json::array({"chunked_attention", "full_attention"}),

@@ -104,6 +104,10 @@ SHAPES = {
              activation_function="relu", tie_word_embeddings=False),
         dict(vocab_size=37, n_positions=40, n_embd=35, n_layer=2, n_head=7, scale_attn_weights=False, n_inner=41),
     ],
+    "codegen": [
+        dict(vocab_size=23, n_positions=64, n_embd=16, n_layer=2, n_head=4, rotary_dim=4, n_inner=14),
+        dict(vocab_size=37, n_positions=64, n_embd=48, n_layer=3, n_head=8, rotary_dim=2, activation_function="gelu"),
+    ],
     "biogpt": [
         without(llama_like(hidden=12, heads=2, d_ff=14, vocab=23), "num_key_value_heads"),
         without(llama_like(hidden=27, heads=3, d_ff=41, layers=3, scale_embedding=False, hidden_act="relu",
