@@ -36,12 +36,14 @@ struct HfConfig {
     std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
     /// Of a head's maps that lie in files of their own, as sentence-transformers' Dense does: each map's.
     std::vector<Safetensors> map_files;
+    /// [max_positions, d_model] where positions follow from a formula: of both stacks, in place of what the source has.
+    std::vector<float> positions = {};
     std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
     std::optional<Token> bos;
     std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 
-    /// The one stack there is.
+    /// The one stack there is; of two the decoder.
     [[nodiscard]] StackIndex stack_index() const;
     [[nodiscard]] Stack& stack();
     [[nodiscard]] const Stack& stack() const;

@@ -72,11 +72,15 @@ TEST_CASE("families: every one has transformers' logits") {
 TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
     const Json defaults = Json::parse(read_text(fs::path(FOVEA_GOLDEN_DIR) / "config_defaults.json"));
     std::size_t n_converted = 0;
-    for (const auto& entry : fs::directory_iterator(golden_families())) {
-        const std::string type = Json::parse(read_text(entry.path() / "config.json"))["model_type"];
+    std::vector<fs::path> models;
+    for (const char* goldens : {"families", "pairs"})
+        for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / goldens))
+            models.push_back(entry.path());
+    for (const fs::path& model : models) {
+        const std::string type = Json::parse(read_text(model / "config.json"))["model_type"];
         REQUIRE(defaults.contains(type));
         TemporaryFolder folder;
-        fs::copy(entry.path(), folder / "model");
+        fs::copy(model, folder / "model");
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "model.fovea";
@@ -87,7 +91,7 @@ TEST_CASE("families: a field that config.json lacks is what transformers takes i
             const std::string line = refusal_of([&] { convert(options); });
             return line.empty() ? read_text(folder / "model.fovea") : line;
         };
-        const Json golden = Json::parse(read_text(entry.path() / "config.json"));
+        const Json golden = Json::parse(read_text(model / "config.json"));
         for (const auto& [name, value] : defaults[type].items()) {
             const std::string field = name;
             CAPTURE(type);

@@ -20,7 +20,8 @@ num_key_value_heads partial_rotary_factor tie_word_embeddings rms_norm_eps layer
 hidden_act hidden_activation activation_function query_pre_attn_scalar attn_logit_softcapping final_logit_softcapping
 logit_scale embedding_multiplier logits_scaling residual_multiplier attention_multiplier norm_topk_prob
 decoder_sparse_step first_k_dense_replace routed_scaling_factor topk_method use_qk_norm qk_layernorm
-num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings""".split()
+num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings scale_embedding
+is_encoder_decoder share_encoder_decoder_embeddings""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 
@@ -43,7 +44,8 @@ def defaults_of(model_type):
 
 
 def main():
-    types = {json.loads(path.read_text())["model_type"] for path in HERE.glob("families/*/config.json")}
+    types = {json.loads(path.read_text())["model_type"]
+             for path in [*HERE.glob("families/*/config.json"), *HERE.glob("pairs/*/config.json")]}
     found = {model_type: defaults_of(model_type) for model_type in sorted(types)}
     (HERE / "config_defaults.json").write_text(json.dumps(found, indent=1) + "\n")
 
