@@ -28,6 +28,8 @@ struct HfConfig {
     std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
     /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
+    /// Of a table's role: another table, of so many rows, whose first row is added to each of its rows.
+    std::map<Role, std::pair<std::string, std::uint32_t>> added_rows;
     /// Matrices between tables of tokens of another width, table_width, and the model's: names by the table's role. What they
     /// make of the table becomes the file's tensor.
     std::map<Role, std::string> table_maps;

@@ -210,6 +210,7 @@ private:
             return add_whole(config_.map_files.at(spec.layer),
                              spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
         if (config_.table_maps.count(spec.role)) return add_mapped_table(spec);
+        if (config_.added_rows.count(spec.role)) return add_with_row(spec);
         const std::string known = spelled(spec);
         // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
         if (known.empty())
@@ -264,6 +265,24 @@ private:
         const bool vector = spec.layout == Layout::vector;
         const SourceRows all{.n_all = vector ? spec.n_cols : spec.n_rows};
         weights_.add(spec.role, spec.layer, view_in(from, name, vector, all, spec.n_cols), {}, spec.stack);
+    }
+
+    /// A table whose every row has the first row of another added.
+    void add_with_row(const TensorSpec& spec) {
+        const auto& [other_name, n_others] = config_.added_rows.at(spec.role);
+        const TensorView table = view(full_name(spelled(spec), 0), false, {.n_all = spec.n_rows}, spec.n_cols),
+                         others = view(full_name(other_name, 0), false, {.n_all = n_others}, spec.n_cols);
+        if (table.dequantize || others.dequantize)
+            throw Refusal(files_.files.front().string() + ": tensor " + other_name +
+                          ": expected plain floats, got others");
+        std::vector<float> row(spec.n_cols), rows(std::size_t{spec.n_rows} * spec.n_cols);
+        read_strided_row(others, 0, spec.n_cols, row.data());
+        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
+            float* own = rows.data() + std::size_t{i} * spec.n_cols;
+            read_strided_row(table, i, spec.n_cols, own);
+            for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
+        }
+        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, spec.n_cols);
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.
