@@ -18,6 +18,7 @@
 #include "convert/llama2c.h"
 #include "convert/lora.h"
 #include "convert/lora_file.h"
+#include "convert/numbered_pieces.h"
 #include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
@@ -159,10 +160,11 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
     if (config.is_text_part) keep_text_part(files);
     ModelSource source = join_hf_model(std::move(config), std::move(files));
     add_chat_info(folder, source);
-    add_tokenizer(options.tokenizer,
-                  {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model",
-                   folder / "tokenizer.bin", reads_vocab_json(folder) ? folder / "vocab.json" : fs::path()},
-                  facts, source);
+    add_tokenizer(
+        options.tokenizer,
+        {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
+         reads_vocab_json(folder) || !numbered_pieces(folder).empty() ? folder / "vocab.json" : fs::path()},
+        facts, source);
     return source;
 }
 

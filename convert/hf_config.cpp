@@ -6,6 +6,7 @@
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/refusal.h"
+#include "convert/target_rules.h"
 #include "convert/text_part.h"
 
 namespace fovea {
@@ -100,6 +101,8 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
         add_ids(more, "eos_token_id", vocab_size, result.eos);
     }
     if (!bos.empty()) result.bos = bos.front();
+    if (result.source.config.encoder.n_layers && result.source.config.decoder.n_layers)
+        result.source.info.emplace_back("target", target_info(fields, generation, vocab_size));
     if (const std::string suffix = fields.text_or("prompt_suffix", ""); !suffix.empty())
         result.source.info.emplace_back("prompt_suffix", suffix);
     return result;

@@ -28,6 +28,8 @@ struct HfConfig {
     std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
     /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
+    /// Of a table's role: another table, of so many rows, whose first row is added to each of its rows.
+    std::map<Role, std::pair<std::string, std::uint32_t>> added_rows;
     /// Matrices between tables of tokens of another width, table_width, and the model's: names by the table's role. What they
     /// make of the table becomes the file's tensor.
     std::map<Role, std::string> table_maps;
@@ -36,12 +38,14 @@ struct HfConfig {
     std::vector<std::string> layer_prefixes;  ///< of each layer's names, where layers are not numbered one by one
     /// Of a head's maps that lie in files of their own, as sentence-transformers' Dense does: each map's.
     std::vector<Safetensors> map_files;
+    /// [max_positions, d_model] where positions follow from a formula: of both stacks, in place of what the source has.
+    std::vector<float> positions = {};
     std::uint32_t n_skipped_positions = 0;  ///< rows of the source's table of positions before that of position 0
     std::uint32_t n_skipped_layers = 0;     ///< layers of the source behind the stack's, which predict further tokens
     std::optional<Token> bos;
     std::vector<Token> eos;  ///< ids beyond the vocabulary left out: they can't come up
 
-    /// The one stack there is.
+    /// The one stack there is; of two the decoder.
     [[nodiscard]] StackIndex stack_index() const;
     [[nodiscard]] Stack& stack();
     [[nodiscard]] const Stack& stack() const;

@@ -36,7 +36,11 @@ public:
         settle_tied_output(older_name(full_name(name_of(Role::token_embedding)->name, 0)),
                            head.empty() ? head : older_name(full_name(head, 0)), config_, files_);
         if (family_.settle) family_.settle(*this, config_);
-        for_each_tensor(stack, config_.stack_index(), [&](const TensorSpec& spec) { add(stack, spec); });
+        const auto add_all = [&](const Stack& of, StackIndex index) {
+            if (of.n_layers) for_each_tensor(of, index, [&](const TensorSpec& spec) { add(of, spec); });
+        };
+        add_all(config_.source.config.encoder, StackIndex::encoder);
+        add_all(config_.source.config.decoder, StackIndex::decoder);
         check_all_used(stack);
         config_.source.type = widest_ ? *widest_ : Type::f32;
         for (Mapping& mapping : files_.mappings) weights_.keep(std::move(mapping));
@@ -75,31 +79,36 @@ private:
     void find_prefix() {
         const std::string first(name_of(Role::token_embedding)->name);
         std::string_view left = family_.outer;
-        while (!left.empty() && !files_.tensors.count(std::string(left) + first))
-            left.remove_prefix(left.find('.') + 1);
-        prefix_ = files_.tensors.count(std::string(left) + first) ? left : family_.outer;
+        const auto begins_so = [&] { return files_.tensors.count(older_name(std::string(left) + first)) != 0; };
+        while (!left.empty() && !begins_so()) left.remove_prefix(left.find('.') + 1);
+        prefix_ = begins_so() ? left : family_.outer;
     }
 
     /// What the configuration calls a tensor, or the family's list; empty: neither names it.
     std::string spelled(const TensorSpec& spec) const {
-        if (const auto own = config_.names.find({spec.role, spec.layer}); own != config_.names.end())
+        if (const auto own = config_.names.find({spec.role, spec.layer});
+            own != config_.names.end() && is_main(spec.stack))
             return own->second;
-        const TensorName* name = name_of(spec.role);
+        const TensorName* name = name_of(spec.role, is_main(spec.stack));
         return name ? name->name : "";
     }
 
-    const TensorName* name_of(Role role) const {
-        const auto found = std::find_if(family_.names.begin(), family_.names.end(),
-                                        [&](const TensorName& name) { return name.role == role; });
-        return found == family_.names.end() ? nullptr : &*found;
+    /// Whether it is the one stack there is, or of two the decoder.
+    bool is_main(StackIndex stack) const { return stack == config_.stack_index(); }
+
+    const TensorName* name_of(Role role, bool of_main = true) const {
+        const std::span<const TensorName> names = of_main ? family_.names : family_.encoder_names;
+        const auto found =
+            std::find_if(names.begin(), names.end(), [&](const TensorName& name) { return name.role == role; });
+        return found == names.end() ? nullptr : &*found;
     }
 
-    std::string full_name(std::string_view name, std::uint32_t layer) const {
+    std::string full_name(std::string_view name, std::uint32_t layer, bool of_main = true) const {
         if (name.starts_with('/')) return std::string(name.substr(1));
         if (!name.starts_with('#')) return prefix_ + std::string(name);
         const std::string own = config_.layer_prefixes.empty() ? "" : config_.layer_prefixes.at(layer);
-        return prefix_ + (own.empty() ? std::string(family_.layers) + std::to_string(layer) + "." : own) +
-               std::string(name.substr(1));
+        const std::string layers(of_main ? family_.layers : family_.encoder_layers);
+        return prefix_ + (own.empty() ? layers + std::to_string(layer) + "." : own) + std::string(name.substr(1));
     }
 
     bool has(const char* name) const override {
@@ -135,6 +144,9 @@ private:
         const bool transposed =
             family_.transposed && !vector && !packed && name.starts_with(prefix_ + std::string(family_.layers));
         std::vector<std::uint64_t> wanted = {part.n_all};
+        // A vector may be a matrix of one row.
+        if (vector && found != from.tensors.end() && found->second.shape.size() == 2 && found->second.shape[0] == 1)
+            wanted.insert(wanted.begin(), 1);
         if (in_rows) wanted = {part.n_all / in_rows, in_rows};
         if (vector && found != from.tensors.end() && found->second.shape == std::vector<std::uint64_t>{1, part.n_all})
             wanted = found->second.shape;  // a matrix of one row
@@ -194,19 +206,22 @@ private:
         if (spec.role == Role::rope_frequencies)
             return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
+        if (spec.role == Role::position_embedding && !config_.positions.empty())
+            return weights_.add_computed(spec.role, spec.layer, config_.positions, spec.stack, {}, spec.n_cols);
         if (!config_.map_files.empty() && is_head(spec.role))
             return add_whole(config_.map_files.at(spec.layer),
                              spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
         if (config_.table_maps.count(spec.role)) return add_mapped_table(spec);
+        if (config_.added_rows.count(spec.role)) return add_with_row(spec);
         const std::string known = spelled(spec);
         // Of what a configuration calls for, a family leaves out norms' weights and biases alone.
         if (known.empty())
             return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
-        const std::string name = older_name(full_name(known, spec.layer));
+        const std::string name = older_name(full_name(known, spec.layer, is_main(spec.stack)));
         if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
         const Block& block = stack.block(spec.layer);
-        const TensorName* place = name_of(spec.role);
+        const TensorName* place = name_of(spec.role, is_main(spec.stack));
         const bool vector = spec.layout == Layout::vector;
         if (spec.role >= Role::expert_up && spec.role <= Role::expert_down_bias)
             return add_experts(block, spec, *place, name);
@@ -253,6 +268,24 @@ private:
         const bool vector = spec.layout == Layout::vector;
         const SourceRows all{.n_all = vector ? spec.n_cols : spec.n_rows};
         weights_.add(spec.role, spec.layer, view_in(from, name, vector, all, spec.n_cols), {}, spec.stack);
+    }
+
+    /// A table whose every row has the first row of another added.
+    void add_with_row(const TensorSpec& spec) {
+        const auto& [other_name, n_others] = config_.added_rows.at(spec.role);
+        const TensorView table = view(full_name(spelled(spec), 0), false, {.n_all = spec.n_rows}, spec.n_cols),
+                         others = view(full_name(other_name, 0), false, {.n_all = n_others}, spec.n_cols);
+        if (table.dequantize || others.dequantize)
+            throw Refusal(files_.files.front().string() + ": tensor " + other_name +
+                          ": expected plain floats, got others");
+        std::vector<float> row(spec.n_cols), rows(std::size_t{spec.n_rows} * spec.n_cols);
+        read_strided_row(others, 0, spec.n_cols, row.data());
+        for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
+            float* own = rows.data() + std::size_t{i} * spec.n_cols;
+            read_strided_row(table, i, spec.n_cols, own);
+            for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
+        }
+        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, spec.n_cols);
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.

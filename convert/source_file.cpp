@@ -11,8 +11,6 @@
 namespace fovea {
 namespace {
 
-constexpr std::size_t kMostJsonBytes = 4u << 20;
-
 std::string in_words(double value) {
     std::ostringstream words;
     words.imbue(std::locale::classic());
@@ -62,8 +60,8 @@ void check_json_depth(std::span<const char> text, const std::string& file_name) 
     }
 }
 
-Fields Fields::read(const std::filesystem::path& path) {
-    const Mapping mapping = map_source(path, kMostJsonBytes);
+Fields Fields::read(const std::filesystem::path& path, std::size_t most_bytes) {
+    const Mapping mapping = map_source(path, most_bytes);
     const auto bytes = mapping.bytes();
     const char* text = reinterpret_cast<const char*>(bytes.data());
     check_json_depth({text, bytes.size()}, path.string());

@@ -20,11 +20,11 @@ namespace fovea {
 /// Refuses JSON with more than 64 levels, before a tree is made of it: what copies or prints a tree calls itself for each.
 void check_json_depth(std::span<const char> text, const std::string& file_name);
 
-/// The JSON object that is one small file (4 MB at most) or part of one, and how its fields are read. A field that is
+/// The JSON object that is one small file (4 MB where nothing else is said) or part of one, and how its fields are read. A field that is
 /// null counts as not there. Throws Refusal: "FILE: FIELD: expected …, got …".
 class Fields {
 public:
-    static Fields read(const std::filesystem::path& path);
+    static Fields read(const std::filesystem::path& path, std::size_t most_bytes = 4u << 20);
 
     [[nodiscard]] bool has(const char* name) const;
     /// A whole number in [least, most].

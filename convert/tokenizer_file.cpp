@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "convert/gguf_tokenizer.h"
+#include "convert/numbered_pieces.h"
 #include "convert/refusal.h"
 #include "convert/sentence_piece.h"
 #include "convert/source_file.h"
@@ -35,6 +36,8 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
         throw Refusal(path.string() + ": expected at most " + with_separators(kMostTextBytes) + " bytes, got " +
                       with_separators(bytes.size()));
     const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (path.filename() == "vocab.json" && !numbered_pieces(path.parent_path()).empty())
+        return tokenizer_section_from_numbered_pieces(path, facts, notes);
     if (path.filename() == "vocab.json") return tokenizer_section_from_vocab_json(path, facts);
     if (path.extension() == ".json") return tokenizer_section_from_json(text, path.string(), facts);
     if (path.extension() == ".txt")
@@ -50,7 +53,8 @@ std::vector<std::byte> tokenizer_section_from_file(const std::filesystem::path& 
         return tokenizer_section_from_sentence_piece(bytes, path.string(), facts);
     if (path.extension() == ".bin") return tokenizer_section_from_llama2c(bytes, path.string(), facts);
     throw Refusal(path.string() +
-                  ": expected a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt, a SentencePiece model, a "
+                  ": expected a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt or a SentencePiece model, "
+                  "such a model, a "
                   "GGUF file or a llama2.c tokenizer.bin");
 }
 

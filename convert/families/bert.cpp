@@ -1,5 +1,6 @@
 // BERT (Devlin et al. 2019), and the models that differ from it in names, positions or a map alone: RoBERTa (Liu et al.
-// 2019) with its translations, ELECTRA (Clark et al. 2020), DistilBERT (Sanh et al. 2019).
+// 2019) with its translations, data2vec's of texts (Baevski et al. 2022), ELECTRA (Clark et al. 2020), DistilBERT (Sanh et al.
+// 2019), ERNIE (Sun et al. 2020), BERT for generation (Rothe et al. 2020), RemBERT (Chung et al. 2021), RoFormer (Su et al. 2021).
 #include "convert/families/bert_names.h"
 
 namespace fovea {
@@ -49,6 +50,11 @@ constexpr ModelType kBertTypes[] = {{"bert", R"({"max_position_embeddings": 512}
 constexpr ModelType kRobertaTypes[] = {{"roberta", R"({"max_position_embeddings": 512})"},
                                        {"xlm-roberta", R"({"max_position_embeddings": 512})"},
                                        {"camembert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kData2vecTypes[] = {{"data2vec-text", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kErnieTypes[] = {{"ernie", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kGenerationTypes[] = {{"bert-generation", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kRemTypes[] = {{"rembert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kRoformerTypes[] = {{"roformer", R"({"max_position_embeddings": 1536})"}};
 constexpr ModelType kElectraTypes[] = {{"electra", R"({"max_position_embeddings": 512})"}};
 constexpr ModelType kDistilTypes[] = {{"distilbert", R"({"max_position_embeddings": 512})"}};
 
@@ -61,6 +67,45 @@ void read_bert(const Fields& fields, const std::string&, HfConfig& result) {
     const Block block = read_bert_stack(fields, kBertSizes, result);
     result.stack().n_token_types = fields.count_or("type_vocab_size", 2);
     finish(fields, block, "hidden_act", result);
+}
+
+/// Every text is of the first task.
+void read_ernie(const Fields& fields, const std::string& type, HfConfig& result) {
+    read_bert(fields, type, result);
+    if (fields.flag_or("use_task_id", false))
+        result.added_rows[Role::type_embedding] = {"embeddings.task_type_embeddings.weight",
+                                                   fields.count_or("task_type_vocab_size", 3)};
+}
+
+void read_generation(const Fields& fields, const std::string&, HfConfig& result) {
+    finish(fields, read_bert_stack(fields, kBertSizes, result), "hidden_act", result);
+}
+
+void read_rem(const Fields& fields, const std::string&, HfConfig& result) {
+    const Block block = read_bert_stack(fields, kBertSizes, result);
+    Stack& stack = result.stack();
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    stack.embedding_width = fields.count_or("input_embedding_size", 256);
+    stack.embedding_bias = true;
+    finish(fields, block, "hidden_act", result);
+}
+
+void read_roformer(const Fields& fields, const std::string&, HfConfig& result) {
+    refuse_true(fields, "rotary_value");
+    Block block = read_bert_stack(fields, kBertSizes, result);
+    Stack& stack = result.stack();
+    stack.position = Position::none;
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    if (const std::uint32_t width = fields.count_or("embedding_size", stack.d_model); width != stack.d_model)
+        stack.embedding_width = width;
+    stack.embedding_bias = stack.embedding_width != 0;
+    block.activation = read_activation(fields, "hidden_act", "gelu");
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_adjacent_rope(fields, block)), result);
+}
+
+/// Their sines are computed here, and a rotary position is no row of a table.
+bool ignored_by_roformer(std::string_view name) {
+    return is_of_head(name) || name.ends_with("encoder.embed_positions.weight");
 }
 
 void read_roberta(const Fields& fields, const std::string&, HfConfig& result) {
@@ -79,6 +124,9 @@ void read_electra(const Fields& fields, const std::string&, HfConfig& result) {
     stack.embedding_bias = stack.embedding_width != 0;
     finish(fields, block, "hidden_act", result);
 }
+
+constexpr auto kRemNames = with_bert_names({{Role::embedding_map, "encoder.embedding_hidden_mapping_in.weight"},
+                                            {Role::embedding_map_bias, "encoder.embedding_hidden_mapping_in.bias"}});
 
 constexpr TensorName kDistilNames[] = {
     {Role::token_embedding, "embeddings.word_embeddings.weight"},
@@ -125,21 +173,22 @@ constexpr HeadLayer kBertClasses[] = {{"pooler.dense", Activation::tanh}, {"/cla
 constexpr HeadLayer kBertMasked[] = {{.name = "/cls.predictions.transform.dense",
                                       .norm = "/cls.predictions.transform.LayerNorm",
                                       .activation_field = "hidden_act"}};
-constexpr HeadForms kBertHeads = {.classes = kBertClasses,
-                                  .words = kLabels,
-                                  .answers = kAnswers,
-                                  .masked = kBertMasked,
-                                  .decoder = "/cls.predictions.decoder",
-                                  .decoder_bias = "/cls.predictions.bias"};
+constexpr HeadForms kRemHeads = {.classes = kBertClasses, .words = kLabels, .answers = kAnswers};
 
 constexpr HeadLayer kRobertaClasses[] = {{"/classifier.dense", Activation::tanh}, {"/classifier.out_proj"}};
 constexpr HeadLayer kRobertaMasked[] = {{"/lm_head.dense", Activation::gelu, "/lm_head.layer_norm"}};
-constexpr HeadForms kRobertaHeads = {.classes = kRobertaClasses,
-                                     .words = kLabels,
-                                     .answers = kAnswers,
-                                     .masked = kRobertaMasked,
-                                     .decoder = "/lm_head.decoder",
-                                     .decoder_bias = "/lm_head.bias"};
+constexpr HeadLayer kRoformerClasses[] = {{.name = "/classifier.dense", .activation_field = "hidden_act"},
+                                          {"/classifier.out_proj"}};
+constexpr HeadLayer kRoformerMasked[] = {{.name = "/cls.predictions.transform.dense",
+                                          .norm = "/cls.predictions.transform.LayerNorm",
+                                          .activation_field = "hidden_act",
+                                          .of_embedding = true}};
+constexpr HeadForms kRoformerHeads = {.classes = kRoformerClasses,
+                                      .words = kLabels,
+                                      .answers = kAnswers,
+                                      .masked = kRoformerMasked,
+                                      .decoder = "/cls.predictions.decoder",
+                                      .decoder_bias = "/cls.predictions.bias"};
 
 constexpr HeadLayer kElectraClasses[] = {{"/classifier.dense", Activation::gelu}, {"/classifier.out_proj"}};
 constexpr HeadLayer kElectraMasked[] = {{.name = "/generator_predictions.dense",
@@ -165,6 +214,20 @@ constexpr HeadForms kDistilHeads = {.classes = kDistilClasses,
 
 }  // namespace
 
+const HeadForms kBertHeads = {.classes = kBertClasses,
+                              .words = kLabels,
+                              .answers = kAnswers,
+                              .masked = kBertMasked,
+                              .decoder = "/cls.predictions.decoder",
+                              .decoder_bias = "/cls.predictions.bias"};
+
+const HeadForms kRobertaHeads = {.classes = kRobertaClasses,
+                                 .words = kLabels,
+                                 .answers = kAnswers,
+                                 .masked = kRobertaMasked,
+                                 .decoder = "/lm_head.decoder",
+                                 .decoder_bias = "/lm_head.bias"};
+
 const Family families::bert = {.types = kBertTypes,
                                .names = kBertNames,
                                .outer = "bert.",
@@ -185,6 +248,55 @@ const Family families::roberta = {.types = kRobertaTypes,
                                   .older = kBertOlder,
                                   .ignores = is_of_head,
                                   .heads = &kRobertaHeads};
+
+const Family families::data2vec_text = {.types = kData2vecTypes,
+                                        .names = kBertNames,
+                                        .outer = "data2vec_text.",
+                                        .layers = "encoder.layer.",
+                                        .read = read_roberta,
+                                        .stack = StackIndex::encoder,
+                                        .older = kBertOlder,
+                                        .ignores = is_of_head,
+                                        .heads = &kRobertaHeads};
+
+const Family families::ernie = {.types = kErnieTypes,
+                                .names = kBertNames,
+                                .outer = "ernie.",
+                                .layers = "encoder.layer.",
+                                .read = read_ernie,
+                                .stack = StackIndex::encoder,
+                                .older = kBertOlder,
+                                .ignores = is_of_head,
+                                .heads = &kBertHeads};
+
+const Family families::bert_generation = {.types = kGenerationTypes,
+                                          .names = kBertNames,
+                                          .outer = "bert.",
+                                          .layers = "encoder.layer.",
+                                          .read = read_generation,
+                                          .stack = StackIndex::encoder,
+                                          .older = kBertOlder,
+                                          .ignores = is_of_head};
+
+const Family families::rembert = {.types = kRemTypes,
+                                  .names = kRemNames,
+                                  .outer = "rembert.",
+                                  .layers = "encoder.layer.",
+                                  .read = read_rem,
+                                  .stack = StackIndex::encoder,
+                                  .older = kBertOlder,
+                                  .ignores = is_of_head,
+                                  .heads = &kRemHeads};
+
+const Family families::roformer = {.types = kRoformerTypes,
+                                   .names = kBertNames,
+                                   .outer = "roformer.",
+                                   .layers = "encoder.layer.",
+                                   .read = read_roformer,
+                                   .stack = StackIndex::encoder,
+                                   .older = kBertOlder,
+                                   .ignores = ignored_by_roformer,
+                                   .heads = &kRoformerHeads};
 
 const Family families::electra = {.types = kElectraTypes,
                                   .names = kBertNames,

@@ -1,5 +1,7 @@
 // The names of BERT's tensors, which the models that follow it share, and how their sizes are read.
 #pragma once
+#include <array>
+
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
 #include "convert/families/reading.h"
@@ -32,6 +34,16 @@ inline constexpr TensorName kBertNames[] = {
     {Role::down_bias, "#output.dense.bias"},
 };
 
+/// Those names with others in place of some: the first for a role counts.
+template<std::size_t n>
+constexpr auto with_bert_names(const TensorName (&others)[n]) {
+    std::array<TensorName, n + std::size(kBertNames)> names{};
+    std::size_t at = 0;
+    for (const TensorName& name : others) names[at++] = name;
+    for (const TensorName& name : kBertNames) names[at++] = name;
+    return names;
+}
+
 /// The first checkpoints call a norm's weight and bias gamma and beta.
 inline constexpr std::pair<std::string_view, std::string_view> kBertOlder[] = {{"LayerNorm.weight", "LayerNorm.gamma"},
                                                                                {"LayerNorm.bias", "LayerNorm.beta"}};
@@ -50,6 +62,8 @@ void skip_padding_positions(const Fields& fields, std::uint32_t padding, HfConfi
 
 /// Tensors of heads and of poolers, which a stack without that head has no use for.
 [[nodiscard]] bool is_of_head(std::string_view name);
+
+extern const HeadForms kBertHeads, kRobertaHeads;
 
 inline constexpr HeadLayer kLabels[] = {{"/classifier"}};
 inline constexpr HeadLayer kAnswers[] = {{"/qa_outputs"}};

@@ -62,6 +62,9 @@ struct Family {
     void (*read)(const Fields& fields, const std::string& type, HfConfig& result);
 
     StackIndex stack = StackIndex::decoder;
+    /// Of a family of two stacks: what its encoder's tensors are called, `names` and `layers` being the decoder's.
+    std::span<const TensorName> encoder_names = {};
+    std::string_view encoder_layers = {};
     bool transposed = false;      ///< matrices of layers are [columns, rows]: Conv1D
     bool norms_less_one = false;  ///< a norm's weight is stored less 1
     /// Endings of names that older checkpoints have another word for.

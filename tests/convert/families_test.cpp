@@ -49,13 +49,17 @@ TEST_CASE("families: every one has transformers' logits") {
 TEST_CASE("families: a field that config.json lacks is what transformers takes it for") {
     const Json defaults = Json::parse(read_text(fs::path(FOVEA_GOLDEN_DIR) / "config_defaults.json"));
     std::size_t n_converted = 0;
-    for (const auto& entry : fs::directory_iterator(golden_families())) {
-        const Json golden = Json::parse(read_text(entry.path() / "config.json"));
+    std::vector<fs::path> models;
+    for (const char* goldens : {"families", "pairs"})
+        for (const auto& entry : fs::directory_iterator(fs::path(FOVEA_GOLDEN_DIR) / goldens))
+            models.push_back(entry.path());
+    for (const fs::path& model : models) {
+        const Json golden = Json::parse(read_text(model / "config.json"));
         const bool is_part = golden.contains("text_config");  // of a model of pictures too
         const std::string type = (is_part ? golden["text_config"] : golden)["model_type"];
         REQUIRE(defaults.contains(type));
         TemporaryFolder folder;
-        fs::copy(entry.path(), folder / "model");
+        fs::copy(model, folder / "model");
         ConvertOptions options;
         options.source = folder / "model";
         options.output = folder / "model.fovea";

@@ -33,7 +33,7 @@ class Family:
             fields["num_labels"] = rng.choice([2, 3, 17])
         config = self.config(**fields)
         config._attn_implementation = "eager"
-        name = self.prefix + ("Model" if head == "Model" else f"For{head}")
+        name = self.prefix + (head if head in ("Model", "Encoder") else f"For{head}")
         model = getattr(T, name)(config).eval()
         randomize(model, seed)
         return model.float()
@@ -44,6 +44,8 @@ def randomize(model, seed):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if "embed_positions" in name:  # which are computed
+                continue
             noise = torch.randn(parameter.shape, generator=generator)
             if "norm" in name.lower():
                 parameter.copy_(noise * 0.2 + (0.0 if name.endswith("bias") else 1.0))
@@ -72,6 +74,32 @@ def roberta(rng):
 
 def electra(rng):
     return bert(rng, embedding_size=rng.choice([8, 20, 128]))
+
+
+def ernie(rng):
+    return bert(rng, use_task_id=rng.choice([True, False]), task_type_vocab_size=rng.choice([1, 3]))
+
+
+def rembert(rng):
+    return bert(rng, input_embedding_size=rng.choice([8, 20]), output_embedding_size=rng.choice([8, 20]))
+
+
+def roformer(rng):
+    return bert(rng, embedding_size=rng.choice([None, 8, 20])) | even_heads(rng)
+
+
+def even_heads(rng):
+    """Heads that turn in pairs."""
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(num_attention_heads=n_heads, hidden_size=width)
+
+
+def eurobert(rng):
+    n_heads, width = heads_of(rng, (4, 8, 10, 16))
+    return dict(hidden_size=width, num_hidden_layers=rng.choice([1, 2, 3]), num_attention_heads=n_heads,
+                num_key_value_heads=rng.choice([1, n_heads]), intermediate_size=rng.choice([24, 33, 64]),
+                max_position_embeddings=90, attention_bias=rng.choice([True, False]), mlp_bias=rng.choice([True, False]),
+                classifier_pooling=rng.choice(["bos", "mean"]), bos_token_id=2, eos_token_id=3, mask_token_id=4)
 
 
 def albert(rng):
@@ -170,10 +198,19 @@ FAMILIES = {
     "roberta": Family(T.RobertaConfig, "Roberta", USUAL, roberta),
     "xlm_roberta": Family(T.XLMRobertaConfig, "XLMRoberta", USUAL, roberta),
     "camembert": Family(T.CamembertConfig, "Camembert", USUAL, roberta),
+    "data2vec_text": Family(T.Data2VecTextConfig, "Data2VecText", USUAL, roberta),
+    "ernie": Family(T.ErnieConfig, "Ernie", USUAL, ernie),
+    "bert_generation": Family(T.BertGenerationConfig, "BertGeneration", ["Encoder"], bert, types=0),
+    "rembert": Family(T.RemBertConfig, "RemBert", USUAL[:-1], rembert),
+    "roformer": Family(T.RoFormerConfig, "RoFormer", USUAL[:3] + USUAL[4:], roformer),
+    "megatron_bert": Family(T.MegatronBertConfig, "MegatronBert", USUAL, bert),
+    "xlm_roberta_xl": Family(T.XLMRobertaXLConfig, "XLMRobertaXL", USUAL, roberta),
+    "roberta_prelayernorm": Family(T.RobertaPreLayerNormConfig, "RobertaPreLayerNorm", USUAL, roberta),
     "electra": Family(T.ElectraConfig, "Electra", USUAL, electra),
     "albert": Family(T.AlbertConfig, "Albert", USUAL, albert),
     "mpnet": Family(T.MPNetConfig, "MPNet", USUAL, mpnet, types=0),
     "modernbert": Family(T.ModernBertConfig, "ModernBert", USUAL, modernbert, types=0),
+    "eurobert": Family(T.EuroBertConfig, "EuroBert", USUAL[:3], eurobert, types=0),
     "nomic_bert": Family(T.NomicBertConfig, "NomicBert",
                          ["Model", "SequenceClassification", "TokenClassification", "MaskedLM"], nomic),
     "t5": Family(T.T5Config, "T5Encoder", ["Model"], t5, types=0),

@@ -106,11 +106,13 @@ def main():
         architectures = gguf_architectures(fovea, work)
         text = HEAD
         for name in types:
-            goldens = [GOLDEN / "families" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
+            goldens = [GOLDEN / "families" / name, GOLDEN / "pairs" / name, GOLDEN / "models" / name, *sorted((GOLDEN / "models").glob(name + "_*"))]
             golden = next((g for g in goldens if g.exists()), None)
             both = "an encoder that hears, and a decoder with a memory; GELU, biases", "layer norm before each part"
             other = both if name == "whisper" else ("an encoder", "")
             layer, norm = layer_of(fovea, golden, work) if golden else other
+            if golden and golden.parent.name == "pairs":
+                layer = "an encoder, and a decoder with a memory; " + layer
             text += f"| {name} | {layer} | {norm} |\n"
     # The list has no refusal of its own.
     source = (ROOT / "convert" / "text_part.cpp").read_text()

@@ -10,8 +10,9 @@ namespace {
 std::string family_weights(const std::uint8_t* data, std::size_t size) {
     static const std::map<std::string, std::string, std::less<>> weights = [] {
         std::map<std::string, std::string, std::less<>> all;
-        for (const auto& entry : std::filesystem::directory_iterator(FOVEA_GOLDEN_DIR "/families"))
-            all[entry.path().filename().string()] = (entry.path() / "model.safetensors").string();
+        for (const char* folder : {FOVEA_GOLDEN_DIR "/families", FOVEA_GOLDEN_DIR "/pairs"})
+            for (const auto& entry : std::filesystem::directory_iterator(folder))
+                all[entry.path().filename().string()] = (entry.path() / "model.safetensors").string();
         all["whisper"] = FOVEA_GOLDEN_DIR "/speech/whisper_bare/model.safetensors";
         return all;
     }();

@@ -93,7 +93,7 @@ def make_requests():
 
 
 def make_sounds():
-    """WAV files of each coding, and what a speech model says of its tokens."""
+    """WAV files of each coding, and what models say of the texts that they write."""
     for name, (coding, n_bits, n_channels) in {"pcm8": (1, 8, 1), "pcm16": (1, 16, 2), "pcm24": (1, 24, 1), "float": (3, 32, 1)}.items():
         row = n_bits // 8 * n_channels
         shape = struct.pack("<4sIHHIIHH", b"fmt ", 16, coding, n_channels, 8000, 8000 * row, row, n_bits)
@@ -101,6 +101,8 @@ def make_sounds():
         chunks = b"LIST" + struct.pack("<I", 3) + b"abc\0" + shape + b"data" + struct.pack("<I", len(data)) + data
         write("wav", name, b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks)
     write("speech_tokens", "whisper", compact(json.loads((GOLDEN / "speech/whisper_talking/generation_config.json").read_text())))
+    for name in ("bart", "marian"):
+        write("target_rules", name, compact(json.loads((GOLDEN / f"pairs/{name}/generation_config.json").read_text())))
 
 
 def make_services():

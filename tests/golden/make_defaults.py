@@ -22,7 +22,7 @@ logit_scale embedding_multiplier logits_scaling residual_multiplier attention_mu
 decoder_sparse_step first_k_dense_replace routed_scaling_factor topk_method use_qk_norm qk_layernorm
 num_nextn_predict_layers use_parallel_residual clip_qkv original_max_position_embeddings multi_query scale_embedding
  scale_attn_weights use_post_norm rope_interleave moe_k moe_layer_start_index moe_layer_end_index moe_layer_interval
- moe_norm_min""".split()
+ moe_norm_min is_encoder_decoder share_encoder_decoder_embeddings""".split()
 ROTARY = "rope_theta", "partial_rotary_factor"
 
 
@@ -54,7 +54,7 @@ def type_of(path):
 
 
 def main():
-    types = {type_of(path) for path in HERE.glob("families/*/config.json")}
+    types = {type_of(path) for path in [*HERE.glob("families/*/config.json"), *HERE.glob("pairs/*/config.json")]}
     # Classes that come with their checkpoints are not there.
     found = {name: defaults_of(name) if name in CONFIG_MAPPING else {} for name in sorted(types)}
     (HERE / "config_defaults.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -26,43 +26,14 @@
 #include "show/view.h"
 #include "verbs/chat.h"
 #include "verbs/run_batch.h"
+#include "verbs/run_options.h"
 #include "verbs/verbs.h"
 
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kUnlimited = 0xffffffffu, kMostNew = kUnlimited - 1;
+constexpr std::uint32_t kMostNew = kUnlimited - 1;
 constexpr std::uint32_t kDrafted = 8;  // tokens that --draft proposes in each pass
-constexpr std::uint32_t kForced = 8;   // tokens of a form that go through one pass at most, beside the one before them
-
-struct RunOptions {
-    CommonOptions common;
-    ViewOptions view;
-    FormOptions form;
-    SamplingOptions sampling;
-    std::string model, prompt, prompt_file, session, draft, batch, output;
-    std::vector<Token> tokens;  // of --tokens
-    std::vector<ScaledPath> loras;
-    std::shared_ptr<const Adapters> adapters;
-    std::vector<std::string> stop;
-    std::vector<std::string_view> stop_views;  // of the above
-    bool has_prompt = false, echo = false, special = false, quiet = false, has_n_new = false;
-    std::uint32_t n_new = 128, context = 0, n_proposed = 0, n_sequences = 16;
-    Type kv_type = Type::f32;
-
-    [[nodiscard]] GenerateOptions generate() const {
-        GenerateOptions made{
-            .n_new = n_new, .stop = stop_views, .show_special = special, .speculation = {.n_proposed = n_proposed}};
-        sampling.apply(made);
-        return made;
-    }
-    [[nodiscard]] GeneratorLimits limits() const {
-        std::size_t n_stop_bytes = 0;
-        for (const std::string& text : stop) n_stop_bytes += text.size();
-        return {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited)),
-                .max_proposed = form.wanted() ? std::max(n_proposed, kForced) : n_proposed};
-    }
-};
 
 void write_piece(std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
@@ -368,6 +339,9 @@ void run(RunOptions& options) {
     if (!options.has_prompt) refuse_text_as_model(options.model);
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
+    if (writes_target(opened.model.config())) return write_target(options, opened);
+    if (!options.languages.from.empty() || !options.languages.to.empty())
+        throw Refusal("--from, --to: expected a model that translates, got one that continues its prompt", 2);
     need_logits(opened);
     options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
@@ -478,6 +452,11 @@ void add_run(CLI::App& app) {
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     add_loras(verb, options->loras);
+    add_text(verb, "--from", options->languages.from,
+             "of a model that translates: the source's language, as it names it")
+        ->type_name("LANGUAGE");
+    add_text(verb, "--to", options->languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
+        ->type_name("LANGUAGE");
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     verb.add_flag("--quiet", options->quiet, "no figures on standard error");
     CLI::Option* tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");

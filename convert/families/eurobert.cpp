@@ -1,0 +1,46 @@
+// EuroBERT (Boizard et al. 2025): Llama's layers without the causal order, under the heads of an encoder.
+#include "convert/families/heads.h"
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kModelTypes[] = {
+    {"eurobert", R"({"max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "classifier_pooling": "late"})"}};
+
+void read(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    Block block = read_sizes(fields, {}, Norm::rms, stack);
+    const bool bias = fields.flag_or("attention_bias", false), inner_bias = fields.flag_or("mlp_bias", false);
+    block.query_bias = block.key_bias = block.value_bias = block.output_bias = bias;
+    block.up_bias = block.gate_bias = block.down_bias = inner_bias;
+    block.activation = read_activation(fields, "hidden_act", "silu");
+    block.gated = true;
+    block.causal = false;
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, with_rope(fields, block)), result);
+    const auto classes = fields.has("architectures") ? fields.texts("architectures") : std::vector<std::string>{};
+    // "late" pools what the head makes of every row.
+    if (!classes.empty() && classes[0].ends_with("ForSequenceClassification") &&
+        fields.text_or("classifier_pooling", "late") == "late")
+        fields.refuse("classifier_pooling", "bos or mean");
+}
+
+bool ignores(std::string_view name) { return name.starts_with("lm_head.") || name.starts_with("classifier."); }
+
+constexpr HeadLayer kClasses[] = {{"/dense", Activation::gelu}, {"/classifier"}};
+constexpr HeadLayer kWords[] = {{"/classifier"}};
+constexpr HeadForms kHeads = {.classes = kClasses, .words = kWords, .pooling_field = "classifier_pooling"};
+
+}  // namespace
+
+const Family families::eurobert = {.types = kModelTypes,
+                                   .names = kLlamaNames,
+                                   .outer = "model.",
+                                   .layers = "layers.",
+                                   .read = read,
+                                   .stack = StackIndex::encoder,
+                                   .ignores = ignores,
+                                   .heads = &kHeads};
+
+}  // namespace fovea

@@ -1,0 +1,81 @@
+// BERT's encoder with norms before each part and one behind all: Megatron-BERT (Shoeybi et al. 2019), XLM-RoBERTa XL (Goyal et
+// al. 2021) and RoBERTa-PreLayerNorm.
+#include "convert/families/bert_names.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kMegatronTypes[] = {{"megatron-bert", R"({"max_position_embeddings": 512})"}};
+constexpr ModelType kLargeTypes[] = {
+    {"xlm-roberta-xl", R"({"max_position_embeddings": 514, "layer_norm_eps": 1e-5, "type_vocab_size": 1})"}};
+constexpr ModelType kRobertaTypes[] = {{"roberta-prelayernorm", R"({"max_position_embeddings": 512})"}};
+
+constexpr auto kMegatronNames = with_bert_names({
+    {Role::attention_norm, "#attention.ln.weight"},
+    {Role::attention_norm_bias, "#attention.ln.bias"},
+    {Role::feed_forward_norm, "#ln.weight"},
+    {Role::feed_forward_norm_bias, "#ln.bias"},
+    {Role::final_norm, "encoder.ln.weight"},
+    {Role::final_norm_bias, "encoder.ln.bias"},
+});
+constexpr auto kLargeNames = with_bert_names({
+    {Role::attention_norm, "#attention.self_attn_layer_norm.weight"},
+    {Role::attention_norm_bias, "#attention.self_attn_layer_norm.bias"},
+    {Role::feed_forward_norm, "#LayerNorm.weight"},
+    {Role::feed_forward_norm_bias, "#LayerNorm.bias"},
+    {Role::final_norm, "encoder.LayerNorm.weight"},
+    {Role::final_norm_bias, "encoder.LayerNorm.bias"},
+});
+constexpr auto kRobertaNames = with_bert_names({
+    {Role::attention_norm, "#attention.LayerNorm.weight"},
+    {Role::attention_norm_bias, "#attention.LayerNorm.bias"},
+    {Role::feed_forward_norm, "#intermediate.LayerNorm.weight"},
+    {Role::feed_forward_norm_bias, "#intermediate.LayerNorm.bias"},
+    {Role::final_norm, "LayerNorm.weight"},
+    {Role::final_norm_bias, "LayerNorm.bias"},
+});
+
+void read(const Fields& fields, const std::string& type, HfConfig& result) {
+    Block block = read_bert_stack(fields, kBertSizes, result);
+    Stack& stack = result.stack();
+    stack.n_token_types = fields.count_or("type_vocab_size", 2);
+    if (type != "roberta-prelayernorm") stack.embedding_norm = Norm::none, stack.embedding_norm_bias = false;
+    stack.final_norm = Norm::layer;
+    stack.final_norm_bias = true;
+    block.norm_place = NormPlace::pre;
+    block.activation = read_activation(fields, "hidden_act", "gelu");
+    if (type != "megatron-bert")
+        skip_padding_positions(fields, fields.has("pad_token_id") ? fields.count("pad_token_id", 0) : 1, result);
+    set_layers(fields, std::vector<LayerShape>(stack.n_layers, {block, {}}), result);
+}
+
+}  // namespace
+
+const Family families::megatron_bert = {.types = kMegatronTypes,
+                                        .names = kMegatronNames,
+                                        .outer = "bert.",
+                                        .layers = "encoder.layer.",
+                                        .read = read,
+                                        .stack = StackIndex::encoder,
+                                        .ignores = is_of_head,
+                                        .heads = &kBertHeads};
+
+const Family families::xlm_roberta_xl = {.types = kLargeTypes,
+                                         .names = kLargeNames,
+                                         .outer = "roberta.",
+                                         .layers = "encoder.layer.",
+                                         .read = read,
+                                         .stack = StackIndex::encoder,
+                                         .ignores = is_of_head,
+                                         .heads = &kRobertaHeads};
+
+const Family families::roberta_prelayernorm = {.types = kRobertaTypes,
+                                               .names = kRobertaNames,
+                                               .outer = "roberta_prelayernorm.",
+                                               .layers = "encoder.layer.",
+                                               .read = read,
+                                               .stack = StackIndex::encoder,
+                                               .ignores = is_of_head,
+                                               .heads = &kRobertaHeads};
+
+}  // namespace fovea

@@ -1,0 +1,30 @@
+// What a file says of the texts that its decoder writes: a Refusal, or rules that begin within the vocabulary and forbid nothing
+// beyond it, whatever was written before.
+#include <vector>
+
+#include "convert/target_rules.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace fovea;
+    constexpr std::uint32_t kVocab = 45, kPositions = 30;
+    try {
+        const TargetRules rules = TargetRules::read({reinterpret_cast<const char*>(data), size}, kVocab, "fuzz");
+        std::vector<Token> text = rules.prompt();
+        for (const Token id : text) fuzz::promise(id < kVocab, "a prompt within the vocabulary");
+        fuzz::promise(rules.most_new(kPositions) < kPositions, "no more tokens than positions");
+        const std::vector<Token> source = {3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4, 2};
+        TargetFilter target(rules, source);
+        const TokenFilter filter = target.filter();
+        for (std::uint32_t i = 0; i < 12; ++i) {
+            std::vector<std::uint32_t> mask((kVocab + 31) / 32, 0xffffffffu);
+            filter.allow(filter.context, text, mask);
+            std::uint32_t id = i * 7 % kVocab, n_seen = 0;
+            while (n_seen++ < kVocab && !(mask[id / 32] >> id % 32 & 1)) id = (id + 1) % kVocab;
+            if (n_seen > kVocab) break;  // nothing is allowed, which sampling refuses
+            text.push_back(id);
+        }
+    } catch (const Refusal&) {
+    }
+    return 0;
+}

@@ -1,0 +1,57 @@
+// What `fovea run` was asked for, and what answers it by a model of two stacks.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters.h"
+#include "answer_form.h"
+#include "convert/target_writer.h"
+#include "opened.h"
+#include "options.h"
+#include "sampling.h"
+#include "show/view.h"
+
+namespace fovea {
+
+inline constexpr std::uint32_t kUnlimited = 0xffffffffu;
+inline constexpr std::uint32_t kForced =
+    8;  // tokens of a form that go through one pass at most, beside the one before them
+
+struct RunOptions {
+    CommonOptions common;
+    ViewOptions view;
+    FormOptions form;
+    SamplingOptions sampling;
+    std::string model, prompt, prompt_file, session, draft, batch, output;
+    std::vector<Token> tokens;  // of --tokens
+    std::vector<ScaledPath> loras;
+    std::shared_ptr<const Adapters> adapters;
+    std::vector<std::string> stop;
+    std::vector<std::string_view> stop_views;  // of the above
+    bool has_prompt = false, echo = false, special = false, quiet = false, has_n_new = false;
+    std::uint32_t n_new = 128, context = 0, n_proposed = 0, n_sequences = 16;
+    Type kv_type = Type::f32;
+    Languages languages;
+
+    [[nodiscard]] GenerateOptions generate() const {
+        GenerateOptions made{
+            .n_new = n_new, .stop = stop_views, .show_special = special, .speculation = {.n_proposed = n_proposed}};
+        sampling.apply(made);
+        return made;
+    }
+    [[nodiscard]] GeneratorLimits limits() const {
+        std::size_t n_stop_bytes = 0;
+        for (const std::string& text : stop) n_stop_bytes += text.size();
+        return {.max_stop_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(n_stop_bytes, kUnlimited)),
+                .max_proposed = form.wanted() ? std::max(n_proposed, kForced) : n_proposed};
+    }
+};
+
+/// Writes a text from the prompt, where the model is one that writes_target.
+void write_target(RunOptions& options, const OpenedModel& opened);
+
+}  // namespace fovea
