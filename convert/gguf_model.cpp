@@ -235,9 +235,10 @@ private:
         const std::uint32_t n_buckets = config_.n_relative_buckets;
         const TensorView table = view(name, false, spec.n_cols, 0, n_buckets);
         if (table.dequantize) refuse(name, "expected F32, F16 or BF16, got a quantized type");
-        weights_.add_computed(spec.role, spec.layer,
-                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
-                              spec.stack, {}, spec.n_cols);
+        weights_.add_computed(
+            spec.role, spec.layer,
+            relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
+            {}, spec.n_cols);
     }
 
     /// A gate and `up`, in a tensor each or one above the other.

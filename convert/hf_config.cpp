@@ -66,7 +66,9 @@ HfConfig read_hf_config(const std::filesystem::path& config, const std::filesyst
     result.family = find_family(type);
     if (!result.family) written.refuse("model_type", known_model_types());
     const Fields fields = with_defaults(written, *result.family, type);
-    if (const Family* other = result.family->variant ? result.family->variant(fields) : nullptr) result.family = other;
+    const Family* other = result.family->variant ? result.family->variant(fields) : nullptr;
+    // Of a model that writes a text, sentence vectors are the encoder's.
+    if (other && !(pooled && !other->encoder_names.empty())) result.family = other;
     // Families whose own reader knows MXFP4 have its two tensors a matrix taken as they are.
     if (fields.has("quantization_config") &&
         !(result.family->reads_mxfp4 && fields.object("quantization_config").text("quant_method") == "mxfp4"))

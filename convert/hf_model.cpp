@@ -306,9 +306,10 @@ private:
         if (table.dequantize)
             throw Refusal(files_.files.front().string() + ": tensor " + name +
                           ": expected plain floats, got a packed matrix or one with an adapter's");
-        weights_.add_computed(spec.role, spec.layer,
-                              relative_bias_rows(table, n_buckets, block.relative_max_distance, spec.n_cols),
-                              spec.stack, {}, spec.n_cols);
+        weights_.add_computed(
+            spec.role, spec.layer,
+            relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
+            {}, spec.n_cols);
     }
 
     void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
@@ -318,7 +319,7 @@ private:
     /// A gate and `up`, in a tensor each or one above the other.
     void add_gated(std::uint32_t d_ff, const TensorSpec& spec, const TensorName& place, const std::string& name) {
         const bool vector = spec.layout == Layout::vector, stacked = place.within == Within::stacked;
-        const std::string gate_name = stacked ? name : full_name(place.gate, spec.layer);
+        const std::string gate_name = stacked ? name : full_name(place.gate, spec.layer, is_main(spec.stack));
         const std::uint64_t n_all = stacked ? 2 * std::uint64_t{d_ff} : d_ff;
         TensorView up = view(name, vector, {.n_all = n_all, .begin = stacked ? d_ff : 0}, spec.n_cols);
         TensorView gate = view(gate_name, vector, {.n_all = n_all}, spec.n_cols);
@@ -349,7 +350,7 @@ private:
                 experts.push_back({of(name, i)});
                 continue;
             }
-            const std::string gate_name = full_name(place.gate, spec.layer);
+            const std::string gate_name = full_name(place.gate, spec.layer, is_main(spec.stack));
             experts.push_back({of(gate_name, i), of(name, i)});
             if (experts.back().view.type != experts.back().up.type)
                 throw Refusal("tensor " + gate_name + ", * = " + std::to_string(i) + ": expected the type of " + name);
