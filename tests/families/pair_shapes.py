@@ -25,7 +25,28 @@ ROLES = dict(bos_token_id=0, pad_token_id=1, eos_token_id=2, decoder_start_token
 MARIAN = dict(eos_token_id=0, bos_token_id=0, pad_token_id=28, decoder_start_token_id=28, forced_eos_token_id=0)
 PEGASUS = dict(pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 
+
+
+def t5(d_model, d_kv, heads, d_ff, layers, vocab=41, **more):
+    return dict(d_model=d_model, d_kv=d_kv, num_heads=heads, d_ff=d_ff, num_layers=layers[0], num_decoder_layers=layers[1],
+                vocab_size=vocab, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, n_positions=40, **more)
+
+
+T5_SMALL = dict(d_model=12, d_kv=4, heads=2, d_ff=14, layers=(2, 1), vocab=29, relative_attention_num_buckets=8,
+                relative_attention_max_distance=9)
+T5_WIDE = dict(d_model=40, d_kv=9, heads=5, d_ff=33, layers=(3, 2))
+
 SHAPES = {
+    "t5": [
+        (t5(**T5_SMALL), dict(no_repeat_ngram_size=2, max_length=25)),
+        (t5(**T5_WIDE, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+         dict(no_repeat_ngram_size=2, max_length=30)),
+        (t5(**T5_WIDE, feed_forward_proj="gated-silu"), dict(no_repeat_ngram_size=1, max_length=20)),
+    ],
+    "mt5": [
+        (t5(**T5_SMALL), dict(no_repeat_ngram_size=2, max_length=25)),
+        (t5(**T5_WIDE, feed_forward_proj="relu"), dict(no_repeat_ngram_size=2, max_length=30)),
+    ],
     "marian": [
         (sizes(**SMALL, **MARIAN, activation_function="swish", scale_embedding=True),
          dict(bad_words_ids=[[28], [0], [3, 5]], no_repeat_ngram_size=2, max_length=20)),
@@ -80,7 +101,11 @@ def randomize(model, seed):
             parameter.data = noise * 0.2 + (0.0 if name.endswith("bias") else 1.0)
         elif "shared" in name or "embed_tokens" in name:
             # So small that tokens follow from positions and the source more than from the token before.
-            parameter.data = noise * (0.08 if model.config.scale_embedding else 0.3)
+            parameter.data = noise * (0.08 if getattr(model.config, "scale_embedding", False) else 0.3)
+        elif "relative_attention_bias" in name:
+            parameter.data = noise * 0.9
+        elif ".q." in name:  # of T5, whose scores are not divided
+            parameter.data = noise * (1.4 / (parameter.shape[1] * model.config.d_kv)**0.5)
         elif parameter.dim() > 1:
             parameter.data = noise * (1.4 / parameter.shape[1]**0.5)
         else:
@@ -97,8 +122,8 @@ def is_computed(config):
 def in_double(model):
     """The model in float64, its computed positions not rounded to what it was saved in."""
     model = model.double()
-    for side in (model.model.encoder, model.model.decoder):
-        positions = side.embed_positions
+    for side in (model.get_encoder(), model.get_decoder()):
+        positions = getattr(side, "embed_positions", None)
         if hasattr(positions, "create_weight"):
             positions.weight.data = positions.create_weight()
         if hasattr(positions, "make_weights"):
@@ -131,7 +156,7 @@ def write_model(model_type, shape, folder, seed, dtype=torch.float32):
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target])).logits[0].float()
         limits = {} if "max_length" in settings or "max_new_tokens" in settings else {
-            "max_length": config.max_position_embeddings}
+            "max_length": getattr(config, "max_position_embeddings", 40)}
         written = model.generate(torch.tensor([source]), num_beams=1, do_sample=False, early_stopping=False, **limits)
     return source, target, logits.numpy(), written[0].tolist()
 
