@@ -46,7 +46,7 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     if (s.position == Position::sinusoidal) return refuse("sinusoidal positions");
     if (!is_last && (s.has_output_head || s.n_head_maps())) return refuse("a head before the last stack");
     if (kind == Kind::decode && s.n_head_maps()) return refuse("a head's maps before logits");
-    if (!s.has_output_head && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
+    if (kind != Kind::decode && !s.has_output_head && (s.logit_softcap != 0.0f || s.logit_scale != 1.0f))
         return refuse("scaled or capped logits without an output head");
     if ((kind == Kind::decode || !is_last) && s.pooling != Pooling::none)
         return refuse("pooling before the last stack");
@@ -205,7 +205,8 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
         if (has(Part::experts) && b.n_experts) widen_for_experts(s, b, map, widest);
         if (has(Part::latent) && (b.latent_query_dim || b.query_rank)) widen_for_latent(b, map, widest);
-        if (b.position == Position::relative && b.n_heads > map.distance_heads) map.distance_heads = b.n_heads;
+        if (has(Part::vectors) && b.position == Position::relative && b.n_heads > map.distance_heads)
+            map.distance_heads = b.n_heads;
         if (b.position == Position::rope) grow_to(map.rotation_stride, pad(b.rotary_dim));
         widest.rotated |= b.position == Position::rope;
         grow_to(widest.n_heads, b.n_heads);
@@ -285,9 +286,11 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     const std::uint64_t n_appended = kind == Kind::attend ? only.bias_kv + only.zero_attn : 0;
     if (kind != Kind::decode)
         map.capacity = (map.max_rows + limits.max_sequences * (kLanes - 1 + n_appended)) / kLanes * kLanes;
-    map.distance_reach = limits.max_batch;
-    if (has(Part::vectors) && has_relative_positions(config.decoder) && map.distance_reach < limits.max_kv_len)
-        map.distance_reach = limits.max_kv_len;
+    if (has(Part::vectors)) {
+        map.distance_reach = limits.max_batch;
+        if (has_relative_positions(config.decoder) && map.distance_reach < limits.max_kv_len)
+            map.distance_reach = limits.max_kv_len;
+    }
     map.n_chunks = static_cast<std::uint32_t>((at_least(map.capacity, limits.max_kv_len) + kChunk - 1) / kChunk);
     for (const Stack* s : {&config.encoder, &config.decoder})
         if (s->n_layers) {
@@ -368,7 +371,8 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     const std::uint64_t n_operand_rows = map.projected_stride || rows ? at_least(map.max_rows, n_slots) : 0;
     take("operand", map.operand, n_operand_rows * map.operand_row_bytes);
     take("rotations", map.rotations, widest.rotated ? n_blocks * batch * 2 * map.rotation_stride * 4 : 0);
-    take("distances", map.distances, n_blocks * map.distance_heads * (map.distance_reach + batch) * 4);
+    if (has(Part::vectors))
+        take("distances", map.distances, n_blocks * map.distance_heads * (map.distance_reach + batch) * 4);
     take("partials", map.partials, map.n_partials * map.partial_stride * 4);
     take("scratch", map.scratch, limits.n_threads * map.scratch_stride * 4);
     const PageBytes page = own_page(what, config, limits, map);
