@@ -246,8 +246,8 @@ private:
         const bool vector = spec.layout == Layout::vector, stacked = config_.family->stacked_up;
         const std::string gate = stacked ? name : full_name(gate_name, spec.layer);
         const std::uint64_t n_all = (stacked ? 2 : 1) * std::uint64_t{d_ff};
-        weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all),
-                           view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all), d_ff, spec.stack);
+        const TensorView up = view(name, vector, spec.n_cols, stacked ? d_ff : 0, n_all);
+        weights_.add_gated(spec.role, spec.layer, view(gate, vector, spec.n_cols, 0, n_all), up, d_ff, spec.stack);
     }
 
     /// Every expert's rows of one tensor, or of a gate's and an up's.
