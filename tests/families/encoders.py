@@ -148,16 +148,16 @@ def plain_encoder(name, seed, **more):
 def sweep_gguf(fovea, n_shapes):
     """The same bits from a GGUF file as from the folder."""
     try:
-        import gguf_models
+        import gguf_encoders
     except ImportError as missing:
         print(f"{missing}: no GGUF file was compared")
         return
-    for name in gguf_models.ENCODERS:
+    for name in gguf_encoders.ENCODERS:
         for seed in range(n_shapes):
             with tempfile.TemporaryDirectory() as scratch:
                 scratch = pathlib.Path(scratch)
                 plain_encoder(name, seed).save_pretrained(scratch / "model")
-                gguf_models.write_encoder(scratch / "model", scratch / "model.gguf")
+                gguf_encoders.write_encoder(scratch / "model", scratch / "model.gguf")
                 ids, rows = [(7 * i + 3) % len(VOCABULARY) for i in range(50)], []
                 for source in (scratch / "model", scratch / "model.gguf"):
                     run(fovea, "convert", source, "-o", scratch / "m.fovea")
@@ -281,8 +281,8 @@ def sentence_vector(rows, matrices, pooling):
 
 
 def make_gguf(folder, only):
-    import gguf_models
-    for name in gguf_models.ENCODERS:
+    import gguf_encoders
+    for name in gguf_encoders.ENCODERS:
         if only and name != only:
             continue
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -292,7 +292,7 @@ def make_gguf(folder, only):
         (folder / name / "model.safetensors").chmod(0o644)
         if name == "gemma_embedding":
             add_sentence_modules(folder / name, [12, 40, 31], 1)
-        gguf_models.write_encoder(folder / name, folder / name / "model.gguf")
+        gguf_encoders.write_encoder(folder / name, folder / name / "model.gguf")
 
 
 def make_golden(folder, only):
