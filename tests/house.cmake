@@ -1,6 +1,6 @@
 # What CONTRIBUTING says of sizes: no source file above 500 lines, each folder of the engine below 2,500 lines of code, which
-# is what is neither blank nor a comment of its own line. And of files touched: the last of each kind that was added is
-# named in the files of its row, and in no other.
+# is what is neither blank nor a comment of its own line. Of names: one type for each. And of files touched: the last of
+# each kind that was added is named in the files of its row, and in no other.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
 
@@ -87,6 +87,29 @@ named(Api::rerank serve/routes.cpp serve/request.h serve/read_openai.cpp serve/a
 named(nemotron convert/families/nemotron.cpp convert/families/families.inc
       convert/families/gguf.cpp)
 
+# One type for a name: two headers that define types of one name in one namespace make a program that links, and whose
+# compiler may take either one's functions for both.
+set(seen "")
+foreach(room include engine platform convert tools serve)
+  file(GLOB_RECURSE headers RELATIVE ${SOURCE} ${SOURCE}/${room}/*.h)
+  foreach(file IN LISTS headers)
+    file(STRINGS ${SOURCE}/${file} lines
+         REGEX "^namespace [a-z_:]* ?{$|^(struct|class|union|enum class|enum) [A-Za-z]+( final)?( [:{]|$)")
+    set(space "")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^namespace ([a-z_:]*)")
+        set(space "${CMAKE_MATCH_1}")
+      elseif(space AND line MATCHES "^(struct|class|union|enum class|enum) ([A-Za-z]+)")  # without a name each file has its own
+        set(name "${space}::${CMAKE_MATCH_2}")
+        if(name IN_LIST seen)
+          string(APPEND wrong "\n  ${file}: expected a name that no other header defines, got ${name}")
+        endif()
+        list(APPEND seen ${name})
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
 if(wrong)
-  message(FATAL_ERROR "sizes, or files touched (docs/CONTRIBUTING.md):${wrong}")
+  message(FATAL_ERROR "sizes, names, or files touched (docs/CONTRIBUTING.md):${wrong}")
 endif()

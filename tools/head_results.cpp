@@ -100,12 +100,12 @@ Head head_of(const OpenedModel& opened) {
     const Stack& stack = opened.model.config().encoder;
     struct Name {
         const char* name;
-        Task task;
+        HeadTask task;
     };
-    static constexpr Name kTasks[] = {{"text-classification", Task::classes},
-                                      {"token-classification", Task::words},
-                                      {"question-answering", Task::answer},
-                                      {"fill-mask", Task::masked}};
+    static constexpr Name kTasks[] = {{"text-classification", HeadTask::classes},
+                                      {"token-classification", HeadTask::words},
+                                      {"question-answering", HeadTask::answer},
+                                      {"fill-mask", HeadTask::masked}};
     const auto known =
         std::find_if(std::begin(kTasks), std::end(kTasks), [&](const Name& n) { return task == n.name; });
     const bool has_head = stack.n_head_maps() || stack.has_output_head;
@@ -120,13 +120,13 @@ Head head_of(const OpenedModel& opened) {
     std::istringstream labels{std::string(find_info(opened.model, "labels"))};
     for (std::string label; std::getline(labels, label);) head.labels.push_back(label);
     const bool pooled = stack.pooling != Pooling::none;
-    const std::size_t wanted = head.task == Task::answer ? 2 : stack.result_width();
-    if (head.task == Task::answer || head.task == Task::masked)
+    const std::size_t wanted = head.task == HeadTask::answer ? 2 : stack.result_width();
+    if (head.task == HeadTask::answer || head.task == HeadTask::masked)
         head.labels.clear();
     else if (head.labels.size() != wanted)
         throw Refusal(opened.name + ": labels: expected " + std::to_string(wanted) + ", got " +
                       std::to_string(head.labels.size()));
-    if (stack.result_width() != wanted || pooled != (head.task == Task::classes))
+    if (stack.result_width() != wanted || pooled != (head.task == HeadTask::classes))
         throw Refusal(opened.name + ": model: expected a head for " + task + ", got one of another shape");
     return head;
 }
@@ -164,8 +164,8 @@ std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& 
     return words;
 }
 
-Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
-                   std::span<const float> logits, std::size_t most_tokens) {
+AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+                       std::span<const float> logits, std::size_t most_tokens) {
     const std::size_t n = text.second_end - text.second_begin;
     std::vector<float> starts, ends;
     for (std::size_t i = 0; i < n; ++i) {
@@ -173,7 +173,7 @@ Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::strin
         ends.push_back(logits[2 * (text.second_begin + i) + 1]);
     }
     const std::vector<double> start = softmax(starts), end = softmax(ends);
-    Answer best;
+    AnswerSpan best;
     best.score = -1;
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = i; j < n && j - i < most_tokens; ++j)

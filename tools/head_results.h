@@ -12,14 +12,14 @@
 namespace fovea {
 
 /// What a head is for: the "task" of a file's metadata.
-enum class Task { classes, words, answer, masked };
+enum class HeadTask { classes, words, answer, masked };
 
 /// How logits become scores: its "scores".
 enum class Scores { as_they_are, softmax, sigmoid };
 
 /// A model with a head, and what its metadata says of it.
 struct Head {
-    Task task = Task::classes;
+    HeadTask task = HeadTask::classes;
     Scores scores = Scores::softmax;
     std::vector<std::string> labels;  ///< one for each logit; of a masked-word model none
 };
@@ -43,15 +43,15 @@ struct LabelledWord {
 [[nodiscard]] std::vector<LabelledWord> labelled_words(const OpenedModel& opened, const Head& head,
                                                        const TextTokens& text, std::span<const float> logits);
 
-struct Answer {
+struct AnswerSpan {
     std::string text;  ///< as the second text has it, whole words
     double score = 0;  ///< the product of its start's and its end's probability among the second text's tokens
     std::size_t begin = 0, end = 0;  ///< tokens of the second text
 };
 /// The likeliest span of at most `most_tokens` of `second`, the text of the pair's second tokens. logits: [tokens][2], start and
 /// end (Devlin et al. 2019, section 4.2).
-[[nodiscard]] Answer best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
-                                 std::span<const float> logits, std::size_t most_tokens);
+[[nodiscard]] AnswerSpan best_answer(const OpenedModel& opened, const TextTokens& text, std::string_view second,
+                                     std::span<const float> logits, std::size_t most_tokens);
 
 /// Where the text's tokens are masks. Throws Refusal where none is.
 [[nodiscard]] std::vector<std::uint32_t> mask_rows(const OpenedModel& opened, const TextTokens& text);

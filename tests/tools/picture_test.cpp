@@ -43,8 +43,8 @@ bool well_formed(const std::string& xml) {
     return open.empty();
 }
 
-Pattern pattern_of(std::size_t n_heads, std::size_t n) {
-    Pattern pattern{.title = "layer <0> & more", .n_heads = n_heads};
+AttentionPattern pattern_of(std::size_t n_heads, std::size_t n) {
+    AttentionPattern pattern{.title = "layer <0> & more", .n_heads = n_heads};
     std::vector<float>& weights = pattern.weights;
     weights.assign(n_heads * n * n, 0.0f);
     for (std::size_t h = 0; h < n_heads; ++h)
@@ -74,7 +74,7 @@ TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label
         for (const std::size_t n_heads : {1, 3, 12}) {
             CAPTURE(n);
             CAPTURE(n_heads);
-            const Pattern pattern = pattern_of(n_heads, n);
+            const AttentionPattern pattern = pattern_of(n_heads, n);
             const std::string svg = draw_svg({&pattern, 1});
             CHECK(well_formed(svg));
             CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "));
@@ -89,7 +89,7 @@ TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label
             CHECK(count(svg, "text-anchor=\"end\"") == n_heads * ((n + every - 1) / every));
             CHECK(count(svg, "rotate(-90") == n_heads * ((n + every - 1) / every));
         }
-    Pattern odd = pattern_of(1, 2);
+    AttentionPattern odd = pattern_of(1, 2);
     odd.keys = {"</text>", "\xff]]>"};
     odd.weights = {NAN, 2.0f, -1.0f, 0.5f};
     const std::string svg = draw_svg({&odd, 1});
@@ -100,7 +100,7 @@ TEST_CASE("picture: an SVG is well-formed and has a panel for each head, a label
 }
 
 TEST_CASE("picture: a page holds all weights and no reference") {
-    Pattern patterns[] = {pattern_of(2, 3), pattern_of(2, 3), pattern_of(1, 2)};
+    AttentionPattern patterns[] = {pattern_of(2, 3), pattern_of(2, 3), pattern_of(1, 2)};
     patterns[0].queries[1] = patterns[1].queries[1] = "</script><b>";
     const std::string page = draw_html(patterns, 1);
     CHECK(count(page, "</script>") == 1);
@@ -121,7 +121,7 @@ TEST_CASE("picture: a page holds all weights and no reference") {
 }
 
 TEST_CASE("picture: lines for a terminal align whatever the tokens are") {
-    Pattern pattern = pattern_of(1, 3);
+    AttentionPattern pattern = pattern_of(1, 3);
     pattern.queries = {" a", "中", "\xe4"};
     pattern.weights = {1.0f, 0.0f, 0.0f, 0.25f, 0.75f, 0.0f, 0.06f, 0.45f, 0.49f};
     std::istringstream lines(draw_text({&pattern, 1}));
@@ -137,7 +137,7 @@ TEST_CASE("picture: lines for a terminal align whatever the tokens are") {
 }
 
 TEST_CASE("picture: long labels are cut at whole characters") {
-    Pattern pattern = pattern_of(1, 2);
+    AttentionPattern pattern = pattern_of(1, 2);
     pattern.keys[0] = std::string(30, 'x');
     for (int i = 0; i < 15; ++i) pattern.keys[1] += "\u4e2d";
     const std::string svg = draw_svg({&pattern, 1});

@@ -104,7 +104,7 @@ std::string cells(const float* weights, std::size_t n_queries, std::size_t n_key
     return result;
 }
 
-std::string pattern_text(const Pattern& pattern) {
+std::string pattern_text(const AttentionPattern& pattern) {
     static constexpr const char* kShades[] = {" ", "\xe2\x96\x91", "\xe2\x96\x92", "\xe2\x96\x93", "\xe2\x96\x88"};
     static constexpr float kFrom[] = {0.05f, 0.2f, 0.4f, 0.7f};
     const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
@@ -133,7 +133,7 @@ std::string pattern_text(const Pattern& pattern) {
 }
 
 /// A head's panel, its cells' corner at the origin.
-std::string head_panel(const Pattern& pattern, std::size_t head, const Panel& p,
+std::string head_panel(const AttentionPattern& pattern, std::size_t head, const Panel& p,
                        const std::vector<std::string>& queries, const std::vector<std::string>& keys) {
     const std::size_t n_queries = queries.size(), n_keys = keys.size();
     std::string svg =
@@ -204,10 +204,10 @@ std::size_t text_columns(std::string_view text) {
     return columns;
 }
 
-std::string draw_svg(std::span<const Pattern> patterns) {
+std::string draw_svg(std::span<const AttentionPattern> patterns) {
     double width = 2 * kBar, y = 0;
     std::string svg;
-    for (const Pattern& pattern : patterns) {
+    for (const AttentionPattern& pattern : patterns) {
         const std::vector<std::string> queries = labels_of(pattern.queries), keys = labels_of(pattern.keys);
         const Panel p = panel_of(queries, keys);
         const auto n_across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(pattern.n_heads))));
@@ -226,9 +226,9 @@ std::string draw_svg(std::span<const Pattern> patterns) {
     return svg_of(width, y + 2 * kGap, svg + legend(y + kGap));
 }
 
-std::string draw_text(std::span<const Pattern> patterns) {
+std::string draw_text(std::span<const AttentionPattern> patterns) {
     std::string out;
-    for (const Pattern& pattern : patterns) out += pattern_text(pattern);
+    for (const AttentionPattern& pattern : patterns) out += pattern_text(pattern);
     return out + "\xe2\x96\x91 from 0.05, \xe2\x96\x92 0.2, \xe2\x96\x93 0.4, \xe2\x96\x88 0.7\n";
 }
 

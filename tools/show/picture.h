@@ -18,7 +18,7 @@ enum class PictureKind { svg, html, text };
 void write_picture(const std::string& path, std::string_view picture);
 
 /// What each query of some heads gives to each key; queries go down, keys across.
-struct Pattern {
+struct AttentionPattern {
     std::string title;                ///< "layer 0"; a line of UTF-8
     std::vector<float> weights = {};  ///< [n_heads, queries.size(), keys.size()], each in [0, 1]
     std::size_t n_heads = 0;
@@ -34,15 +34,16 @@ struct Pattern {
 
 /// The patterns below each other, one panel for each head, light or dark as the viewer is, with a legend. Labels that
 /// would overlap are left out evenly; long ones are cut.
-[[nodiscard]] std::string draw_svg(std::span<const Pattern> patterns);
+[[nodiscard]] std::string draw_svg(std::span<const AttentionPattern> patterns);
 
 /// A page of its own, without references: every head of every pattern side by side, and one of them large, with its tokens,
 /// where pointing or arrow keys tell a cell's weight. Weights are to about a hundredth. `first` is the pattern it opens with,
 /// `name` what its heading says it is of.
-[[nodiscard]] std::string draw_html(std::span<const Pattern> patterns, std::size_t first = 0, std::string_view name = {});
+[[nodiscard]] std::string draw_html(std::span<const AttentionPattern> patterns, std::size_t first = 0,
+                                    std::string_view name = {});
 
 /// Lines of shaded blocks, a head after the other.
-[[nodiscard]] std::string draw_text(std::span<const Pattern> patterns);
+[[nodiscard]] std::string draw_text(std::span<const AttentionPattern> patterns);
 
 /// Where each part of an arena lies, in bytes and to scale.
 [[nodiscard]] std::string draw_arena(const std::string& title, const Plan& plan, PictureKind kind);

@@ -170,7 +170,7 @@ std::string encoded(const std::vector<float>& weights) {
 
 }  // namespace
 
-std::string draw_html(std::span<const Pattern> patterns, std::size_t first, std::string_view name) {
+std::string draw_html(std::span<const AttentionPattern> patterns, std::size_t first, std::string_view name) {
     using Json = nlohmann::json;
     Json data = {
         {"first", first},         {"name", name}, {"digits", kDigits}, {"top", kTop}, {"patterns", Json::array()},
@@ -180,7 +180,7 @@ std::string draw_html(std::span<const Pattern> patterns, std::size_t first, std:
         for (const std::string& token : tokens) list.push_back(token_label(token));
         return list;
     };
-    for (const Pattern& pattern : patterns) {
+    for (const AttentionPattern& pattern : patterns) {
         const Json tokens = {{"queries", labels(pattern.queries)}, {"keys", labels(pattern.keys)}};
         std::size_t at = 0;  // layers share their tokens
         while (at < data["tokens"].size() && data["tokens"][at] != tokens) ++at;

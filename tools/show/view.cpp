@@ -48,11 +48,12 @@ std::vector<float> weights_of(const Attended& a, std::uint32_t layer, bool per_h
 }
 
 /// The patterns of one layer, a sequence after the other.
-void add_patterns(const Attended& a, std::uint32_t layer, const WeightsPass& pass, std::vector<Pattern>& patterns) {
+void add_patterns(const Attended& a, std::uint32_t layer, const WeightsPass& pass,
+                  std::vector<AttentionPattern>& patterns) {
     const std::vector<float> weights = weights_of(a, layer, true, pass);
     const std::size_t n_heads = a.stack->block(layer).n_heads, n_queries = a.n_queries(), n_keys = a.n_keys();
     for (std::size_t s = 0; s < a.queries.size(); ++s) {
-        Pattern pattern{.title = a.title, .n_heads = n_heads, .queries = a.queries[s], .keys = a.keys[s]};
+        AttentionPattern pattern{.title = a.title, .n_heads = n_heads, .queries = a.queries[s], .keys = a.keys[s]};
         if (a.title.empty() || a.stack->n_layers > 1)
             pattern.title += (a.title.empty() ? "layer " : ", layer ") + std::to_string(layer);
         if (a.queries.size() > 1) pattern.title += ", sequence " + std::to_string(s);
@@ -86,7 +87,7 @@ void draw(const ViewOptions& view, std::span<const Attended> all, std::size_t ch
         throw Refusal("--picture: expected at most " + with_separators(kMostWeights) +
                       " attention weights in one, got " + with_separators(n_weights) +
                       (parts.size() > 1 ? " (.svg draws one layer)" : ""));
-    std::vector<Pattern> patterns;
+    std::vector<AttentionPattern> patterns;
     for (const Part& part : parts) add_patterns(part.attended, part.layer, pass, patterns);
     write_picture(view.picture, kind == PictureKind::svg    ? draw_svg(patterns)
                                 : kind == PictureKind::html ? draw_html(patterns, first, file_name(all[chosen].model))

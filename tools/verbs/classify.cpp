@@ -49,10 +49,10 @@ public:
         }
         std::string lines;
         switch (head_.task) {
-            case Task::classes: add_classes(results, object, lines); break;
-            case Task::words: add_words(tokens, results, object, lines); break;
-            case Task::answer: add_answer(text, tokens, results, object, lines); break;
-            case Task::masked: add_masked(tokens, results, object, lines); break;
+            case HeadTask::classes: add_classes(results, object, lines); break;
+            case HeadTask::words: add_words(tokens, results, object, lines); break;
+            case HeadTask::answer: add_answer(text, tokens, results, object, lines); break;
+            case HeadTask::masked: add_masked(tokens, results, object, lines); break;
         }
         object["n_tokens"] = tokens.ids.size();
         if (tokens.is_cut()) object["n_tokens_whole"] = tokens.n_whole;
@@ -89,7 +89,7 @@ private:
     }
     void add_answer(const Text& text, const TextTokens& tokens, std::span<const float> results, Json& object,
                     std::string& lines) const {
-        const Answer answer = best_answer(opened_, tokens, *text.pair, results, options_.answer_tokens);
+        const AnswerSpan answer = best_answer(opened_, tokens, *text.pair, results, options_.answer_tokens);
         object["answer"] = answer.text;
         object["score"] = answer.score;
         object["tokens"] = {answer.begin, answer.end};
@@ -139,10 +139,11 @@ void classify(ClassifyOptions& options) {
     const Head head = head_of(opened);
     std::vector<TextTokens> tokens;
     for (const Text& text : texts) {
-        if (head.task == Task::answer && !text.pair)
+        if (head.task == HeadTask::answer && !text.pair)
             throw Refusal("--pair: expected the text to find the answer in, got none", 2);
-        const bool masked = head.task == Task::masked;
-        tokens.push_back(tokens_of(opened, text, masked, head.task == Task::answer ? CutOf::second : CutOf::longer));
+        const bool masked = head.task == HeadTask::masked;
+        tokens.push_back(
+            tokens_of(opened, text, masked, head.task == HeadTask::answer ? CutOf::second : CutOf::longer));
         if (masked) tokens.back().rows = mask_rows(opened, tokens.back());
     }
     note_cut(opened, tokens);

@@ -10,7 +10,7 @@ namespace {
 struct HeadResult {
     std::vector<LabelScore> labels;
     std::vector<LabelledWord> words;
-    Answer answer;
+    AnswerSpan answer;
     std::vector<std::vector<LabelScore>> masks;
 };
 
@@ -24,18 +24,18 @@ nb::list list_of(const std::vector<LabelScore>& scores) {
     return list;
 }
 
-nb::object object_of(Task task, const HeadResult& result) {
+nb::object object_of(HeadTask task, const HeadResult& result) {
     nb::list list;
     switch (task) {
-        case Task::classes: return list_of(result.labels);
-        case Task::words:
+        case HeadTask::classes: return list_of(result.labels);
+        case HeadTask::words:
             for (const LabelledWord& w : result.words)
                 list.append(nb::make_tuple(str_of(w.word), str_of(w.best.label), w.best.score));
             return list;
-        case Task::answer:
+        case HeadTask::answer:
             return nb::make_tuple(str_of(result.answer.text), result.answer.score, result.answer.begin,
                                   result.answer.end);
-        case Task::masked: break;
+        case HeadTask::masked: break;
     }
     for (const std::vector<LabelScore>& mask : result.masks) list.append(list_of(mask));
     return list;
@@ -60,7 +60,7 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
     const fovea::OpenedModel view = view_of(*opened_);
     const Head head = head_of(view);
     const std::vector<Text> texts = read_texts(texts_object, pairs);
-    const bool answers = head.task == Task::answer, masked = head.task == Task::masked;
+    const bool answers = head.task == HeadTask::answer, masked = head.task == HeadTask::masked;
     if (answers && pairs.is_none()) throw ValueRefused("pairs: expected the texts to find answers in, got none");
     std::vector<TextTokens> tokens;
     {
@@ -77,12 +77,12 @@ nb::list PySession::classify(const nb::list& texts_object, const nb::object& pai
     std::vector<HeadResult> results(texts.size());
     run_batches(tokens, false, [&](std::size_t i, std::span<const float> of) {
         switch (head.task) {
-            case Task::classes: results[i].labels = label_scores(head, of); break;
-            case Task::words: results[i].words = labelled_words(view, head, tokens[i], of); break;
-            case Task::answer:
+            case HeadTask::classes: results[i].labels = label_scores(head, of); break;
+            case HeadTask::words: results[i].words = labelled_words(view, head, tokens[i], of); break;
+            case HeadTask::answer:
                 results[i].answer = best_answer(view, tokens[i], *texts[i].pair, of, answer_tokens);
                 break;
-            case Task::masked: {
+            case HeadTask::masked: {
                 const std::size_t n = tokens[i].rows.size(), width = of.size() / n;
                 for (std::size_t mask = 0; mask < n; ++mask)
                     results[i].masks.push_back(likeliest_tokens(view, of.subspan(mask * width, width), top));
