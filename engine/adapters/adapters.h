@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "../run/layers.h"
+#include "../model/layers.h"
 #include "fovea/config.h"
 
 namespace fovea {

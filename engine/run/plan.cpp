@@ -4,8 +4,8 @@
 
 #include "../adapters/adapters.h"
 #include "../experts/experts.h"
+#include "../model/layers.h"
 #include "../model/parts.h"
-#include "layers.h"
 #include "pass.h"
 #include "session.h"
 

@@ -3,8 +3,9 @@
 #include "../../platform/team.h"
 #include "../kernels/kernels.h"
 #include "../model/format.h"
+#include "../model/layers.h"
+#include "../model/layers.h"
 #include "fovea/workspace.h"
-#include "layers.h"
 #include "plan.h"
 
 namespace fovea {
