@@ -20,11 +20,11 @@ std::vector<std::string> labels_of(const nb::list& labels) {
 
 /// Patterns as tuples of a title, weights [head, query, key], and the bytes of each query and key.
 nb::str draw_page(const nb::list& objects, std::size_t first, const std::string& name) {
-    std::vector<Pattern> patterns;
+    std::vector<AttentionPattern> patterns;
     for (nb::handle object : objects) {
         const auto parts = nb::cast<nb::tuple>(object);
         const Floats weights = read_packed(parts[1], "weights", 3);
-        Pattern pattern{.title = nb::cast<std::string>(parts[0]), .n_heads = weights.shape[0]};
+        AttentionPattern pattern{.title = nb::cast<std::string>(parts[0]), .n_heads = weights.shape[0]};
         pattern.weights.assign(weights.data, weights.data + weights.size());
         pattern.queries = labels_of(nb::cast<nb::list>(parts[2]));
         pattern.keys = labels_of(nb::cast<nb::list>(parts[3]));
