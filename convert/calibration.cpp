@@ -156,7 +156,8 @@ private:
         if (operation == "attention" && stack_.block(layer).d_ff && !stack_.block(layer).parallel)
             norm(layer, 1, InputOf::up);
         if (operation == "inner" || operation == "inner norm") copy(InputOf::down);
-        if (operation == "block") begin_layer(layer + 1);
+        const Block& b = stack_.block(layer);
+        if (operation == (b.layer_input_width || b.layer_scale ? "layer output" : "block")) begin_layer(layer + 1);
     }
 
     const Stack& stack_;

@@ -79,6 +79,9 @@ bool is_norm_weight(Role role) {
         case Role::cross_post_norm:
         case Role::feed_forward_norm:
         case Role::feed_forward_post_norm:
+        case Role::layer_input_norm:
+        case Role::layer_output_norm:
+        case Role::value_norm:
         case Role::query_down_norm:
         case Role::latent_norm: return true;
         default: return false;

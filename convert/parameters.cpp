@@ -16,6 +16,7 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::rope_frequencies: return;
         case Role::first_convolution:
         case Role::second_convolution:
+        case Role::layer_embedding:
         case Role::embedding_map:
         case Role::token_embedding:
         case Role::position_embedding:
@@ -40,6 +41,9 @@ void count_tensor(const Stack& s, const TensorSpec& t, ParameterCount& count) {
         case Role::latent_value:
             count.attention += std::uint64_t{b.n_heads} * b.value_head_dim * b.latent_value_dim;
             return;
+        case Role::layer_input_map:
+        case Role::layer_gate:
+        case Role::layer_output:
         case Role::router:
         case Role::shared_gate:
         case Role::shared_down:

@@ -1,7 +1,7 @@
 # The phases of a pass, by the names that the code gives them, are those of docs/architecture.md's table.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
-file(GLOB files ${SOURCE}/engine/run/*.cpp ${SOURCE}/engine/adapters/*.cpp ${SOURCE}/engine/experts/*.cpp ${SOURCE}/engine/heads/*.cpp ${SOURCE}/engine/latent/*.cpp ${SOURCE}/engine/vectors/*.cpp)
+file(GLOB files ${SOURCE}/engine/run/*.cpp ${SOURCE}/engine/adapters/*.cpp ${SOURCE}/engine/experts/*.cpp ${SOURCE}/engine/heads/*.cpp ${SOURCE}/engine/latent/*.cpp ${SOURCE}/engine/layer_inputs/*.cpp ${SOURCE}/engine/vectors/*.cpp)
 set(in_code "")
 foreach(file IN LISTS files)
   file(READ ${file} text)

@@ -57,6 +57,32 @@ namespace fovea::testing {
     return config;
 }
 
+/// A Gemma-4-shaped decoder: windows and full layers with heads of their own, normed values, a vector of each token for every
+/// layer; the last three layers read keys and values of the second and third.
+[[nodiscard]] inline Config shared_keys_config() {
+    Config config = llama_config(6, 40, 4, 2, 8, 56, 90);
+    Stack& s = config.decoder;
+    s.n_blocks = 4;
+    Block& windowed = s.blocks[0];
+    windowed.norm_place = NormPlace::both;
+    windowed.query_key_norm = Norm::rms;
+    windowed.activation = Activation::gelu_tanh;
+    windowed.value_norm = windowed.layer_scale = true;
+    windowed.layer_input_width = 6;
+    Block& full = s.blocks[1] = windowed;
+    windowed.window = 13;
+    full.n_kv_heads = 1;
+    full.head_dim = full.value_head_dim = full.rotary_dim = 20;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        Block& shares = s.blocks[2 + i] = s.blocks[i];
+        shares.shared_keys = true, shares.value_norm = false;
+        shares.d_ff = 112;
+    }
+    static constexpr std::uint8_t kLayers[] = {0, 1, 0, 2, 3, 2};
+    s.layer_blocks = kLayers;
+    return config;
+}
+
 struct NamedConfig {
     std::string name;
     Config config;
@@ -75,6 +101,7 @@ struct NamedConfig {
     static constexpr std::uint8_t kLayers[] = {1, 0, 1};
     sliding.decoder.layer_blocks = kLayers;
     all.push_back({"sliding", sliding});
+    all.push_back({"shared keys", shared_keys_config()});
     Config normed = llama_config(2, 40, 5, 5, 20, 56, 90);  // heads that end within a panel
     normed.decoder.blocks[0].query_key_norm = Norm::rms;
     normed.decoder.blocks[0].rotary_dim = 12;

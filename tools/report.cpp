@@ -80,6 +80,8 @@ void describe_block(std::ostream& out, const Block& b) {
         if (b.query_key_norm != Norm::none) out << ", " << word(b.query_key_norm) << " of queries and keys";
         if (b.head_norm == HeadNorm::each) out << " each";
         if (b.head_norm == HeadNorm::together) out << " together";
+        if (b.value_norm) out << ", RMS norm of values";
+        if (b.shared_keys) out << ", keys and values of an earlier layer";
         if (b.projection_clip != 0.0f) out << ", projections clipped at " << b.projection_clip;
         if (b.attention_sinks) out << ", sinks";
         if (b.score_softcap != 0.0f) out << ", scores capped at " << b.score_softcap;
@@ -100,11 +102,14 @@ void describe_block(std::ostream& out, const Block& b) {
     if (b.d_ff)
         out << "    feed-forward  " << with_separators(b.d_ff) << " wide, " << word(b.activation)
             << (b.gated ? ", gated" : "") << (b.up_bias || b.down_bias ? ", biases" : "") << "\n";
+    if (b.layer_input_width)
+        out << "    layer inputs  " << with_separators(b.layer_input_width) << " numbers of each token\n";
     if (b.column_scales) out << "    inputs        columns scaled before they are quantized\n";
     out << "    norm          " << word(b.norm);
     if (b.norm != Norm::none) out << " " << word(b.norm_place) << " each part, epsilon " << b.norm_epsilon;
     if (b.parallel) out << ", parts in parallel" << (b.shared_norm ? " with one norm" : "");
     if (b.residual_scale != 0.0f) out << ", parts times " << b.residual_scale;
+    if (b.layer_scale) out << ", layers times a learned number";
     out << "\n";
 }
 

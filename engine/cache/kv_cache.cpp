@@ -45,7 +45,10 @@ PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, La
                        bool memory) noexcept {
     PageBytes bytes;
     for (std::uint32_t layer = 0; layer < stack.n_layers; ++layer) {
-        if (places) places[layer] = {bytes.keys, bytes.values};
+        if (places) {
+            const std::uint32_t of = has(Part::layer_inputs) && !memory ? key_layer(stack, layer) : layer;
+            places[layer] = of == layer ? LayerPlace{bytes.keys, bytes.values} : places[of];
+        }
         if (!is_cached(stack.block(layer), memory)) continue;
         bytes.keys += key_cache_bytes(stack.block(layer), page_len, type);
         bytes.values += value_cache_bytes(stack.block(layer), page_len, type);

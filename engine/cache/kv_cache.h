@@ -29,9 +29,10 @@ struct PageBytes {
 };
 /// Whether a layer has keys and values in a page, of its rows or of a memory.
 [[nodiscard]] constexpr bool is_cached(const Block& block, bool memory) noexcept {
-    return !has(Part::vectors) || !memory || block.cross_attention;
+    if (has(Part::vectors) && memory) return block.cross_attention;
+    return !has(Part::layer_inputs) || !block.shared_keys;
 }
-/// Lays a page out; `places` [n_layers], or null for the size alone.
+/// Lays a page out; `places` [n_layers], or null for the size alone. A layer that shares keys has the place of those.
 PageBytes lay_out_page(const Stack& stack, std::uint64_t page_len, Type type, LayerPlace* places,
                        bool memory = false) noexcept;
 

@@ -72,6 +72,26 @@ void check_columns(const Block& b, const Stack& s, Checks& check) {
     check.expect(!b.query_rank && !b.latent_query_dim, "column scales of latent attention", 0, 1);
 }
 
+/// What an earlier layer's keys and values leave to a layer, and what tokens give each layer.
+void check_layer_inputs(const Block& b, const Stack& s, Checks& check) {
+    check.needs("value_norm", b.value_norm, b.n_heads != 0 && !b.shared_keys);
+    check.expect(b.layer_input_width == s.blocks[0].layer_input_width, "layer_input_width of every block",
+                 s.blocks[0].layer_input_width, b.layer_input_width);
+    check.needs("layer_input_width", b.layer_input_width != 0, s.vocab_size != 0);
+    const bool plain = !b.latent_query_dim && !b.query_rank && !b.bias_kv && !b.zero_attn && !b.no_projections;
+    check.expect(plain || !(b.shared_keys || b.value_norm), "shared keys or a norm of values of other attention", 0, 1);
+    if (!b.shared_keys) return;
+    check.expect(b.n_heads && !b.key_bias && !b.value_bias, "shared keys with what makes keys", 0, 1);
+    check.expect(b.head_norm != HeadNorm::together || b.query_key_norm == Norm::none, "a norm of heads together", 0, 1);
+}
+
+/// Whose keys a layer shares must be there.
+void check_shared_keys(const Stack& s, Checks& check) {
+    for (std::uint32_t layer = 0; layer < s.n_layers; ++layer)
+        check.expect(!s.block(layer).shared_keys || key_layer(s, layer) < layer, "a layer whose keys are shared", layer,
+                     s.n_layers);
+}
+
 /// Attention inside a stack reads and adds to the stack's vectors; a lone attention may have widths of its own.
 void check_widths(const Stack& s, const Block& b, Checks& check) {
     if (s.n_layers == 1 && b.d_ff == 0) return;
@@ -112,6 +132,7 @@ void check_block(const Stack& s, const Block& b, Checks& check) {
     for_each_block_field(b, check);
     if (has(Part::experts)) check_experts(b, check);
     if (has(Part::columns)) check_columns(b, s, check);
+    if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.query_key_norm == Norm::layer);
     check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && b.query_key_norm != Norm::rms);
     check.needs("gate_bias", b.gate_bias, b.gated);
@@ -195,6 +216,7 @@ void check_stack(const Stack& s, Checks& check) {
     for (const std::uint8_t block : s.layer_blocks)
         check.expect(block < s.n_blocks, "a layer's block", s.n_blocks - 1, block);
     for (std::uint32_t i = 0; i < s.n_blocks; ++i) check_block(s, s.blocks[i], check);
+    if (has(Part::layer_inputs) && check.status.ok()) check_shared_keys(s, check);
 }
 
 /// A stack that is not there must have no field set, for much code looks at one field alone.
@@ -222,13 +244,14 @@ struct Absent {
         if (!has(Part::vectors) && (s->n_head_maps() || s->embedding_width || s->sound.hears()))
             return {Code::unsupported, "vectors: left out of this build", 0, 0};
         bool varies = s->n_layers && (s->logit_scale != 1.0f || s->logit_softcap != 0.0f), routes = false,
-             is_latent = false, scales_columns = s->output_columns;
+             is_latent = false, scales_columns = s->output_columns, has_inputs = false;
         for (std::uint32_t i = 0; i < s->n_blocks; ++i) {
             const Block& b = s->blocks[i];
             varies |= is_variant(b);
             routes |= b.n_experts || b.activation == Activation::silu_clamped;
             is_latent |= b.query_rank || b.latent_query_dim;
             scales_columns |= b.column_scales;
+            has_inputs |= has_layer_inputs(b);
         }
         for (const HeadMap& map : s->head) {
             routes |= has(Part::vectors) && map.activation == Activation::silu_clamped;
@@ -238,6 +261,8 @@ struct Absent {
             return {Code::unsupported, "latent attention: left out of this build", 0, 0};
         if (kLongBlockRecords && !has(Part::columns) && scales_columns)
             return {Code::unsupported, "column scales: left out of this build", 0, 0};
+        if (kLongBlockRecords && !has(Part::layer_inputs) && has_inputs)
+            return {Code::unsupported, "layer inputs: left out of this build", 0, 0};
         // One refusal for both where both are left out, for flash.
         if (!has(Part::experts) && (routes || (!has(Part::latent) && is_latent)))
             return {Code::unsupported,

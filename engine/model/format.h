@@ -75,12 +75,13 @@ inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
 inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
 inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
+inline constexpr std::uint32_t kMaxInputWidth = 1u << 10;  // of every layer: of all together 2^22
 inline constexpr std::uint32_t kMaxSampleRate = 1u << 20, kMaxFft = 1u << 16, kMaxHop = 1u << 16;
 inline constexpr std::uint32_t kMaxFilterWeights = 1u << 24;  // n_mels times n_bins
 inline constexpr float kMaxFloat = 0x1.fffffep+127f;
 
 /// Whether this build reads the fields of blocks that came last, or refuses them.
-inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns);
+inline constexpr bool kLongBlockRecords = has(Part::experts) || has(Part::latent) || has(Part::columns) || has(Part::layer_inputs);
 inline constexpr std::size_t kStackRecordBytes = 56,
                              kBlockRecordBytes = kLongBlockRecords ? 144 : 104,
                              kHeadMapRecordBytes = 16, kAdapterRecordBytes = 16, kSoundRecordBytes = 24;
@@ -141,7 +142,8 @@ void for_each_block_field(B& b, Field& field) {
     field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
     field("latent_value_dim", b.latent_value_dim, 0, kMaxWidth);
     field("router_score", b.router_score, RouterScore::softmax, RouterScore::sigmoid);
-    field.flags(b.column_scales), field.skip(6);
+    field.flags(b.column_scales, b.shared_keys, b.value_norm, b.layer_scale), field.skip(1);
+    field("layer_input_width", b.layer_input_width, 0, kMaxInputWidth);
 }
 
 /// The same for a map's record.
@@ -268,6 +270,23 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t merged_head_dim(const Block& b) noexcept {
     return has(Part::latent) && b.latent_query_dim ? b.latent_value_dim : b.value_head_dim;
 }
+/// Whether a block has what Part::layer_inputs computes.
+[[nodiscard]] constexpr bool has_layer_inputs(const Block& b) noexcept {
+    return b.shared_keys || b.value_norm || b.layer_scale || b.layer_input_width != 0;
+}
+/// The layer whose keys and values a layer of a stack reads: itself, or the last one before it that makes its own for heads and a
+/// window like its; n_layers where there is none.
+[[nodiscard]] inline std::uint32_t key_layer(const Stack& s, std::uint32_t layer) noexcept {
+    const Block& b = s.block(layer);
+    if (!has(Part::layer_inputs) || !b.shared_keys) return layer;
+    for (std::uint32_t i = layer; i-- > 0;) {
+        const Block& other = s.block(i);
+        if (other.n_heads && !other.shared_keys && other.n_kv_heads == b.n_kv_heads && other.head_dim == b.head_dim &&
+            other.value_head_dim == b.value_head_dim && other.window == b.window)
+            return i;
+    }
+    return s.n_layers;
+}
 /// Rows of `up` where it is the shared expert's.
 [[nodiscard]] constexpr std::uint32_t shared_up_rows(const Block& b) noexcept {
     return b.gated ? 2 * static_cast<std::uint32_t>(round_up(b.shared_d_ff, kLanes)) : b.shared_d_ff;
@@ -297,6 +316,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool feeds_norm = feeds && norm && !b.shared_norm, one_head = b.head_norm == HeadNorm::shared;
     const std::uint32_t query_rows = b.n_heads * query_head_dim(b), key_rows = b.n_kv_heads * b.head_dim;
     const bool adapts_attention = adapter && projects;
+    const bool adapts_keys = adapts_attention && !(has(Part::layer_inputs) && b.shared_keys);
     const bool adapts_latent = has(Part::latent) && adapts_attention && b.latent_query_dim;
     const bool adapts_narrow = has(Part::latent) && adapts_attention && b.query_rank;
     const std::uint32_t query_cols = narrow || adapts_narrow ? b.query_rank : or_else(b.query_width, s.d_model);
@@ -306,6 +326,9 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const std::uint32_t post_attention = within ? merged : s.d_model, post_feed_forward = within ? b.d_ff : s.d_model;
     const std::uint32_t rank = s.adapter_rank, up_rank = b.gated ? 2 * rank : rank;
     const bool columns = has(Part::columns) && b.column_scales;
+    const bool inputs = has(Part::layer_inputs) && !adapter, makes_keys = attends && !(inputs && b.shared_keys);
+    const bool scales_layer = inputs && b.layer_scale, norms_values = inputs && b.value_norm;
+    const std::uint32_t input_width = inputs ? b.layer_input_width : 0;
     const bool output_columns = has(Part::columns) && s.output_columns && !adapter;
     const auto tensor = [&](Role role, Layout layout, std::uint32_t n_rows, std::uint32_t n_cols) {
         visit(TensorSpec{role, stack, layer, layout, n_rows, n_cols});

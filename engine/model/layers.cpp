@@ -130,6 +130,19 @@ void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) n
     }
 }
 
+void find_inputs(const Model& model, StackIndex index, InputTensors* layers, StackTensors& tensors) noexcept {
+    if (!has(Part::layer_inputs)) return;
+    const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        InputTensors& t = *new (layers + i) InputTensors;
+        const Finder find{model, index, i};
+#define FOVEA_INPUT_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "roles.inc"
+        for (const Matrix* m : {&t.map, &t.gate, &t.output})
+            tensors.macs_per_row += std::uint64_t{m->n_rows} * m->n_cols;
+    }
+}
+
 void find_sound(const Model& model, SoundTensors* sound, StackTensors& tensors) noexcept {
     SoundTensors& t = *new (sound) SoundTensors;
     const Finder find{model, StackIndex::encoder};

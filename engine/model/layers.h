@@ -66,6 +66,12 @@ struct ColumnTensors {
 #include "roles.inc"
 };
 
+/// What a layer does with what tokens give it, and in layer 0 what makes that of all layers; the rest of Part::layer_inputs.
+struct InputTensors {
+#define FOVEA_INPUT_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "roles.inc"
+};
+
 /// Those of one map of a stack's head.
 struct HeadTensors {
 #define FOVEA_HEAD_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -107,9 +113,18 @@ struct Layer {
     return false;
 }
 
+/// Whether any layer has what InputTensors are for, or shares another's keys.
+[[nodiscard]] constexpr bool has_layer_inputs(const Config& config) noexcept {
+    if (!has(Part::layer_inputs)) return false;
+    for (const Stack* s : {&config.encoder, &config.decoder})
+        for (std::uint32_t i = 0; i < s->n_blocks; ++i)
+            if (has_layer_inputs(s->blocks[i])) return true;
+    return false;
+}
+
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
               sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 576 && sizeof(LatentTensors) == 112 &&
-              sizeof(ColumnTensors) == 64 && sizeof(SoundTensors) == 88);
+              sizeof(ColumnTensors) == 64 && sizeof(InputTensors) == 160 && sizeof(SoundTensors) == 88);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -132,6 +147,9 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
 
 /// The same for column scales, which multiply no weights.
 void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept;
+
+/// The same for what tokens give each layer, and norms of values.
+void find_inputs(const Model& model, StackIndex index, InputTensors* layers, StackTensors& t) noexcept;
 
 /// Finds those before the encoder's layers, where it hears, and adds to `t` what they multiply.
 void find_sound(const Model& model, SoundTensors* sound, StackTensors& t) noexcept;

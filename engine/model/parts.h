@@ -23,6 +23,7 @@ enum class Part : unsigned {
     adapters = 16384,       // set_adapters
     latent = 32768,         // latent attention, queries by way of a narrower row
     columns = 65536,        // column scales of quantized matrices' inputs
+    layer_inputs = 131072,  // what tokens give each layer, keys of an earlier layer, norms of values, scales of layers
 };
 
 #ifndef FOVEA_WITHOUT

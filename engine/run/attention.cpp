@@ -331,7 +331,7 @@ void compute_attention(Pass& pass, const Layer& layer, const Block& b, Reads rea
     if (memory && a.keeps_memory()) {
         project(a, {rows, {}, {}});
     } else {
-        const Input source = memory ? memory_of(pass) : rows;
+        const Input source = memory ? memory_of(pass) : a.makes_keys() ? rows : Input{};
         project(a, {rows, source, source});
         rotate_and_cache(a);
     }

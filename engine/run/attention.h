@@ -56,6 +56,16 @@ struct Attention {
 
     /// Whether its values are what its keys are behind the dims that turn.
     [[nodiscard]] bool is_latent() const noexcept { return reads == Reads::self && block.latent_query_dim != 0; }
+    /// Whether it makes keys and values, and does not read those of an earlier layer.
+    [[nodiscard]] bool makes_keys() const noexcept {
+        return !has(Part::layer_inputs) || reads != Reads::self || !block.shared_keys;
+    }
+    /// Elements of a projected row: queries, and what it makes of keys and values.
+    [[nodiscard]] std::uint32_t projected_width() const noexcept {
+        if (!makes_keys()) return block.n_heads * block.head_dim;
+        if (has(Part::latent) && is_latent()) return static_cast<std::uint32_t>(key_at) + block.head_dim;
+        return static_cast<std::uint32_t>(value_at) + block.n_kv_heads * block.value_head_dim;
+    }
     /// Whether its keys and values are a memory's that outlives the pass.
     [[nodiscard]] bool keeps_memory() const noexcept { return is_memory(reads) && !pass.memory_kv.empty(); }
     [[nodiscard]] std::size_t number(const Sequence& s) const noexcept {

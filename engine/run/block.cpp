@@ -8,6 +8,7 @@
 //     parallel: x = (x + attention(norm(x))) + inner'(norm'(x))                (Wang and Komatsuzaki 2021)
 #include "../adapters/adapters.h"
 #include "../experts/experts.h"
+#include "../layer_inputs/layer_inputs.h"
 #include "attention.h"
 
 namespace fovea {
@@ -49,10 +50,7 @@ void run_parallel(Pass& pass, const Layer& layer, const Block& block) noexcept {
     add_inner(pass, t, block);
 }
 
-}  // namespace
-
-void run_block(Pass& pass, const Layer& layer) noexcept {
-    const Block& block = pass.stack().blocks[layer.block];
+void run_parts(Pass& pass, const Layer& layer, const Block& block) noexcept {
     if (has(Part::block_variants) && block.parallel) return run_parallel(pass, layer, block);
     for (const Reads reads : {Reads::self, Reads::memory}) {
         if (!(reads == Reads::self ? block.n_heads != 0 : has(Part::vectors) && block.cross_attention)) continue;
@@ -63,6 +61,14 @@ void run_block(Pass& pass, const Layer& layer) noexcept {
     if (has(Part::experts) && block.n_experts) return run_experts(pass, layer, block);
     compute_inner(pass, layer.feed_forward, block, part_norms(block, layer.feed_forward).before);
     add_inner(pass, layer.feed_forward, block);
+}
+
+}  // namespace
+
+void run_block(Pass& pass, const Layer& layer) noexcept {
+    const Block& block = pass.stack().blocks[layer.block];
+    run_parts(pass, layer, block);
+    if (has(Part::layer_inputs)) end_layer(pass, block);
 }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../adapters/adapters.h"
+#include "../layer_inputs/layer_inputs.h"
 #include "attention.h"
 
 namespace fovea {
@@ -204,6 +205,7 @@ void run_pass(Pass& pass) noexcept {
     if (has(Part::vectors) && pass.heads) return lone_attention(pass, layers[0], pass.stack().blocks[0]);
     const bool fills_memory = has(Part::vectors) && pass.fills_memory;
     if (!fills_memory) embed(pass);
+    if (has(Part::layer_inputs) && pass.stack().blocks[0].layer_input_width) make_layer_inputs(pass);
     for (pass.layer = 0; pass.layer < pass.stack().n_layers && !pass.stopped; ++pass.layer) {
         const Layer& layer = layers[pass.layer];
         const Block& block = pass.stack().blocks[layer.block];

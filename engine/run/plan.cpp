@@ -39,6 +39,8 @@ constexpr std::uint32_t kMaxRows = 1u << 22;
     for (const std::uint32_t width : widths)
         if (b.n_heads && width && width != s.d_model) return refuse("projection widths other than d_model in a stack");
     if (kind == Kind::decode && b.n_heads && !b.causal) return refuse("logits without a causal mask");
+    if (has(Part::layer_inputs) && kind != Kind::decode && (b.shared_keys || b.layer_input_width))
+        return refuse("shared keys or layer inputs of what gives no logits");
     return {};
 }
 
@@ -204,6 +206,11 @@ void widen(const Stack& s, Kind kind, ArenaMap& map, Widest& widest) noexcept {
         grow_to(map.inner_stride, pad(b.d_ff));
         grow_to(widest.operand, merged, b.d_ff, b.query_width, b.key_width, b.value_width);
         if (has(Part::experts) && b.n_experts) widen_for_experts(s, b, map, widest);
+        if (has(Part::layer_inputs) && b.layer_input_width) {
+            grow_to(map.inner_stride, pad(b.layer_input_width));
+            grow_to(map.projected_stride, pad(s.d_model));
+            grow_to(widest.operand, b.layer_input_width);
+        }
         if (has(Part::latent) && (b.latent_query_dim || b.query_rank)) widen_for_latent(b, map, widest);
         if (has(Part::vectors) && b.position == Position::relative && b.n_heads > map.distance_heads)
             map.distance_heads = b.n_heads;
@@ -345,7 +352,8 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("team", map.team, kTeamBytes);
     take("layers", map.layers,
          n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0) +
-                     (has_columns(config) ? sizeof(ColumnTensors) : 0)) +
+                     (has_columns(config) ? sizeof(ColumnTensors) : 0) +
+                     (has_layer_inputs(config) ? sizeof(InputTensors) : 0)) +
              (hears ? sizeof(SoundTensors) : 0));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
@@ -365,6 +373,8 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
     take("page table", map.pool, has_pool ? lay_out_pool(config, session_pool(limits, map)).bytes : 0);
     take("memory", map.memory, has_memory ? batch * map.hidden_stride * 4 : 0);
     take("hidden", map.hidden, rows ? batch * map.hidden_stride * 4 : 0);
+    if (ArenaOffset inputs = 0; has(Part::layer_inputs))
+        take("layer inputs", inputs, batch * input_stride(config.decoder) * 4);
     take("projected", map.projected, at_least(map.max_rows, n_slots) * map.projected_stride * 4);
     take("attended", map.attended, batch * map.attended_stride * 4);
     take("inner", map.inner, n_slots * map.inner_stride * 4);

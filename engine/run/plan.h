@@ -25,7 +25,8 @@ struct ArenaMap {
     ArenaOffset steps;      // of StepLists: what a pass of several steps knows of each, and of each row
     ArenaOffset pool;       // a session's cache, without its page: see PoolMap
     ArenaOffset memory;     // [max_batch][hidden_stride]     the encoder's vectors, for the decoder
-    ArenaOffset hidden;     // [max_batch][hidden_stride]     the residual stream
+    /// [max_batch][hidden_stride]: the residual stream. Behind it, [max_batch][input_stride]: what tokens give each layer.
+    ArenaOffset hidden;
     ArenaOffset projected;  // [max_rows][projected_stride]   query, key, value rows side by side
     ArenaOffset attended;   // [max_batch][attended_stride]   merged heads
     ArenaOffset inner;      // [max_batch][inner_stride]      the feed-forward part's hidden layer
@@ -48,11 +49,21 @@ struct ArenaMap {
     // Each the most of any block; the last is how many experts a row uses, the shared one too.
     std::uint32_t n_experts, n_experts_used, n_row_batches;
 
+    /// Where what tokens give each layer starts, behind the stream.
+    [[nodiscard]] ArenaOffset inputs(const Limits& limits) const noexcept {
+        return hidden + round_up(limits.max_batch * hidden_stride * 4, kArenaAlignment);
+    }
+
     /// Rows there are for experts: of `inner`, `projected` and `operand`. At least max_batch, and room for a row's experts.
     [[nodiscard]] std::uint64_t slots(const Limits& limits) const noexcept {
         return has(Part::experts) && n_row_batches > limits.max_batch ? n_row_batches : limits.max_batch;
     }
 };
+
+/// Elements of a row of what tokens give each layer of a stack, side by side.
+[[nodiscard]] constexpr std::uint64_t input_stride(const Stack& s) noexcept {
+    return round_up(std::uint64_t{s.n_layers} * s.blocks[0].layer_input_width, kLanes);
+}
 
 /// Whether a stack has layers whose scores depend on how far keys are from their query.
 [[nodiscard]] bool has_relative_positions(const Stack& stack) noexcept;

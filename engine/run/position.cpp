@@ -3,25 +3,12 @@
 // first (vectors/convolution.cpp). Beside it the pass's tables, shared by all layers of a block shape: rotations (Su et al.
 // 2021), one row per position; and what relative positions add to scores (Raffel et al. 2020), one row per head, by the
 // distance of key and query.
-#include <cstring>
-
-#include "../model/half.h"
 #include "../model/model.h"
+#include "../model/table.h"
 #include "pass.h"
 
 namespace fovea {
 namespace {
-
-[[nodiscard]] float element(const std::byte* data, Type type, std::uint64_t index) noexcept {
-    if (type == Type::f32) {
-        float value;
-        std::memcpy(&value, data + index * 4, 4);
-        return value;
-    }
-    std::uint16_t half;
-    std::memcpy(&half, data + index * 2, 2);
-    return !has(Part::bf16) || type == Type::f16 ? from_f16(half) : from_bf16(half);
-}
 
 /// The block's part of `distances`, a head's row: [distance_reach + max_batch].
 [[nodiscard]] float* distances(const Pass& pass, std::uint32_t block, std::uint32_t head) noexcept {
@@ -31,23 +18,11 @@ namespace {
            row * (std::uint64_t{map.distance_reach} + pass.workspace.limits.max_batch);
 }
 
-/// Calls put(i, x) with each element of one row of a table. A table of panels keeps a row's elements 16 apart.
-template<class Put>
-void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row, Put&& put) noexcept {
-    const std::byte* data = w.weights(ModelAccess::offset(w.model, t));
-    const auto type = static_cast<Type>(t.type);
-    std::uint64_t at = std::uint64_t{row} * t.n_cols, step = 1;
-    if (t.layout == static_cast<std::uint8_t>(Layout::panels)) {
-        data += row / kLanes * t.panel_stride;
-        at = row % kLanes;
-        if (is_quantized(type)) {
-            const QuantPanel panel{data, type};
-            for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, panel.weight(i, at));
-            return;
-        }
-        step = kLanes;
-    }
-    for (std::uint32_t i = 0; i < t.n_cols; ++i) put(i, element(data, type, at + i * step));
+/// Calls put(i, x) with each element of one row of a table.
+void read_row(const WorkspaceState& w, const TensorRecord& t, std::uint32_t row, auto&& put) noexcept {
+    read_table_row({w.weights(ModelAccess::offset(w.model, t)), static_cast<Type>(t.type),
+                    t.layout == static_cast<std::uint8_t>(Layout::panels) ? t.panel_stride : 0, t.n_cols},
+                   row, 0, t.n_cols, put);
 }
 
 /// Fills the block's rows of `distances` as far as this pass's queries read them: element distance_reach − 1 + d of a head's

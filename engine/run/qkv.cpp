@@ -35,6 +35,14 @@ void norm_and_rotate(const Attention& a, bool is_key, std::uint32_t row, std::ui
     rotate_head(a.pass, a.layer, row, head);
 }
 
+/// A value head's norm, in place.
+void norm_value(const Attention& a, std::uint32_t row, std::uint32_t kv_head) noexcept {
+    const Block& b = a.block;
+    const InputTensors& t = a.pass.workspace.inputs()[a.pass.tensors().first_layer + a.pass.layer];
+    float* head = a.pass.projected()[row] + a.value_at + std::uint64_t{kv_head} * b.value_head_dim;
+    a.pass.norm({Norm::rms, t.value_norm, 0, b.norm_epsilon}, head, b.value_head_dim, head);
+}
+
 /// What is done to all heads of a row together: the norm, then the clip. In place, after the products.
 void norm_and_clip(const Attention& a) noexcept {
     const Block& b = a.block;
@@ -82,7 +90,7 @@ struct Writes {
         : begin(has(Part::vectors) && a.past_key.data ? 0 : s.pos),
           end(a.n_cached(s)),
           first_panel(begin / kLanes),
-          n_pieces(begin == end ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
+          n_pieces(begin == end || !a.makes_keys() ? 0 : ((end - 1) / kLanes - first_panel + 1) * a.block.n_kv_heads) {}
 };
 
 /// Asks for the lines of the head behind x, which the next piece reads: rows lie too far apart for a CPU to foresee them.
@@ -108,6 +116,7 @@ void write_piece(const Attention& a, const Sequence& s, const Writes& writes, st
             const std::uint32_t row = s.kv_row + pos - s.pos;
             float* head = pass.projected()[row] + a.key_at + std::uint64_t{kv_head} * b.head_dim;
             norm_and_rotate(a, true, row, kv_head, head);
+            if (has(Part::layer_inputs) && b.value_norm) norm_value(a, row, kv_head);
         }
         const float* key = source(a, s, true, pos, kv_head, zeros);
         const float* value = source(a, s, false, pos, kv_head, zeros);
@@ -126,8 +135,9 @@ void adapt_projections(const Attention& a, const Input (&inputs)[3]) noexcept {
     const AdaptedProduct products[] = {{Adapted::query, out, t.query.n_rows},
                                        {Adapted::key, {out.data + a.key_at, out.stride}, t.key.n_rows},
                                        {Adapted::value, {out.data + a.value_at, out.stride}, t.value.n_rows}};
-    // In a stack all three read the same rows.
-    add_adapters(a.pass, products, inputs[0].rows, inputs[0].n_rows, inputs[0].width, inputs[0].norm);
+    // In a stack all read the same rows.
+    add_adapters(a.pass, std::span(products).first(a.makes_keys() ? 3 : 1), inputs[0].rows, inputs[0].n_rows,
+                 inputs[0].width, inputs[0].norm);
 }
 
 }  // namespace
@@ -151,7 +161,7 @@ void project(const Attention& a, const Input (&inputs)[3]) noexcept {
         continues(t.query, t.key) && continues(t.key, t.value) && !t.query_bias && !t.key_bias && !t.value_bias;
     for (std::size_t first = 0, end = 1; first < 3; first = end++) {
         const Input& in = inputs[first];
-        if (has(Part::vectors) && in.n_rows == 0) continue;
+        if ((has(Part::vectors) || has(Part::layer_inputs)) && in.n_rows == 0) continue;
         const Type type = parts[first].matrix.type;
         while (end < 3 && same_operand(inputs[end], in) && operand_kind(parts[end].matrix.type) == operand_kind(type))
             ++end;
@@ -176,7 +186,8 @@ void rotate_and_cache(const Attention& a) noexcept {
     const Block& b = a.block;
     Pass& pass = a.pass;
     const bool normed = b.query_key_norm != Norm::none && b.head_norm != HeadNorm::together;
-    const bool positions = a.reads == Reads::self && (normed || b.position == Position::rope);
+    const bool norms_values = has(Part::layer_inputs) && b.value_norm;
+    const bool positions = a.reads == Reads::self && (normed || norms_values || b.position == Position::rope);
     float* zeros = pass.scratch();
     if (has(Part::vectors) && b.zero_attn)
         std::memset(zeros, 0, (b.head_dim > b.value_head_dim ? b.head_dim : b.value_head_dim) * 4u);
@@ -199,10 +210,7 @@ void rotate_and_cache(const Attention& a) noexcept {
     };
     Output projected;
     if (a.reads == Reads::self && pass.self.size() == 1 && !b.no_projections)
-        projected =
-            pass.all(pass.projected(), has(Part::latent) && a.is_latent()
-                                           ? static_cast<std::uint32_t>(a.key_at) + b.head_dim
-                                           : static_cast<std::uint32_t>(a.value_at) + b.n_kv_heads * b.value_head_dim);
+        projected = pass.all(pass.projected(), a.projected_width());
     pass.phase("projected", positions ? Output{} : projected, in_parts(n_pieces), write_panels,
                positions ? Then::go_on : Then::meet);
     if (positions) pass.phase("projected", projected, in_parts(pass.seq_len * b.n_heads), rotate_queries);

@@ -88,6 +88,10 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
         find_columns(kept, StackIndex::encoder, state->columns());
         find_columns(kept, StackIndex::decoder, state->columns() + n_encoder);
     }
+    if (has_layer_inputs(kept.config())) {
+        find_inputs(kept, StackIndex::encoder, state->inputs(), state->stacks[0]);
+        find_inputs(kept, StackIndex::decoder, state->inputs() + n_encoder, state->stacks[1]);
+    }
     if (has(Part::vectors) && kept.config().encoder.sound.hears()) find_sound(kept, state->sound(), state->stacks[0]);
     if (has(Part::vectors))
         find_head(kept, last_stack(kept.config()), reinterpret_cast<HeadTensors*>(arena + map.head));

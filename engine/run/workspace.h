@@ -4,7 +4,6 @@
 #include "../kernels/kernels.h"
 #include "../model/format.h"
 #include "../model/layers.h"
-#include "../model/layers.h"
 #include "fovea/workspace.h"
 #include "plan.h"
 
@@ -65,11 +64,17 @@ struct WorkspaceState {
         const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
         return reinterpret_cast<ColumnTensors*>(latent() + (is_latent(config) ? n_layers : 0));
     }
+    /// The same behind those, where any has something of Part::layer_inputs.
+    [[nodiscard]] InputTensors* inputs() const noexcept {
+        const Config& config = model.config();
+        const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
+        return reinterpret_cast<InputTensors*>(columns() + (has_columns(config) ? n_layers : 0));
+    }
     /// Of the encoder behind those, where it hears.
     [[nodiscard]] SoundTensors* sound() const noexcept {
         const Config& config = model.config();
         const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
-        return reinterpret_cast<SoundTensors*>(columns() + (has_columns(config) ? n_layers : 0));
+        return reinterpret_cast<SoundTensors*>(inputs() + (has_layer_inputs(config) ? n_layers : 0));
     }
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {

@@ -71,8 +71,9 @@ struct Block {
     bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
     bool up_bias = false, gate_bias = false, down_bias = false;
     bool norm_bias = false;
-    bool bias_kv = false;    ///< one learned key and value appended (PyTorch's add_bias_kv)
-    bool zero_attn = false;  ///< one zero key and value appended (PyTorch's add_zero_attn)
+    bool bias_kv = false;     ///< one learned key and value appended (PyTorch's add_bias_kv)
+    bool zero_attn = false;   ///< one zero key and value appended (PyTorch's add_zero_attn)
+    bool value_norm = false;  ///< an RMS norm over each value head, with one weight for all heads
     /// What is added to the residual stream is multiplied by this first; 0: 1.
     float residual_scale = 0.0f;
     float projection_clip = 0.0f;           ///< queries, keys and values are kept within plus and minus this; 0: unused
@@ -95,6 +96,14 @@ struct Block {
     /// with choice_bias, the largest sum of two. 0: no groups.
     std::uint16_t n_expert_groups = 0;
     std::uint16_t n_groups_used = 0;
+    /// Width of what each token gives every layer beside the stream (per-layer embeddings, Gemma Team 2025). With e being the
+    /// token's embedding, t its row of a table, and W and G the stack's and the layer's maps, the layer ends with
+    ///
+    ///     i = (norm(W·e / sqrt(d_model)) + t · sqrt(width)) / sqrt(2)         i and t: this layer's part
+    ///     x = x + norm(O · (activation(G·x) · i))
+    ///
+    /// 0: nothing. Every block of a stack has the same.
+    std::uint16_t layer_input_width = 0;
     float routed_scale = 0.0f;     ///< the chosen experts' weights are multiplied by this; 0: 1
     std::uint32_t query_rank = 0;  ///< queries come from a normed projection of the row to this width; 0: from the row
     /// Latent attention (DeepSeek-AI 2024): there is one key-value head. Its dims after rotary_dim are normed, and are the
@@ -104,6 +113,10 @@ struct Block {
     /// This block's matrices are quantized with column scales: each column of an input is multiplied by its own power of two
     /// before it is quantized, and the matrices' columns are divided by it (Xiao et al. 2023). Not for experts.
     bool column_scales = false;
+    /// Keys and values are those of the last layer before this one that makes its own, for heads and a window like these (Brandon
+    /// et al. 2024). The layer makes queries alone, and its keys and values take no room.
+    bool shared_keys = false;
+    bool layer_scale = false;  ///< the residual stream is multiplied by a learned number behind this layer
     /// Heads come as they are, without projections: attention that has no weights. Never in a file.
     bool no_projections = false;
 

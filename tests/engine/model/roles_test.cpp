@@ -51,9 +51,11 @@ TEST_CASE("roles: numbers in files keep their names") {
                                                                 {145, "adapter_latent_value_out"},
                                                                 {160, "projections_columns"},
                                                                 {165, "up_columns"},
-                                                                {167, "output_columns"}};
+                                                                {167, "output_columns"},
+                                                                {176, "layer_embedding"},
+                                                                {183, "value_norm"}};
     for (const auto& [number, name] : kKnown) CHECK(std::string(role_name(number)) == name);
-    for (const std::uint16_t none : {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 65535})
+    for (const std::uint16_t none : {0, 13, 19, 29, 31, 51, 57, 63, 76, 95, 111, 116, 127, 146, 159, 168, 175, 184, 65535})
         CHECK(std::string(role_name(none)) == "unknown");
 }
 

@@ -45,6 +45,7 @@ public:
             if (stack->n_layers && below(2)) repeat(*stack);
         for (std::uint32_t n = below(6); n > 0; --n) change(below(2) ? config.encoder : config.decoder);
         scale_columns();
+        if (below(6) == 0) give_layer_inputs(config.decoder);
     }
 
     Config config;
@@ -66,6 +67,19 @@ private:
                 else if (stack->n_layers && below(3) == 0)
                     block.column_scales = true;
             }
+        }
+    }
+
+    /// What tokens give each layer, and the rest of that part, mostly as it can be.
+    void give_layer_inputs(Stack& stack) {
+        const auto width = static_cast<std::uint16_t>(below(2) * (1 + below(40)));
+        for (std::uint32_t i = 0; i < stack.n_blocks && i < kMaxBlocks; ++i) {
+            Block& b = stack.blocks[i];
+            b.layer_input_width = width;
+            b.layer_scale = below(2) != 0;
+            b.shared_keys = i > 0 && below(2);
+            b.value_norm = b.n_heads && !b.shared_keys && below(2);
+            if (b.shared_keys) b.key_bias = b.value_bias = false;
         }
     }
 
