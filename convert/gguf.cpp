@@ -293,6 +293,22 @@ std::uint32_t Gguf::count(std::string_view key, std::uint32_t least, std::uint32
     return static_cast<std::uint32_t>(first.magnitude);
 }
 
+std::vector<std::uint32_t> Gguf::counts(std::string_view key, std::uint32_t n, std::uint32_t least,
+                                        std::uint32_t most) const {
+    const std::string wanted = "whole numbers from " + std::to_string(least) + " to " + std::to_string(most);
+    const GgufValue& found = value(key, wanted);
+    if (found.kind != GgufKind::list) return std::vector<std::uint32_t>(n, count(key, least, most));
+    if (found.n != n) refuse(key, std::to_string(n) + " numbers, one for each layer");
+    std::vector<std::uint32_t> numbers;
+    for (std::uint64_t i = 0; i < n; ++i) {
+        const Whole number = whole(found.element, found.bytes.data() + i * kind_bytes(found.element));
+        if (!number.is_whole || number.negative || number.magnitude < least || number.magnitude > most)
+            refuse(key, wanted);
+        numbers.push_back(static_cast<std::uint32_t>(number.magnitude));
+    }
+    return numbers;
+}
+
 std::uint32_t Gguf::count_or(std::string_view key, std::uint32_t otherwise) const {
     return has(key) ? count(key, 0) : otherwise;
 }

@@ -45,6 +45,9 @@ public:
     /// A whole number in [least, most]; of a list, the one number that all its elements are.
     [[nodiscard]] std::uint32_t count(std::string_view key, std::uint32_t least = 1,
                                       std::uint32_t most = 0xffffffffu) const;
+    /// n whole numbers in [least, most], one for each layer: a list of them, or one for all.
+    [[nodiscard]] std::vector<std::uint32_t> counts(std::string_view key, std::uint32_t n, std::uint32_t least,
+                                                    std::uint32_t most) const;
     [[nodiscard]] std::uint32_t count_or(std::string_view key, std::uint32_t otherwise) const;
     /// A finite number in [least, most].
     [[nodiscard]] double number(std::string_view key, double least, double most) const;

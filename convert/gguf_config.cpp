@@ -120,13 +120,13 @@ private:
         Block& block = result_.stack.blocks[0];
         block.n_heads = file_.count(key("attention.head_count"), 1, kMostWidth);
         block.n_kv_heads = file_.has(key("attention.head_count_kv"))
-                               ? file_.count(key("attention.head_count_kv"), 1, block.n_heads)
+                               ? first_count("attention.head_count_kv", block.n_heads)
                                : block.n_heads;
         if (!file_.has(key("attention.key_length")) && stack.d_model % block.n_heads != 0)
             file_.refuse(key("embedding_length"), "a multiple of the " + std::to_string(block.n_heads) + " heads");
         block.head_dim = file_.count_or(key("attention.key_length"), stack.d_model / block.n_heads);
         block.value_head_dim = file_.count_or(key("attention.value_length"), stack.d_model / block.n_heads);
-        block.d_ff = file_.count(key("feed_forward_length"));
+        block.d_ff = first_count("feed_forward_length", kMostWidth);
         block.norm = family_->norm;
         block.norm_place = family_->norm_place;
         block.norm_epsilon = stack.final_norm_epsilon;
@@ -146,6 +146,12 @@ private:
         read_experts(block);
         if (family_->position == Position::alibi) block.position = Position::alibi;
         if (family_->position == Position::rope) read_rope(block);
+    }
+
+    /// A number of all layers or, where the family's `settle` reads those of each, the first layer's.
+    std::uint32_t first_count(const char* name, std::uint32_t most) const {
+        return reads(name) ? file_.counts(key(name), result_.stack.n_layers, 1, most).front()
+                           : file_.count(key(name), 1, most);
     }
 
     /// Experts in place of the feed-forward part. A shared one is there where its gate is.

@@ -49,6 +49,13 @@ constexpr GgufName kNames[] = {
     {Role::feed_forward_norm, "#ffn_norm.weight"},
     {Role::feed_forward_norm_bias, "#ffn_norm.bias"},
     {Role::feed_forward_post_norm, "#post_ffw_norm.weight"},
+    {Role::layer_embedding, "per_layer_token_embd.weight"},
+    {Role::layer_input_map, "per_layer_model_proj.weight"},
+    {Role::layer_input_norm, "per_layer_proj_norm.weight"},
+    {Role::layer_gate, "#inp_gate.weight"},
+    {Role::layer_output, "#proj.weight"},
+    {Role::layer_output_norm, "#post_norm.weight"},
+    {Role::layer_scale, "#layer_output_scale.weight"},
     {Role::up, "#ffn_up.weight"},
     {Role::up_bias, "#ffn_up.bias"},
     {Role::down, "#ffn_down.weight"},
@@ -203,8 +210,7 @@ private:
     }
 
     void add(const Stack& stack, const TensorSpec& spec) {
-        if (spec.role == Role::rope_frequencies)
-            return add_computed(spec, frequencies(config_.ropes[spec.layer], spec.n_cols));
+        if (spec.role == Role::rope_frequencies) return add_computed(spec, frequencies(spec.layer, spec.n_cols));
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes);
         if (is_norm_weight(spec.role) && !config_.family->norm_weights)
             return add_computed(spec, std::vector<float>(spec.n_cols, 1.0f));
@@ -215,8 +221,8 @@ private:
         const Block& block = stack.block(spec.layer);
         const bool narrow = spec.role == Role::query && block.query_rank;
         const char* usual = narrow ? "#attn_q_b.weight" : name_of(spec.role);
-        // Biases of norms of queries and keys are in no file.
-        if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, 0.0f));
+        // Biases of norms of queries and keys are in no file, nor are weights of values' norms.
+        if (!usual) return add_computed(spec, std::vector<float>(spec.n_cols, is_norm_weight(spec.role) ? 1.0f : 0.0f));
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, usual);
         const bool vector = spec.layout == Layout::vector;
         const std::string name = full_name(usual, spec.layer);
@@ -334,6 +340,9 @@ private:
             case Role::value_bias: return view(fused, vector, spec.n_cols, n_query + n_key, n_all);
             default: break;
         }
+        // Values may be the keys before their norm, and then have no tensor of their own.
+        if (spec.role == Role::value && b.value_norm && file_.tensors().count(name) == 0)
+            return view(full_name("#attn_k.weight", spec.layer), vector, spec.n_cols, 0, n_rows);
         const bool of_heads = is_norm_weight(spec.role) && is_turned(spec.role) && b.head_norm == HeadNorm::each;
         return view(name, vector, spec.n_cols, 0, n_rows, of_heads ? b.head_dim : 0);
     }
@@ -351,14 +360,16 @@ private:
     }
 
     /// Radians per position; Llama 3 divides them by the numbers of a tensor of its own, Phi 3 by one of two.
-    std::vector<float> frequencies(Rope rope, std::uint32_t n) {
+    std::vector<float> frequencies(std::uint32_t block, std::uint32_t n) {
+        Rope rope = config_.ropes[block];
         if (rope.scaling == RopeScaling::divided) {
             rope.divisors = divisors("rope_factors_short.weight", n);
             used_.insert("rope_factors_long.weight");
             return rope_frequencies(rope, 2 * n);
         }
         std::vector<float> result = rope_frequencies(rope, 2 * n);
-        if (file_.tensors().count("rope_freqs.weight") == 0) return result;
+        const bool plain = config_.family->plain_windows && config_.stack.blocks[block].window;
+        if (plain || file_.tensors().count("rope_freqs.weight") == 0) return result;
         const std::vector<float> factors = divisors("rope_freqs.weight", n);
         for (std::uint32_t i = 0; i < n; ++i) result[i] /= factors[i];
         return result;

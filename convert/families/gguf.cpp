@@ -6,6 +6,7 @@
 namespace fovea {
 namespace {
 
+constexpr const char* kOfLayers[] = {"final_logit_softcapping", "attention.head_count_kv", "feed_forward_length"};
 constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr const char* kSlopes[] = {"attention.max_alibi_bias", "attention.clamp_kqv"};
 constexpr const char* kQueryScales[] = {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"};
@@ -112,6 +113,15 @@ constexpr GgufFamily kFamilies[] = {
      .period = 6,
      .keys = kCaps,
      .settle = settle_gemma2},
+    {.architecture = "gemma4",
+     .norm_place = NormPlace::both,
+     .activation = Activation::gelu_tanh,
+     .head_norm = Norm::rms,
+     .windows = one_in,
+     .period = 6,
+     .plain_windows = true,
+     .keys = kOfLayers,
+     .settle = settle_gemma4},
     {.architecture = "gemma-embedding",
      .norm_place = NormPlace::both,
      .activation = Activation::gelu_tanh,

@@ -37,6 +37,7 @@ struct GgufFamily {
     std::uint32_t period = 1;        ///< of GgufWindows::one_in
     std::uint32_t usual_window = 0;  ///< where the file has no attention.sliding_window
     bool only_windows_turn = false;
+    bool plain_windows = false;  ///< rope_freqs divide the frequencies of layers without a window alone
     bool norm_weights = true;  ///< else they are 1
     bool encoder = false;
     bool experts = false;  ///< where expert_count is there

@@ -143,6 +143,59 @@ void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& conf
     if (is_third) settle_window_rope(file, prefix, config);
 }
 
+void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& config) {
+    constexpr std::uint32_t kMostWidth = 1u << 20;
+    settle_gemma(file, prefix, config);
+    Stack& stack = config.stack;
+    stack.logit_softcap = number(file, prefix + "final_logit_softcapping", 0.0);
+    const std::uint32_t n_shared = file.count_or(prefix + "attention.shared_kv_layers", 0);
+    if (n_shared >= stack.n_layers)
+        file.refuse(prefix + "attention.shared_kv_layers",
+                    "fewer than the " + std::to_string(stack.n_layers) + " layers");
+    const std::string width = prefix + "embedding_length_per_layer_input";
+    const std::uint32_t input_width = file.has(width) ? file.count(width, 0, kMaxInputWidth) : 0;
+    const std::uint32_t n_heads = stack.blocks[0].n_heads;
+    const std::vector<std::uint32_t> d_ff = file.counts(prefix + "feed_forward_length", stack.n_layers, 1, kMostWidth),
+                                     n_kv_heads = file.has(prefix + "attention.head_count_kv")
+                                                      ? file.counts(prefix + "attention.head_count_kv", stack.n_layers,
+                                                                    1, n_heads)
+                                                      : std::vector<std::uint32_t>(stack.n_layers, n_heads);
+    Rope windows;
+    windows.base = file.number_or(prefix + "rope.freq_base_swa", 1.01, 1e30, 10000.0);
+    std::vector<LayerShape> shapes;
+    const std::vector<std::uint8_t> kinds = std::move(config.layer_blocks);
+    config.layer_blocks.clear();
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        const std::size_t kind = kinds.empty() ? 0 : kinds[i];
+        LayerShape layer{stack.blocks[kind], config.ropes[kind]};
+        Block& b = layer.block;
+        if (b.window) {
+            b.head_dim = file.count_or(prefix + "attention.key_length_swa", b.head_dim);
+            b.value_head_dim = file.count_or(prefix + "attention.value_length_swa", b.value_head_dim);
+            b.rotary_dim = file.count_or(prefix + "rope.dimension_count_swa", b.head_dim);
+            layer.rope = windows;
+        }
+        b.d_ff = d_ff[i];
+        b.n_kv_heads = n_kv_heads[i];
+        b.softmax_scale = 1.0f;
+        b.layer_scale = true;
+        b.layer_input_width = static_cast<std::uint16_t>(input_width);
+        b.shared_keys = i >= stack.n_layers - n_shared;
+        b.value_norm = !b.shared_keys;
+        const auto at = static_cast<std::size_t>(std::find(shapes.begin(), shapes.end(), layer) - shapes.begin());
+        if (at == kMaxBlocks)
+            file.refuse(prefix + "feed_forward_length",
+                        "at most " + std::to_string(kMaxBlocks) + " different kinds of layers");
+        if (at == shapes.size()) shapes.push_back(layer);
+        config.layer_blocks.push_back(static_cast<std::uint8_t>(at));
+    }
+    stack.n_blocks = static_cast<std::uint32_t>(shapes.size());
+    for (std::uint32_t i = 0; i < stack.n_blocks; ++i)
+        stack.blocks[i] = shapes[i].block, config.ropes[i] = shapes[i].rope;
+    if (stack.n_blocks == 1) config.layer_blocks.clear();
+    stack.layer_blocks = config.layer_blocks;
+}
+
 void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config) {
     settle_gemma(file, prefix, config);
     settle_window_rope(file, prefix, config);

@@ -12,6 +12,8 @@ namespace fovea {
 void settle_gemma(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// The largest of Gemma 2 and 3 scale scores by another width than a head's.
 void settle_gemma2(const Gguf& file, const std::string& prefix, GgufConfig& config);
+/// Windows and full layers with heads of their own, layers that share keys, and what tokens give each layer.
+void settle_gemma4(const Gguf& file, const std::string& prefix, GgufConfig& config);
 /// Half of a window lies on each side; matrices behind the pooling have no keys that their tensors do not say.
 void settle_gemma_embedding(const Gguf& file, const std::string& prefix, GgufConfig& config);
 

@@ -12,7 +12,26 @@ def llama3_rope():
                 original_max_position_embeddings=16)
 
 
+def gemma4(full, n_shared=0, width=0, **more):
+    """`full` is what heads of full layers have of their own."""
+    return llama_like(**more, hidden_size_per_layer_input=width, num_kv_shared_layers=n_shared, global_head_dim=full[0],
+                      num_global_key_value_heads=full[1], attention_k_eq_v=full[1] is not None,
+                      vocab_size_per_layer_input=more["vocab"])
+
+
 SHAPES = {
+    "gemma4_text": [
+        gemma4((16, None), 3, 6, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23, layers=6, head_dim=8,
+               sliding_window=7, use_double_wide_mlp=True, final_logit_softcapping=30.0, bos_token_id=1,
+               layer_types=LAYERS3[:2] * 3,
+               rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                   9000.0, "proportional", partial_rotary_factor=0.25)}),
+        gemma4((10, 2), hidden=30, heads=6, kv_heads=3, d_ff=41, vocab=37, layers=7, head_dim=6, sliding_window=13,
+               bos_token_id=1, rope_parameters={"sliding_attention": rope(50.0), "full_attention": rope(
+                   9000.0, "proportional", partial_rotary_factor=0.6)}),
+        gemma4((4, None), 1, 34, hidden=20, heads=5, kv_heads=1, d_ff=33, vocab=37, layers=3, head_dim=4,
+               sliding_window=39, layer_types=["sliding_attention", "full_attention", "full_attention"]),
+    ],
     "ministral": [
         llama_like(**TINY, sliding_window=5, head_dim=6),
         llama_like(hidden=36, heads=6, kv_heads=3, head_dim=10, d_ff=41, layers=3, sliding_window=13,

@@ -12,7 +12,7 @@ import shapes
 from settings import TINY, llama_like, rope
 
 TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-ARCHITECTURES = {"gemma3_text": "gemma3", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
+ARCHITECTURES = {"gemma3_text": "gemma3", "gemma4_text": "gemma4", "phi": "phi2", "gpt_neox": "gptneox", "cohere": "command-r",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss",
                  "glm": "chatglm", "olmo3": "olmo2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
                  "qwen2_vl_text": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl_text": "qwen3vl",
@@ -37,6 +37,7 @@ SHAPES = {  # the first of each is the smallest
                                                 "full_attention": rope(90000.0, "linear", factor=8.0)}),
                     llama_like(hidden=30, heads=6, kv_heads=3, head_dim=6, d_ff=41, layers=7, sliding_window=13,
                                query_pre_attn_scalar=6)],
+    "gemma4_text": shapes.SHAPES["gemma4_text"],
     "phi": [shapes.SHAPES["phi"][0],
             llama_like(hidden=48, heads=6, kv_heads=3, d_ff=41, rope_parameters=rope(partial_rotary_factor=0.5))],
     "phi3": shapes.SHAPES["phi3"][:2],
@@ -218,7 +219,7 @@ def converted_tensors(config, folder, architecture, alone=False):
         if kind == "gpt_oss" and ".experts." in name:
             yield from of_packed_experts(name, weight)
             continue
-        if name.endswith(".sinks"):
+        if name.endswith((".sinks", ".layer_scalar")):
             name += ".weight"
         if ".norms." in name:  # a tensor a head
             start, rest = name.split(".norms.")
@@ -238,7 +239,7 @@ def converted_tensors(config, folder, architecture, alone=False):
             name, weight = name.replace("correction_bias", "correction.bias"), weight.reshape(-1)
         if "shared_expert_gate" in name:
             weight = weight[0]
-        if kind.startswith(("gemma", "nemotron")) and "norm" in name and name.endswith(".weight"):
+        if kind.startswith(("gemma", "nemotron")) and kind != "gemma4_text" and "norm" in name and name.endswith(".weight"):
             weight = weight + numpy.float32(1)
         if "query_key_value" in name:
             weight = stacked(weight, n_heads, n_kv_heads)
@@ -302,6 +303,35 @@ def add_routing_keys(writer, config, softmax):
     if config.get("n_group") and config.get("topk_method") != "greedy":
         writer.add_expert_group_count(config["n_group"])
         writer.add_expert_group_used_count(config["topk_group"])
+
+
+def add_gemma4_keys(writer, config):
+    """Windows and full layers have heads of their own; of full layers the file divides the frequencies that do not turn."""
+    sliding = [kind == "sliding_attention" for kind in config["layer_types"]]
+    own = {"head_dim": config["head_dim"]} | (config.get("per_layer_config") or {}).get(str(sliding.index(False)), {})
+    n_layers, n_shared = len(sliding), config["num_kv_shared_layers"]
+    for key_length, value_length, rotary, head_dim in (
+            (writer.add_key_length, writer.add_value_length, writer.add_rope_dimension_count, own["head_dim"]),
+            (writer.add_key_length_swa, writer.add_value_length_swa, writer.add_rope_dimension_count_swa,
+             config["head_dim"])):
+        key_length(head_dim)
+        value_length(head_dim)
+        rotary(head_dim)
+    if "num_key_value_heads" in own:
+        writer.add_head_count_kv([config["num_key_value_heads"] if s else own["num_key_value_heads"] for s in sliding])
+    if config["use_double_wide_mlp"]:
+        wide = [i >= n_layers - n_shared for i in range(n_layers)]
+        writer.add_feed_forward_length([config["intermediate_size"] * (2 if is_wide else 1) for is_wide in wide])
+    writer.add_shared_kv_layers(n_shared)
+    writer.add_embedding_length_per_layer_input(config["hidden_size_per_layer_input"])
+    writer.add_sliding_window_pattern(sliding)
+    writer.add_rope_freq_base_swa(config["rope_parameters"]["sliding_attention"]["rope_theta"])
+    if config["final_logit_softcapping"]:
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    turning = int(own["head_dim"] * config["rope_parameters"]["full_attention"]["partial_rotary_factor"] / 2)
+    divisors = numpy.full(own["head_dim"] // 2, 1e30, numpy.float32)
+    divisors[:turning] = 1.0
+    writer.add_tensor("rope_freqs.weight", divisors)
 
 
 def add_granite_keys(writer, config):
@@ -408,6 +438,8 @@ def add_keys(writer, config, architecture):
         writer.add_attention_scale(config["attention_multiplier"])
     if "use_parallel_residual" in config:
         writer.add_parallel_residual(config["use_parallel_residual"])
+    if kind == "gemma4_text":
+        add_gemma4_keys(writer, config)
     if kind == "gemma2":
         writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])

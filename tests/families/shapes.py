@@ -356,6 +356,7 @@ FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # E2M1; the next b
 def randomize(model, seed):
     """Weights large enough that attention is far from uniform and every bias and norm matters."""
     generator = torch.Generator().manual_seed(seed)
+    scales_queries = "gemma4" in model.config.model_type  # where nothing else divides its scores
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         is_norm = "norm" in name or "ln_" in name
@@ -364,6 +365,8 @@ def randomize(model, seed):
             continue
         if "gate_up_proj" in name:  # that some are clamped
             parameter.data = noise * 2.0
+        elif scales_queries and name.endswith("q_norm.weight"):
+            parameter.data = (noise * 0.2 + 1.0) * parameter.numel()**-0.5
         elif is_norm:
             parameter.data = noise * 0.2 + (0.0 if name.endswith("bias") else 1.0)
         elif parameter.dim() >= 2:
@@ -373,6 +376,8 @@ def randomize(model, seed):
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.data = (torch.randn(buffer.shape, generator=generator) * 0.2).bfloat16().float()
+        if name.endswith("layer_scalar"):
+            buffer.data = (torch.rand(buffer.shape, generator=generator) * 0.5 + 0.6).bfloat16().float()
 
 
 def to_mxfp4(weight):

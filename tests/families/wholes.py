@@ -7,7 +7,7 @@ whole's.
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoModelForMultimodalLM
 
-from dense_shapes import llama3_rope, ministral_rope
+from dense_shapes import gemma4, llama3_rope, ministral_rope
 from settings import LAYERS3, TINY, llama_like, rope
 
 WIDTHS = "hidden_size", "embed_dim", "d_model", "width", "out_hidden_size", "output_dim", "projection_dim", "hidden_dim"
@@ -55,6 +55,9 @@ SHAPES = {
               cross_attention_layers=[0, 5, 3], pad_token_id=0, rope_parameters=llama3_rope())),
     ],
     "gemma3": [whole("gemma3", "gemma3_text", **llama_like(**TINY, head_dim=8, sliding_window=7, layers=6))],
+    "gemma4": [whole("gemma4", "gemma4_text", **gemma4((16, None), 2, 6, hidden=24, heads=2, kv_heads=1, d_ff=28, vocab=23,
+                                                       layers=4, head_dim=8, sliding_window=7,
+                                                       layer_types=LAYERS3[:2] * 2))],
     "mistral3": [whole("mistral3", "mistral", **llama_like(**TINY, sliding_window=None, head_dim=8)),
                  whole("mistral3", "ministral3", **llama_like(**TINY, head_dim=6, rope_parameters=ministral_rope()))],
     "llava": [whole("llava", "llama", **llama_like())],

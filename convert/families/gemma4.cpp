@@ -1,0 +1,123 @@
+// Gemma 4's text model (Gemma Team 2026): windows and full layers with heads of their own width, values that are normed, the last
+// layers reading keys and values of earlier ones, and a vector that each token gives every layer.
+#include <cmath>
+
+#include "convert/families/llama_names.h"
+#include "convert/families/reading.h"
+
+namespace fovea {
+namespace {
+
+constexpr ModelType kGemma4[] = {
+    {"gemma4_text",
+     R"({"max_position_embeddings": 131072, "sliding_window": 512, "num_key_value_heads": 4, "head_dim": 256,
+         "hidden_size_per_layer_input": 256,
+         "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                                                "rope_theta": 1000000.0}}})"}};
+
+constexpr auto kGemma4Names = with_llama_names({
+    {Role::attention_post_norm, "#post_attention_layernorm.weight"},
+    {Role::feed_forward_norm, "#pre_feedforward_layernorm.weight"},
+    {Role::feed_forward_post_norm, "#post_feedforward_layernorm.weight"},
+    {Role::layer_embedding, "embed_tokens_per_layer.weight"},
+    {Role::layer_input_map, "per_layer_model_projection.weight"},
+    {Role::layer_input_norm, "per_layer_projection_norm.weight"},
+    {Role::layer_gate, "#per_layer_input_gate.weight"},
+    {Role::layer_output, "#per_layer_projection.weight"},
+    {Role::layer_output_norm, "#post_per_layer_input_norm.weight"},
+    {Role::layer_scale, "#layer_scalar"},
+});
+
+/// Full layers are the last of six where no field says which.
+std::vector<bool> windowed_layers(const Fields& fields, std::uint32_t n_layers) {
+    constexpr std::uint32_t kPeriod = 6;
+    std::vector<bool> windowed(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) windowed[i] = (i + 1) % kPeriod != 0;
+    if (fields.has("layer_types")) windowed = read_sliding_layers(fields, n_layers);
+    windowed.back() = false;
+    return windowed;
+}
+
+/// Heads of one layer: per_layer_config's or, in older files, those of all full layers.
+void read_heads(const Fields& fields, std::uint32_t layer, bool has_window, Block& block) {
+    const std::string number = std::to_string(layer);
+    if (!fields.has("per_layer_config")) {
+        if (has_window) return;
+        block.head_dim = fields.count_or("global_head_dim", 512);
+        if (fields.flag_or("attention_k_eq_v", false))
+            block.n_kv_heads = fields.count_or("num_global_key_value_heads", block.n_kv_heads);
+    } else if (const Fields all = fields.object("per_layer_config"); all.has(number.c_str())) {
+        const Fields own = all.object(number.c_str());
+        for (const auto& [name, value] : own.json().items())
+            if (name != "head_dim" && name != "num_key_value_heads") own.refuse(name.c_str(), "no such field");
+        block.head_dim = own.count_or("head_dim", block.head_dim);
+        block.n_kv_heads = own.count_or("num_key_value_heads", block.n_kv_heads);
+    }
+    block.value_head_dim = block.head_dim;
+    if (block.n_kv_heads == 0 || block.n_heads % block.n_kv_heads != 0)
+        fields.refuse("num_global_key_value_heads",
+                      "a divisor of num_attention_heads, " + std::to_string(block.n_heads));
+}
+
+void read_gemma4(const Fields& fields, const std::string&, HfConfig& result) {
+    Stack& stack = result.stack();
+    for (const char* name : {"enable_moe_block", "attention_bias"}) refuse_true(fields, name);
+    // "vision" is of pictures' tokens alone, which a text has none of.
+    if (fields.has("use_bidirectional_attention") && fields.text("use_bidirectional_attention") != "vision")
+        fields.refuse("use_bidirectional_attention", "null or vision");
+    Block block = read_sizes(fields, {}, Norm::rms, stack);
+    read_output_head(fields, true, stack);
+    stack.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(stack.d_model)));
+    stack.logit_softcap = static_cast<float>(fields.number_or("final_logit_softcapping", 0.0, 1e9, 0.0));
+    block.activation = read_activation(fields, "hidden_activation", "gelu_pytorch_tanh");
+    block.gated = true;
+    block.norm_place = NormPlace::both;
+    block.query_key_norm = Norm::rms;
+    block.softmax_scale = 1.0f;
+    block.layer_scale = true;
+    const std::uint32_t width =
+        fields.has("hidden_size_per_layer_input") ? fields.count("hidden_size_per_layer_input", 0) : 0;
+    if (width > kMaxInputWidth)
+        fields.refuse("hidden_size_per_layer_input", "at most " + std::to_string(kMaxInputWidth));
+    block.layer_input_width = static_cast<std::uint16_t>(width);
+    if (width && fields.count_or("vocab_size_per_layer_input", stack.vocab_size) != stack.vocab_size)
+        fields.refuse("vocab_size_per_layer_input", "vocab_size, " + std::to_string(stack.vocab_size));
+
+    const std::uint32_t n_shared = fields.has("num_kv_shared_layers") ? fields.count("num_kv_shared_layers", 0) : 0;
+    if (n_shared >= stack.n_layers)
+        fields.refuse("num_kv_shared_layers", "less than num_hidden_layers, " + std::to_string(stack.n_layers));
+    const bool wide = fields.flag_or("use_double_wide_mlp", false);
+    const bool values_are_keys = fields.flag_or("attention_k_eq_v", false);
+    const std::vector<bool> windowed = windowed_layers(fields, stack.n_layers);
+    std::vector<LayerShape> layers;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        Block own = block;
+        own.shared_keys = i >= stack.n_layers - n_shared;
+        own.value_norm = !own.shared_keys;
+        if (own.shared_keys && wide) own.d_ff *= 2;
+        read_heads(fields, i, windowed[i], own);
+        if (windowed[i]) own.window = fields.count("sliding_window");
+        if (values_are_keys && !windowed[i]) result.names[{Role::value, i}] = "#self_attn.k_proj.weight";
+        layers.push_back(with_rope(fields, own, windowed[i] ? "sliding_attention" : "full_attention"));
+    }
+    set_layers(fields, layers, result);
+}
+
+/// Files have keys and values of layers that read earlier ones'.
+bool is_of_shared_keys(std::string_view name) {
+    for (const char* ending : {".k_proj.weight", ".v_proj.weight", ".k_norm.weight", ".v_norm.weight"})
+        if (name.ends_with(ending)) return true;
+    return false;
+}
+
+}  // namespace
+
+const Family families::gemma4 = {.types = kGemma4,
+                                 .names = kGemma4Names,
+                                 .outer = "model.",
+                                 .layers = "layers.",
+                                 .read = read_gemma4,
+                                 .ignores = is_of_shared_keys};
+
+}  // namespace fovea
