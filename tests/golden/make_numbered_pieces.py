@@ -66,7 +66,8 @@ def save(name, tokenizer, shape, files, all_texts, asked, rng):
         if language:
             tokenizer.src_lang = language
         own = whole.generate(torch.tensor([tokenizer(text).input_ids]), do_sample=False, **how, **more)
-        written.append([options + (["--beams", "1"] if how else []), tokenizer.decode(own[0], skip_special_tokens=True)])
+        options = options + ["--beams", "1"] if how else options
+        written.append([options, tokenizer.decode(own[0], skip_special_tokens=True)])
     (folder / "expected.json").write_text(json.dumps(
         {"ids": list(zip(all_texts, ids)),
          "texts": [[own, tokenizer.decode(own, skip_special_tokens=True)] for own in lists], "written": written},

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes expected_beams.json in the folders of tests/golden/pairs: what transformers' beam search writes, with its scores.
+"""Makes expected_beams.json in folders of tests/golden/pairs: what transformers' beam search writes, with its scores.
 
     make_pair_beams.py                 of all that have none
     make_pair_beams.py MODEL_TYPE...   of those
     make_pair_beams.py --sweep N       N more settings each, in folders that are given after it
 
-Needs torch and transformers. Each case is a generation_config.json with settings of its own, the text that `generate` makes by it
-(start and end left out) and its score. Models are computed in float64, so that rounding decides nothing.
+Needs torch and transformers. Each case is a generation_config.json with settings of its own, the text that `generate`
+makes by it (start and end left out) and its score. Models are computed in float64, so that rounding decides nothing.
 """
 import json
 import pathlib
@@ -20,7 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "families"))
 import pair_shapes  # noqa: E402
 
-FAMILIES = ["bart", "marian", "mbart", "t5"]  # the golden ones: others differ in their models, not in how they are searched
+# The golden ones: others differ in their models, not in how they are searched.
+FAMILIES = ["bart", "marian", "mbart", "t5"]
 
 # Each is joined with the model's own settings.
 CASES = [
@@ -53,7 +54,8 @@ def random_case(choose):
         ("min_length", choose.randint(2, 12)), ("min_new_tokens", choose.randint(2, 9)),
         ("suppress_tokens", choose.sample(vocab, 4)), ("begin_suppress_tokens", choose.sample(vocab, 3)),
         ("bad_words_ids", [choose.sample(vocab, choose.randint(1, 2)) for _ in range(3)]),
-        ("eos_token_id", choose.sample([i for i in vocab if i not in (0, 6, 9, 17)], choose.randint(2, 6))), ("renormalize_logits", True),
+        ("eos_token_id", choose.sample([i for i in vocab if i not in (0, 6, 9, 17)], choose.randint(2, 6))),
+        ("renormalize_logits", True),
         ("forced_eos_token_id", choose.choice(vocab)),
     ]
     return case | dict(choose.sample(extras, choose.randint(0, 4)))
