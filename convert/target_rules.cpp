@@ -1,6 +1,7 @@
 #include "convert/target_rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "convert/refusal.h"
 
@@ -23,12 +24,21 @@ constexpr const char* kMembers[] = {"decoder_start_token_id",
                                     "begin_suppress_tokens",
                                     "bad_words_ids",
                                     "no_repeat_ngram_size",
-                                    "encoder_no_repeat_ngram_size"};
+                                    "encoder_no_repeat_ngram_size",
+                                    "num_beams",
+                                    "length_penalty",
+                                    "early_stopping",
+                                    "renormalize_logits"};
 
-/// What changes the likeliest token unless it has this value or is not there.
+constexpr double kMostPenalty = 20;  // a float holds any length to this power
+
+/// What changes the text unless it has this value or is not there.
 constexpr std::pair<const char*, double> kNeutral[] = {{"repetition_penalty", 1.0},
-                                                       {"encoder_repetition_penalty", 1.0}};
-constexpr const char* kUnread[] = {"sequence_bias", "forced_decoder_ids", "exponential_decay_length_penalty"};
+                                                       {"encoder_repetition_penalty", 1.0},
+                                                       {"num_beam_groups", 1.0},
+                                                       {"diversity_penalty", 0.0}};
+constexpr const char* kUnread[] = {"sequence_bias", "forced_decoder_ids", "exponential_decay_length_penalty",
+                                   "force_words_ids", "constraints"};
 
 class Members {
 public:
@@ -66,6 +76,37 @@ public:
         if (!json_[name].is_number_unsigned() || json_[name].get<std::uint64_t>() > kMost)
             refuse(name, json_[name], "a whole number up to " + with_separators(kMost));
         return json_[name].get<std::uint32_t>();
+    }
+    [[nodiscard]] float real_or(const char* name, double most, float otherwise) const {
+        if (!has(name)) return otherwise;
+        const double value = json_[name].is_number() ? json_[name].get<double>() : most + 1;
+        if (!(std::fabs(value) <= most))
+            refuse(name, json_[name],
+                   "a number from -" + std::to_string(static_cast<int>(most)) + " to " +
+                       std::to_string(static_cast<int>(most)));
+        return static_cast<float>(value);
+    }
+    [[nodiscard]] bool flag_or(const char* name, bool otherwise) const {
+        if (!has(name)) return otherwise;
+        if (!json_[name].is_boolean()) refuse(name, json_[name], "true or false");
+        return json_[name].get<bool>();
+    }
+    [[nodiscard]] BeamOptions beams() const {
+        BeamOptions made{.length_penalty = real_or("length_penalty", kMostPenalty, 1),
+                         .renormalized = flag_or("renormalize_logits", false),
+                         .ends = ids("eos_token_id")};
+        if (has("num_beams")) made.n_beams = count("num_beams");
+        if (made.n_beams == 0 || made.n_beams > kMostBeams)
+            refuse("num_beams", json_["num_beams"], "1 to " + std::to_string(kMostBeams));
+        if (!has("early_stopping")) return made;
+        const json& early = json_["early_stopping"];
+        if (early == "never")
+            made.early_stopping = EarlyStopping::never;
+        else if (!early.is_boolean())
+            refuse("early_stopping", early, "true, false or \"never\"");
+        else if (early.get<bool>())
+            made.early_stopping = EarlyStopping::yes;
+        return made;
     }
     [[noreturn]] void refuse(const char* name, const json& got, const std::string& wanted) const {
         throw Refusal(place_ + ": " + name + ": expected " + wanted + ", got " +
@@ -116,11 +157,13 @@ std::string target_info(const Fields& config, const std::filesystem::path& gener
     for (const char* name : {"decoder_start_token_id", "eos_token_id", "pad_token_id", "bos_token_id"})
         if (!members.contains(name) && config.has(name)) members[name] = config.json()[name];
     for (const auto& [name, value] : kNeutral)
-        if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, "1");
+        if (said.number_or(name, 0, 1e9, value) != value) said.refuse(name, std::to_string(static_cast<int>(value)));
     for (const char* name : kUnread)
         if (said.has(name)) said.refuse(name, "none");
     const std::string text = members.dump(-1, ' ', true);
-    [[maybe_unused]] const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
+    const TargetRules checked = TargetRules::read(text, vocab_size, said.place());
+    if (checked.beams.n_beams > 1 && said.flag_or("do_sample", false))
+        said.refuse("do_sample", "false beside num_beams " + std::to_string(checked.beams.n_beams));
     return text;
 }
 
@@ -149,6 +192,7 @@ TargetRules TargetRules::read(std::string_view text, std::uint32_t vocab_size, c
     rules.no_repeat = members.count("no_repeat_ngram_size");
     rules.no_repeat_source = members.count("encoder_no_repeat_ngram_size");
     rules.ends_at_max = members.first_id("forced_eos_token_id").has_value();
+    rules.beams = members.beams();
     return rules;
 }
 
@@ -165,7 +209,7 @@ std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
     else if (max_length)
         length = std::min(length, max_length);
     const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
-    if (ends_at_max && (max_new || max_length)) --length;
+    if (ends_by_length()) --length;
     return length > n_prompt ? length - n_prompt : 0;
 }
 

@@ -1,4 +1,4 @@
-// How a decoder that reads another text begins its own, and what it may write there, as transformers' greedy `generate` does.
+// How a decoder that reads another text begins its own, and what it may write there, as transformers' `generate` does.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/beam_search.h"
 #include "convert/source_file.h"
 #include "fovea/generator.h"
 
@@ -25,6 +26,8 @@ namespace fovea {
 ///     bad_words_ids                               lists of ids that are never written one after the other
 ///     no_repeat_ngram_size                        so many tokens never come twice in that order
 ///     encoder_no_repeat_ngram_size                nor as they stand in the source
+///     num_beams, length_penalty, early_stopping   of a BeamSearch
+///     renormalize_logits                          chances are shares of what is not forbidden
 ///
 /// Throws Refusal for a member that is not what it must be, and for one that would change what is chosen and is not among these.
 [[nodiscard]] std::string target_info(const Fields& config, const std::filesystem::path& generation,
@@ -41,6 +44,7 @@ struct TargetRules {
     std::uint32_t min_length = 0, min_new = 0;
     std::uint32_t no_repeat = 0, no_repeat_source = 0;  ///< tokens; 0: any repetition
     bool ends_at_max = false;                           ///< the last of max_length tokens is an end
+    BeamOptions beams;                                  ///< most_tokens is left to those who search
 
     /// Of the metadata, or of the members that are to be it. Throws Refusal: "PLACE: FIELD: expected …, got …".
     [[nodiscard]] static TargetRules read(std::string_view json, std::uint32_t vocab_size, const std::string& place);
@@ -50,6 +54,8 @@ struct TargetRules {
     [[nodiscard]] std::vector<Token> prompt() const;
     /// How many tokens may follow that, no end token counted.
     [[nodiscard]] std::uint32_t most_new(std::uint32_t max_positions) const;
+    /// Whether an end is what must follow those.
+    [[nodiscard]] bool ends_by_length() const { return ends_at_max && (max_new || max_length); }
 };
 
 /// A generator's filter by those rules. Both it and what it is made of must outlive the text.

@@ -47,14 +47,6 @@ Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, con
 
 }  // namespace
 
-bool writes_target(const Config& config) noexcept {
-    const Stack &encoder = config.encoder, &decoder = config.decoder;
-    bool reads = false;
-    for (std::uint32_t i = 0; i < decoder.n_blocks; ++i) reads |= decoder.blocks[i].cross_attention;
-    return encoder.n_layers && encoder.vocab_size && decoder.n_layers && decoder.vocab_size &&
-           decoder.has_output_head && reads;
-}
-
 std::vector<Token> with_languages(std::vector<Token> source, const Languages& languages, const Tokenizer& tokenizer,
                                   TargetRules& rules) {
     if (!languages.from.empty()) {
@@ -77,62 +69,31 @@ std::vector<Token> with_languages(std::vector<Token> source, const Languages& la
 }
 
 TargetWriter::TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name,
-                           const Options& options)
-    : name_(name) {
-    const Config& config = model.config();
-    if (!writes_target(config))
-        throw Refusal(name + ": model: expected an encoder with a decoder of texts, got another");
-    max_source_ = options.max_source ? options.max_source : config.encoder.max_positions;
-    max_positions_ = options.max_target ? options.max_target : config.decoder.max_positions;
-    const auto take = [&](std::uint64_t bytes) {
-        n_bytes_ += bytes;
-        return Arena(bytes);
-    };
-    Plan plan;
-    require(make_workspace_plan(config,
-                                {.max_kv_len = max_positions_,
-                                 .max_batch = std::max(max_source_, 1 + options.limits.max_proposed),
-                                 .n_threads = options.n_threads,
-                                 .kv_type = options.kv_type,
-                                 .max_sequences = 1,
-                                 .max_key_rows = max_source_},
-                                plan),
-            name);
-    workspace_arena_ = take(plan.arena_bytes);
-    require(make_workspace(model, plan.limits, workspace_arena_, workspace_, options.isa), name);
-    if (options.cancel) set_cancel(workspace_, options.cancel);
-    PoolPlan memory, text;
-    require(make_pool_plan(config, {.max_kv_len = max_source_, .kv_type = options.kv_type, .memory = true}, memory),
-            name);
-    require(make_pool_plan(config, {.max_kv_len = max_positions_, .kv_type = options.kv_type}, text), name);
-    memory_arena_ = take(memory.arena_bytes), text_arena_ = take(text.arena_bytes);
-    require(make_pool(model, memory.limits, memory_arena_, memory_pool_), name);
+                           const TargetLimits& limits, GeneratorLimits generator)
+    : name_(name), source_(model, name, limits, 1 + generator.max_proposed, 1) {
+    PoolPlan text;
+    const std::uint32_t max_positions = source_.max_positions();
+    require(make_pool_plan(model.config(), {.max_kv_len = max_positions, .kv_type = limits.kv_type}, text), name);
+    text_arena_ = Arena(text.arena_bytes);
     require(make_pool(model, text.limits, text_arena_, text_pool_), name);
-    require(make_cache(memory_pool_, memory_), name);
     require(make_cache(text_pool_, text_), name);
-    GeneratorLimits limits = options.limits;
-    limits.max_tokens = max_positions_;
-    GeneratorPlan generator;
-    require(make_generator_plan(model, tokenizer, limits, generator), name);
-    generator_arena_ = take(generator.arena_bytes);
-    require(make_generator(model, tokenizer, text_, generator.limits, generator_arena_, generator_), name);
+    generator.max_tokens = max_positions;
+    GeneratorPlan plan;
+    require(make_generator_plan(model, tokenizer, generator, plan), name);
+    generator_arena_ = Arena(plan.arena_bytes);
+    require(make_generator(model, tokenizer, text_, plan.limits, generator_arena_, generator_), name);
+    n_bytes_ = source_.n_bytes() + text.arena_bytes + plan.arena_bytes;
 }
 
 void TargetWriter::start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how) {
-    if (source.empty()) throw Refusal("prompt: expected 1 token or more, got none", 2);
-    if (source.size() > max_source_)
-        throw Refusal("prompt: expected at most " + std::to_string(max_source_) +
-                      " tokens, as many as the model reads at once, got " + std::to_string(source.size()));
     require(rewind(text_, 0), name_);
     require(resume(generator_, {}), name_);
-    require(rewind(memory_, 0), name_);
-    const auto n_rows = static_cast<std::uint32_t>(source.size());
-    require(cache_memory(workspace_, {.source = {.ids = source, .lengths = {&n_rows, 1}}}, {&memory_, 1}), name_);
+    source_.read(source);
     filter_.emplace(rules, source);
     how.filter = filter_->filter();
-    how.memory = memory_;
+    how.memory = source_.memory();
     how.end_tokens = rules.ends;
-    how.n_new = std::min(how.n_new, rules.most_new(max_positions_));
+    how.n_new = std::min(how.n_new, rules.most_new(source_.max_positions()));
     const std::vector<Token> prompt = rules.prompt();
     require(fovea::start(generator_, prompt, how), name_);
 }

@@ -6,17 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/source_memory.h"
 #include "convert/target_rules.h"
-#include "fovea/arena.h"
-#include "fovea/encode.h"
 #include "fovea/generator.h"
-#include "fovea/model.h"
 #include "fovea/tokenizer.h"
 
 namespace fovea {
-
-/// Whether it reads ids and writes others: what a TargetWriter takes.
-[[nodiscard]] bool writes_target(const Config& config) noexcept;
 
 /// Languages by the names of their tokens, fr being >>fr<< or __fr__ where the model spells it so; empty: the tokenizer's own.
 struct Languages {
@@ -31,32 +26,24 @@ struct Languages {
 /// All memory is taken by the constructor, exactly what the plans say.
 class TargetWriter {
 public:
-    struct Options {
-        std::uint32_t n_threads = 1;
-        const char* isa = nullptr;  ///< nullptr: the best of this CPU
-        Type kv_type = Type::f32;
-        std::uint32_t max_source = 0, max_target = 0;  ///< tokens; 0: the model's positions
-        GeneratorLimits limits = {};
-        const std::atomic<bool>* cancel = nullptr;
-    };
     /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
-    TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
+    TargetWriter(const Model& model, const Tokenizer& tokenizer, const std::string& name, const TargetLimits& limits,
+                 GeneratorLimits generator = {});
 
     /// Reads the source and begins a text as `rules` say; both, and what `how` views, must outlive the text. Throws Refusal.
     void start(std::span<const Token> source, const TargetRules& rules, GenerateOptions how);
     /// The next piece of the text, as `generate` of generator.h makes it.
-    [[nodiscard]] Status next(Piece& piece) { return generate(generator_, workspace_, piece); }
+    [[nodiscard]] Status next(Piece& piece) { return generate(generator_, source_.workspace(), piece); }
 
     [[nodiscard]] const Generator& generator() const { return generator_; }
     [[nodiscard]] std::uint64_t n_bytes() const { return n_bytes_; }
 
 private:
     std::string name_;
-    std::uint32_t max_source_, max_positions_;
-    Arena workspace_arena_, memory_arena_, text_arena_, generator_arena_;
-    Workspace workspace_;
-    CachePool memory_pool_, text_pool_;
-    Cache memory_, text_;
+    SourceMemory source_;
+    Arena text_arena_, generator_arena_;
+    CachePool text_pool_;
+    Cache text_;
     Generator generator_;
     std::optional<TargetFilter> filter_;
     std::uint64_t n_bytes_ = 0;

@@ -34,6 +34,12 @@ SamplerOptions SamplingOptions::settled() const {
     return made;
 }
 
+bool SamplingOptions::wanted() const {
+    const bool penalizes =
+        sampler.repeat_penalty != 1 || sampler.frequency_penalty != 0 || sampler.presence_penalty != 0;
+    return settled().temperature > 0 || penalizes || !biases.empty();
+}
+
 void SamplingOptions::apply(GenerateOptions& options) const {
     options.sampler = settled();
     options.sampler.bias = biases;

@@ -16,6 +16,8 @@ struct SamplingOptions {
     /// Where only others were given, which mean nothing at temperature 0, the temperature is 1.
     [[nodiscard]] SamplerOptions settled() const;
     bool others = false;
+    /// Whether the text may be another than that of the model's likeliest tokens.
+    [[nodiscard]] bool wanted() const;
 
     std::vector<LogitBias> biases;
     std::uint32_t n_recent = 64;  ///< tokens that penalties look back, the prompt's among them

@@ -1,9 +1,10 @@
 // Models that write one text from another: what the engine computes of a converted one is what transformers computes, the texts
-// are those of its greedy generate; and what is refused.
+// are those of its generate, greedy and with beams; and what is refused.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
+#include "convert/beam_writer.h"
 #include "convert/listing.h"
 #include "convert/target_writer.h"
 #include "convert_fixtures.h"
@@ -126,6 +127,32 @@ TEST_CASE("pairs: every family has transformers' logits, and greedy generate's t
     CHECK(n_models >= 7);
 }
 
+TEST_CASE("pairs: beam search writes transformers' texts, with their scores") {
+    std::size_t n_cases = 0;
+    for (const fs::path& folder : pair_folders()) {
+        if (!fs::exists(folder / "expected_beams.json")) continue;
+        const std::string name = folder.filename().string();
+        CAPTURE(name);
+        const Pair pair(folder);
+        for (const Json& expected : Json::parse(read_text(folder / "expected_beams.json"))) {
+            const std::string settings = expected["settings"].dump();
+            CAPTURE(settings);
+            const auto rules = TargetRules::read(settings, pair.model.config().decoder.vocab_size, "settings");
+            BeamWriter writer(pair.model, name, {.n_threads = 1 + static_cast<std::uint32_t>(n_cases % 2)}, rules);
+            for (int i = 0; i < 2; ++i) {  // nothing of the first text stays
+                writer.start(pair.source, rules, 1000);
+                while (writer.next()) continue;
+                const BeamWriter::Text text = writer.best();
+                CHECK(text.tokens == expected["written"].get<std::vector<Token>>());
+                const auto score = expected["score"].get<double>();
+                CHECK(std::abs(text.score - score) < 1e-4 * std::max(1.0, std::abs(score)));
+            }
+            ++n_cases;
+        }
+    }
+    CHECK(n_cases >= 60);
+}
+
 TEST_CASE("pairs: types that halve or quantize weights stay near") {
     for (const auto& entry : fs::directory_iterator(golden_pairs())) {
         const std::string name = entry.path().filename().string();
@@ -197,6 +224,16 @@ TEST_CASE("pairs: what they cannot have is refused by name") {
         contains(rule_line("bad_words_ids", {{3}, Json::array()}), "bad_words_ids: expected lists of one id or more"));
     CHECK(contains(rule_line("min_length", -1), "min_length: expected a whole number"));
     CHECK(rule_line("num_beams", 5).empty());
+    CHECK(contains(rule_line("num_beams", 65), "num_beams: expected 1 to 64, got 65"));
+    CHECK(contains(rule_line("num_beams", 0), "num_beams: expected 1 to 64, got 0"));
+    CHECK(contains(rule_line("length_penalty", -21), "length_penalty: expected a number from -20 to 20, got -21"));
+    CHECK(contains(rule_line("early_stopping", "soon"), "early_stopping: expected true, false or \"never\""));
+    CHECK(contains(rule_line("num_beam_groups", 2), "num_beam_groups: expected 1, got 2"));
+    CHECK(contains(rule_line("diversity_penalty", 0.5), "diversity_penalty: expected 0, got 0.5"));
+    CHECK(contains(rule_line("do_sample", true), "do_sample: expected false beside num_beams 4, got true"));
+    CHECK(contains(rule_line("force_words_ids", {{3}}), "force_words_ids: expected none"));
+    CHECK(rule_line("renormalize_logits", true).empty());
+    CHECK(rule_line("num_return_sequences", 3).empty());
 }
 
 TEST_CASE("pairs: without generation_config.json the rules are config.json's, as they were there before") {

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const TargetRules rules = TargetRules::read({reinterpret_cast<const char*>(data), size}, kVocab, "fuzz");
         std::vector<Token> text = rules.prompt();
         for (const Token id : text) fuzz::promise(id < kVocab, "a prompt within the vocabulary");
+        fuzz::promise(rules.beams.n_beams - 1 < kMostBeams, "a number of beams that has memory");
         fuzz::promise(rules.most_new(kPositions) < kPositions, "no more tokens than positions");
         const std::vector<Token> source = {3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4, 2};
         TargetFilter target(rules, source);

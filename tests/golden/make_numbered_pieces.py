@@ -6,6 +6,7 @@ which is spm_unigram.model or spm_bpe.model, and has expected.json: [text, ids] 
 class makes of texts, [ids, text] of what it reads from ids, and [options of fovea run, text] of what the model writes
 greedily.
 """
+import itertools
 import json
 import pathlib
 import random
@@ -59,11 +60,13 @@ def save(name, tokenizer, shape, files, all_texts, asked, rng):
     written = []
     torch.set_default_dtype(torch.float32)
     whole = pair_shapes.in_double(AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval())
-    for options, more, text, language in asked:
+    # By generation_config.json, which asks for four beams, and greedily.
+    greedy = dict(num_beams=1, early_stopping=False)
+    for (options, more, text, language), how in itertools.product(asked, ({}, greedy)):
         if language:
             tokenizer.src_lang = language
-        own = whole.generate(torch.tensor([tokenizer(text).input_ids]), num_beams=1, do_sample=False,
-                             early_stopping=False, **more)
+        own = whole.generate(torch.tensor([tokenizer(text).input_ids]), do_sample=False, **how, **more)
+        options = options + ["--beams", "1"] if how else options
         written.append([options, tokenizer.decode(own[0], skip_special_tokens=True)])
     (folder / "expected.json").write_text(json.dumps(
         {"ids": list(zip(all_texts, ids)),

@@ -1,4 +1,4 @@
-// `run` with models that write one text from another: texts of transformers' greedy generate, languages, and what is refused.
+// `run` with models that write one text from another: texts of transformers' generate, languages, and what is refused.
 #include "command_line.h"
 
 namespace fovea::testing {
@@ -32,7 +32,7 @@ TEST_CASE("cli: run translates as transformers does, into the language that is a
     for (const char* name : {"marian", "m2m_100"}) {
         CAPTURE(name);
         const Translator translator(name);
-        REQUIRE(translator.expected["written"].size() == 3);
+        REQUIRE(translator.expected["written"].size() == 6);  // by four beams, as the models say, and greedily
         for (const json& pair : translator.expected["written"]) {
             const auto options = pair[0].get<std::vector<std::string>>();
             std::string text = output_of(translator.command(options));
@@ -47,7 +47,7 @@ TEST_CASE("cli: run says in JSON what a target is, and -n ends it sooner") {
     const std::vector<std::string> source{"-p", "The lamp in the hall is on."};
     const auto asked = [&](std::vector<std::string> more) {
         more.insert(more.end(), source.begin(), source.end());
-        more.insert(more.end(), {"--json"});
+        more.insert(more.end(), {"--json", "--beams", "1"});
         return json::parse(output_of(translator.command(more)));
     };
     const json whole = asked({}), part = asked({"-n", "3"});
@@ -62,8 +62,35 @@ TEST_CASE("cli: run says in JSON what a target is, and -n ends it sooner") {
     // Ids in place of the text.
     std::string ids;
     for (const json& id : translator.expected["ids"][0][1]) ids += (ids.empty() ? "" : ",") + id.dump();
-    const json of_ids = json::parse(output_of(translator.command({"--tokens", ids, "--json"})));
+    const json of_ids = json::parse(output_of(translator.command({"--tokens", ids, "--json", "--beams", "1"})));
     CHECK(of_ids["tokens"] == whole["tokens"]);
+}
+
+TEST_CASE("cli: run searches with as many beams as the model says, or as are asked for") {
+    const Translator translator("marian");
+    const auto asked = [&](std::vector<std::string> more) {
+        more.insert(more.end(), {"-p", "The lamp in the hall is on.", "--json"});
+        return json::parse(output_of(translator.command(more)));
+    };
+    const json own = asked({}), four = asked({"--beams", "4"}), one = asked({"--beams", "1"}),
+               two = asked({"--beams", "2"});
+    CHECK(own["tokens"] == four["tokens"]);
+    CHECK(own["score"] == four["score"]);
+    CHECK(own["score"].get<double>() < 0);
+    CHECK(own["arena_bytes"] == four["arena_bytes"]);
+    CHECK(two["arena_bytes"] < own["arena_bytes"]);
+    CHECK(!one.contains("score"));
+    CHECK(one["tokens"] != own["tokens"]);
+    // Sampling, and what decides token by token, has one beam.
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{"--top-k", "1"}, {"--speculate", "2"}, {"--stop", "no such text"}}) {
+        const json made = asked(more);
+        CHECK(!made.contains("score"));
+        CHECK(made["tokens"] == one["tokens"]);
+    }
+    CHECK(asked({"-n", "3"})["tokens"].size() == 3);
+    CHECK(asked({"-n", "3"})["finish"] == "length");
+    CHECK(asked({"-n", "0"})["tokens"].empty());
 }
 
 TEST_CASE("cli: run refuses what models of two stacks have not, and languages that they do not know") {
@@ -81,6 +108,11 @@ TEST_CASE("cli: run refuses what models of two stacks have not, and languages th
     refused(marian, {"--session", "x"}, 2, "--session: expected a model that continues its prompt");
     refused(marian, {"--context", "20"}, 2, "--context: expected a model that continues its prompt");
     refused(marian, {"--regex", "a"}, 2, "a form of answers: expected a model that continues its prompt");
+    refused(marian, {"--beams", "3", "--temp", "1"}, 2, "--beams: expected 1 beside options of sampling, got 3");
+    refused(marian, {"--beams", "3", "--stop", "x"}, 2, "--beams: expected 1 beside --stop, got 3");
+    refused(marian, {"--beams", "3", "--speculate", "2"}, 2, "--beams: expected 1 beside --speculate, got 3");
+    refused(marian, {"--beams", "65"}, 2, "--beams");
+    check_refused({"run", "--beams", "2", "-p", "a"}, 2, "--beams: expected a model that writes one text from another");
     const std::string lamps(40 * 5, 'a');
     check_refused(marian.command({"-p", lamps}), 1,
                   "prompt: expected at most 32 tokens, as many as the model reads at once");

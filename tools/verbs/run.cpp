@@ -342,6 +342,9 @@ void run(RunOptions& options) {
     if (writes_target(opened.model.config())) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
         throw Refusal("--from, --to: expected a model that translates, got one that continues its prompt", 2);
+    if (options.n_beams)
+        throw Refusal("--beams: expected a model that writes one text from another, got one that continues its prompt",
+                      2);
     need_logits(opened);
     options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
@@ -457,6 +460,8 @@ void add_run(CLI::App& app) {
         ->type_name("LANGUAGE");
     add_text(verb, "--to", options->languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
         ->type_name("LANGUAGE");
+    add_count(verb, "--beams", options->n_beams, 1, kMostBeams,
+              "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
     verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
     verb.add_flag("--quiet", options->quiet, "no figures on standard error");
     CLI::Option* tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");

@@ -9,6 +9,7 @@
 
 #include "adapters.h"
 #include "answer_form.h"
+#include "convert/beam_writer.h"
 #include "convert/target_writer.h"
 #include "opened.h"
 #include "options.h"
@@ -34,6 +35,7 @@ struct RunOptions {
     std::vector<std::string_view> stop_views;  // of the above
     bool has_prompt = false, echo = false, special = false, quiet = false, has_n_new = false;
     std::uint32_t n_new = 128, context = 0, n_proposed = 0, n_sequences = 16;
+    std::uint32_t n_beams = 0;  // 0: what the model says
     Type kv_type = Type::f32;
     Languages languages;
 
