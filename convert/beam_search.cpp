@@ -89,8 +89,13 @@ Status BeamSearch::take(std::span<const Row> rows) {
             offer(candidates_,
                   {static_cast<std::uint32_t>(i), static_cast<Token>(id), static_cast<float>(beams_[i].score + log)});
         }
-    if (candidates_.empty()) return {Code::bad_argument, "tokens that are allowed: at least", 1, 0};
-    settle();
+    if (!candidates_.empty()) {
+        settle();
+        return {};
+    }
+    if (!whole_[0].is_text) return {Code::bad_argument, "tokens that are allowed", 1, 0};
+    beams_.clear();  // none can go on, and the best whole text is the best of all
+    done_ = true;
     return {};
 }
 

@@ -218,10 +218,10 @@ void TargetFilter::forbid(std::span<const Token> text, std::span<std::uint32_t> 
     const std::size_t n_prompt = rules_.prompt().size();
     if (text.size() == n_prompt)
         for (const Token token : rules_.suppressed_first) clear(mask, token);
-    if (text.size() < std::max(rules_.min_length, rules_.min_new ? 1 + rules_.min_new : 0))
+    if (text.size() < (rules_.min_new ? 1 + rules_.min_new : rules_.min_length))
         for (const Token token : rules_.ends) clear(mask, token);
     for (const std::vector<Token>& words : rules_.bad_words)
-        if (words.size() <= std::max<std::size_t>(text.size(), 1) &&
+        if (words.size() - 1 <= text.size() &&
             std::equal(words.begin(), words.end() - 1, text.last(words.size() - 1).begin()))
             clear(mask, words.back());
     forbid_repeated(text, text, rules_.no_repeat, mask);
