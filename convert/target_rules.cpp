@@ -202,12 +202,13 @@ std::vector<Token> TargetRules::prompt() const {
     return forced ? std::vector<Token>{start, *forced} : std::vector<Token>{start};
 }
 
+std::uint32_t TargetRules::longest(std::uint32_t max_positions) const {
+    if (max_new) return std::min(max_positions, 1 + max_new);
+    return max_length ? std::min(max_positions, max_length) : max_positions;
+}
+
 std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
-    std::uint32_t length = max_positions;
-    if (max_new)
-        length = std::min(length, 1 + max_new);
-    else if (max_length)
-        length = std::min(length, max_length);
+    std::uint32_t length = longest(max_positions);
     const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
     if (ends_by_length()) --length;
     return length > n_prompt ? length - n_prompt : 0;
