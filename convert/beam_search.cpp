@@ -19,7 +19,7 @@ bool is_allowed(const BeamSearch::Row& row, std::size_t id) {
 
 /// ln Σ e^logit; minus infinity where there is nothing to sum. False where a logit is NaN or +∞.
 bool log_sum(const BeamSearch::Row& row, bool of_allowed, double& log) {
-    constexpr double kLeast = -60;  // below a 2^-86th of the largest
+    constexpr double kLeast = -60;  // a 2^-86th of the largest, too little to count
     float largest = kNone;
     for (std::size_t id = 0; id < row.logits.size(); ++id) {
         const float logit = row.logits[id];
@@ -27,11 +27,13 @@ bool log_sum(const BeamSearch::Row& row, bool of_allowed, double& log) {
         if (logit > largest && (!of_allowed || is_allowed(row, id))) largest = logit;
     }
     if (largest == kNone) return log = kNone, true;
-    double sum = 0;
+    double sums[8] = {};  // which need not wait for one another
     for (std::size_t id = 0; id < row.logits.size(); ++id) {
         const double below = static_cast<double>(row.logits[id]) - static_cast<double>(largest);
-        if (below > kLeast && (!of_allowed || is_allowed(row, id))) sum += quick_exp(below);
+        if (!of_allowed || is_allowed(row, id)) sums[id % 8] += quick_exp(below > kLeast ? below : kLeast);
     }
+    double sum = 0;
+    for (const double part : sums) sum += part;
     log = static_cast<double>(largest) + exact_log(sum);
     return true;
 }
@@ -82,15 +84,22 @@ Status BeamSearch::take(std::span<const Row> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i)
         if (!log_sum(rows[i], options_.renormalized, logs_[i])) return {Code::bad_argument, "logits: finite", 0, 0};
     candidates_.clear();
+    float least = kNone;  // what a candidate must exceed
     for (std::size_t i = 0; i < rows.size(); ++i)
         for (std::size_t id = 0; id < rows[i].logits.size(); ++id) {
-            if (!is_allowed(rows[i], id) || rows[i].logits[id] == kNone) continue;
             const auto log = static_cast<float>(static_cast<double>(rows[i].logits[id]) - logs_[i]);
-            offer(candidates_,
-                  {static_cast<std::uint32_t>(i), static_cast<Token>(id), static_cast<float>(beams_[i].score + log)});
+            const float score = beams_[i].score + log;
+            if (!(score > least) || !is_allowed(rows[i], id)) continue;
+            offer(candidates_, {static_cast<std::uint32_t>(i), static_cast<Token>(id), score});
+            if (candidates_.size() == n_candidates_) least = candidates_.back().beam.score;
         }
-    if (candidates_.empty()) return {Code::bad_argument, "tokens that are allowed: at least", 1, 0};
-    settle();
+    if (!candidates_.empty()) {
+        settle();
+        return {};
+    }
+    if (!whole_[0].is_text) return {Code::bad_argument, "tokens that are allowed", 1, 0};
+    beams_.clear();  // none can go on, and the best whole text is the best of all
+    done_ = true;
     return {};
 }
 

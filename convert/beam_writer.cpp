@@ -12,6 +12,12 @@ BeamOptions with_room(BeamOptions options, std::uint32_t max_positions) {
     return options;
 }
 
+/// Texts take as many positions as the rules let them have.
+TargetLimits with_room(TargetLimits limits, const TargetRules& rules, const Config& config) {
+    limits.max_target = rules.longest(limits.max_target ? limits.max_target : config.decoder.max_positions);
+    return limits;
+}
+
 template<class T>
 std::uint64_t bytes_of(const std::vector<T>& values) {
     return values.capacity() * sizeof(T);
@@ -22,7 +28,7 @@ std::uint64_t bytes_of(const std::vector<T>& values) {
 BeamWriter::BeamWriter(const Model& model, const std::string& name, const TargetLimits& limits,
                        const TargetRules& rules)
     : name_(name),
-      source_(model, name, limits, rules.beams.n_beams, rules.beams.n_beams),
+      source_(model, name, with_room(limits, rules, model.config()), rules.beams.n_beams, rules.beams.n_beams),
       vocab_size_(model.config().decoder.vocab_size),
       search_(with_room(rules.beams, source_.max_positions())) {
     // Pages for beams that have nothing in common: sharing leaves some free, and what is there always suffices.

@@ -202,12 +202,13 @@ std::vector<Token> TargetRules::prompt() const {
     return forced ? std::vector<Token>{start, *forced} : std::vector<Token>{start};
 }
 
+std::uint32_t TargetRules::longest(std::uint32_t max_positions) const {
+    if (max_new) return std::min(max_positions, 1 + max_new);
+    return max_length ? std::min(max_positions, max_length) : max_positions;
+}
+
 std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
-    std::uint32_t length = max_positions;
-    if (max_new)
-        length = std::min(length, 1 + max_new);
-    else if (max_length)
-        length = std::min(length, max_length);
+    std::uint32_t length = longest(max_positions);
     const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
     if (ends_by_length()) --length;
     return length > n_prompt ? length - n_prompt : 0;
@@ -218,10 +219,10 @@ void TargetFilter::forbid(std::span<const Token> text, std::span<std::uint32_t> 
     const std::size_t n_prompt = rules_.prompt().size();
     if (text.size() == n_prompt)
         for (const Token token : rules_.suppressed_first) clear(mask, token);
-    if (text.size() < std::max(rules_.min_length, rules_.min_new ? 1 + rules_.min_new : 0))
+    if (text.size() < (rules_.min_new ? 1 + rules_.min_new : rules_.min_length))
         for (const Token token : rules_.ends) clear(mask, token);
     for (const std::vector<Token>& words : rules_.bad_words)
-        if (words.size() <= std::max<std::size_t>(text.size(), 1) &&
+        if (words.size() - 1 <= text.size() &&
             std::equal(words.begin(), words.end() - 1, text.last(words.size() - 1).begin()))
             clear(mask, words.back());
     forbid_repeated(text, text, rules_.no_repeat, mask);

@@ -52,7 +52,9 @@ struct TargetRules {
     [[nodiscard]] bool is_plain(Token token) const;
     /// What the decoder reads first.
     [[nodiscard]] std::vector<Token> prompt() const;
-    /// How many tokens may follow that, no end token counted.
+    /// Tokens of a text at most, with all that the decoder reads.
+    [[nodiscard]] std::uint32_t longest(std::uint32_t max_positions) const;
+    /// How many tokens may follow the prompt, no end token counted.
     [[nodiscard]] std::uint32_t most_new(std::uint32_t max_positions) const;
     /// Whether an end is what must follow those.
     [[nodiscard]] bool ends_by_length() const { return ends_at_max && (max_new || max_length); }

@@ -146,6 +146,22 @@ TEST_CASE("beam search: an end that must come costs nothing, and given tokens co
     CHECK(best.score == score / 3);
 }
 
+TEST_CASE("beam search: where nothing more is allowed the whole texts are what there is") {
+    BeamSearch search(options_of(2));
+    search.start(0, kMost);
+    const std::vector<float> logits = {0, 1, 2, 3};  // the likeliest is an end
+    const std::vector<std::uint32_t> none = {0};
+    REQUIRE(search.take(std::vector(2, BeamSearch::Row{logits, {}})).ok());
+    REQUIRE(!search.done());
+    REQUIRE(search.take(std::vector(2, BeamSearch::Row{logits, none})).ok());
+    CHECK(search.done());
+    REQUIRE(search.hypotheses()[0].is_text);
+    std::vector<Token> text;
+    search.tokens_of(search.hypotheses()[0], text);
+    CHECK(text.empty());
+    CHECK(!search.hypotheses()[1].is_text);
+}
+
 TEST_CASE("beam search: refuses rows that say nothing, and is as it was") {
     BeamSearch search(options_of(2));
     search.start(0, kMost);

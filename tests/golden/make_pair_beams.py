@@ -39,12 +39,15 @@ CASES = [
     dict(num_beams=3, eos_token_id=[1, 6, 7, 12, 14, 20], early_stopping="never", length_penalty=0.5),
     dict(num_beams=4, forced_bos_token_id=6, forced_eos_token_id=2, max_length=7, early_stopping=True),
     dict(num_beams=3, no_repeat_ngram_size=1, max_length=20),
+    dict(num_beams=4, min_length=12, min_new_tokens=2, length_penalty=-1.0),  # of two the second counts
+    dict(num_beams=2, forced_bos_token_id=None, bad_words_ids=[[2, 9], [28, 5], [0, 17]]),  # behind the start, too
     dict(num_beams=12, eos_token_id=[2, 3, 4], max_length=12),  # of 29 tokens: at first fewer than are kept
 ]
+LEFT_OUT = ("length_penalty", "early_stopping", "transformers_version")
 
 
 def random_case(choose):
-    vocab = range(29)
+    vocab = [i for i in range(29) if i not in (0, 6, 9, 17)]  # what some models must write first can be no end
     penalties = [-2.0, -0.5, 0.0, 0.3, 0.6, 1.0, 1.4, 2.0, 3.0]
     case = dict(num_beams=choose.randint(2, 8), length_penalty=choose.choice(penalties),
                 early_stopping=choose.choice([True, False, "never"]), max_length=choose.randint(4, 28))
@@ -54,7 +57,7 @@ def random_case(choose):
         ("min_length", choose.randint(2, 12)), ("min_new_tokens", choose.randint(2, 9)),
         ("suppress_tokens", choose.sample(vocab, 4)), ("begin_suppress_tokens", choose.sample(vocab, 3)),
         ("bad_words_ids", [choose.sample(vocab, choose.randint(1, 2)) for _ in range(3)]),
-        ("eos_token_id", choose.sample([i for i in vocab if i not in (0, 6, 9, 17)], choose.randint(2, 6))),
+        ("eos_token_id", choose.sample(vocab, choose.randint(2, 6))),
         ("renormalize_logits", True),
         ("forced_eos_token_id", choose.choice(vocab)),
     ]
@@ -63,13 +66,14 @@ def random_case(choose):
 
 def written(model, source, own, case):
     """The settings, of which a text's forced end is one of its ends, and the text of them with its score."""
-    settings = {name: value for name, value in (own | case).items() if name != "transformers_version"}
+    settings = {name: value for name, value in (own | case).items() if value is not None}
     if "max_new_tokens" in case:
         settings.pop("max_length", None)
     ends = settings["eos_token_id"]
     ends = ends if isinstance(ends, list) else [ends]
-    if "forced_eos_token_id" in settings:
-        settings["forced_eos_token_id"] = ends[0]
+    allowed = [end for end in ends if end not in settings.get("suppress_tokens", [])]
+    if settings.pop("forced_eos_token_id", None) is not None and allowed:
+        settings["forced_eos_token_id"] = allowed[0]
     settings.setdefault("early_stopping", False)
     model.generation_config = GenerationConfig(**settings)
     with torch.no_grad():
@@ -82,7 +86,7 @@ def written(model, source, own, case):
 def make(folder, cases):
     model = pair_shapes.in_double(AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval())
     own = pair_shapes.read_json(folder / "generation_config.json")
-    own = {name: value for name, value in own.items() if name not in ("length_penalty", "early_stopping")}
+    own = {name: value for name, value in own.items() if name not in LEFT_OUT}
     if "max_length" not in own and "max_new_tokens" not in own:
         own["max_length"] = 24
     source = pair_shapes.read_json(folder / "expected.json")["source"]
