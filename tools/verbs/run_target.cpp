@@ -133,7 +133,6 @@ void write_one(Target& target, const std::vector<Token>& source, const RunOption
 void check(const RunOptions& options, const OpenedModel& opened) {
     const std::pair<bool, const char*> others[] = {{!options.session.empty(), "--session"},
                                                    {!options.draft.empty(), "--draft"},
-                                                   {!options.batch.empty(), "--batch"},
                                                    {options.form.wanted(), "a form of answers"},
                                                    {options.view.wanted(), "--weights or --picture"},
                                                    {options.context != 0, "--context"},
@@ -153,6 +152,7 @@ void check(const RunOptions& options, const OpenedModel& opened) {
 
 void write_target(RunOptions& options, const OpenedModel& opened) {
     check(options, opened);
+    if (!options.batch.empty()) return answer_batch(options, opened);
     std::optional<std::string> text;
     if (options.tokens.empty() && options.has_prompt) text = given_prompt(options.prompt, options.prompt_file);
     if (options.tokens.empty() && !text && !isatty(STDIN_FILENO) && input_speaks()) text = read_input();
