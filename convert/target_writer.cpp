@@ -33,38 +33,60 @@ Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, con
         if (const auto token = find_token(tokenizer, spelling); token && looks_like_language(tokenizer, rules, *token))
             return {*token, false};
     constexpr std::size_t kMostNamed = 6;
+    const std::string got = name.substr(0, 60);
     std::string known;
     std::size_t n_known = 0;
     for (Token id = 0; id < tokenizer.vocab_size(); ++id)
         if (looks_like_language(tokenizer, rules, id) && n_known++ < kMostNamed)
             known += (known.empty() ? "" : ", ") + std::string(token_bytes(tokenizer, id));
     if (known.empty())
-        throw Refusal(option + ": expected no language, for the model knows one pair alone, got " + name, 2);
+        throw Refusal(option + ": expected no language, for the model knows one pair alone, got " + got, 2);
     throw Refusal(option + ": expected one of the model's " + std::to_string(n_known) + " languages, such as " + known +
-                      ", got " + name,
+                      ", got " + got,
                   2);
+}
+
+[[noreturn]] void refuse_source(const Languages& languages) {
+    throw Refusal(
+        std::string(languages.from_name) + ": expected a model that is told the source's language, got one that is not",
+        2);
 }
 
 }  // namespace
 
+ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules) {
+    ToldLanguages told{.from = {}, .before = {}, .rules = std::move(rules)};
+    if (!languages.from.empty()) {
+        const Language from = find_language(tokenizer, told.rules, languages.from_name, languages.from);
+        if (from.before_source) refuse_source(languages);
+        told.from = from.token;
+    }
+    if (languages.to.empty()) return told;
+    const Language to = find_language(tokenizer, told.rules, languages.to_name, languages.to);
+    if (to.before_source)
+        told.before = to.token;
+    else if (!told.rules.is_plain(told.rules.start))
+        told.rules.start = to.token;
+    else
+        told.rules.forced = to.token;
+    return told;
+}
+
+std::vector<Token> with_languages(std::vector<Token> source, const ToldLanguages& told, const Languages& languages,
+                                  const Tokenizer& tokenizer) {
+    bool found = false;
+    for (Token& id : source)
+        if (told.from && looks_like_language(tokenizer, told.rules, id)) id = *told.from, found = true;
+    if (told.from && !found) refuse_source(languages);
+    if (told.before) source.insert(source.begin(), *told.before);
+    return source;
+}
+
 std::vector<Token> with_languages(std::vector<Token> source, const Languages& languages, const Tokenizer& tokenizer,
                                   TargetRules& rules) {
-    if (!languages.from.empty()) {
-        const Language from = find_language(tokenizer, rules, "--from", languages.from);
-        bool found = false;
-        for (Token& id : source)
-            if (looks_like_language(tokenizer, rules, id)) id = from.token, found = true;
-        if (!found || from.before_source)
-            throw Refusal("--from: expected a model that is told the source's language, got one that is not", 2);
-    }
-    if (languages.to.empty()) return source;
-    const Language to = find_language(tokenizer, rules, "--to", languages.to);
-    if (to.before_source)
-        source.insert(source.begin(), to.token);
-    else if (!rules.is_plain(rules.start))
-        rules.start = to.token;
-    else
-        rules.forced = to.token;
+    ToldLanguages told = find_languages(languages, tokenizer, rules);
+    source = with_languages(std::move(source), told, languages, tokenizer);
+    rules = std::move(told.rules);
     return source;
 }
 

@@ -16,10 +16,22 @@ namespace fovea {
 /// Languages by the names of their tokens, fr being >>fr<< or __fr__ where the model spells it so; empty: the tokenizer's own.
 struct Languages {
     std::string from, to;
+    const char *from_name = "--from", *to_name = "--to";  ///< what a refusal calls them
 };
 
-/// A source's ids, as the tokenizer made them, with the tokens of those languages; the target's goes into `rules` where it stands
-/// at the target's start. Throws Refusal, which names --from or --to.
+/// What languages change, found once for many sources.
+struct ToldLanguages {
+    std::optional<Token> from;    ///< in place of the source's language
+    std::optional<Token> before;  ///< the target's, before the source
+    TargetRules rules;            ///< with the target's, where it stands at the target's start
+};
+/// Throws Refusal, which names the language that the model does not know.
+[[nodiscard]] ToldLanguages find_languages(const Languages& languages, const Tokenizer& tokenizer, TargetRules rules);
+/// A source's ids, as the tokenizer made them, with the tokens of those languages. Throws Refusal.
+[[nodiscard]] std::vector<Token> with_languages(std::vector<Token> source, const ToldLanguages& told,
+                                                const Languages& languages, const Tokenizer& tokenizer);
+
+/// Both at once: `rules` become what was told.
 [[nodiscard]] std::vector<Token> with_languages(std::vector<Token> source, const Languages& languages,
                                                 const Tokenizer& tokenizer, TargetRules& rules);
 

@@ -71,6 +71,8 @@ void Server::look(Call& call) {
     const Fields fields(body);
     const std::size_t model = find_model(fields.text("model"), Api::chat);
     const ServedModel& served = models_[model];
+    if (writes_target(served.model.config()))
+        throw RequestError(400, "model: expected one that continues its prompt, got " + served.name, "model");
     Asked asked = read_look(fields, served.model.config().decoder);
     auto job = std::make_shared<Job>();
     job->prompts = readers_[model]->read(read_text(fields)).prompts;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "convert/speech/transcriber.h"
+#include "convert/target_rules.h"
 #include "fovea/config.h"
 #include "fovea/generator.h"
 #include "fovea/sampler.h"
@@ -76,12 +77,15 @@ struct Job {
     // What is asked for. Nobody changes it once the job is queued.
     std::string user;                         ///< whose turn it is: an API key, or an address
     std::vector<std::vector<Token>> prompts;  ///< of choice i: prompts[i / n_each]
-    std::vector<std::vector<Token>> types;    ///< of prompt i's tokens, where they have any but 0; empty: of none
-    std::shared_ptr<Recording> recording;     ///< instead of prompts
-    bool scores = false;                      ///< an encoder's head gives the results, not what it would read
-    bool in_thought = false;                  ///< the prompt ends inside the model's reasoning
-    std::uint32_t n_each = 1;                 ///< choices for each prompt; the seed of the j-th is seed + j
-    std::uint32_t n_new = 0;                  ///< tokens at most
+    /// Of a model that writes a text from another: what its encoder reads before prompt i, by rules that say the rest.
+    std::vector<std::vector<Token>> sources;
+    std::shared_ptr<const TargetRules> rules;  ///< null: the prompts are all that there is
+    std::vector<std::vector<Token>> types;     ///< of prompt i's tokens, where they have any but 0; empty: of none
+    std::shared_ptr<Recording> recording;      ///< instead of prompts
+    bool scores = false;                       ///< an encoder's head gives the results, not what it would read
+    bool in_thought = false;                   ///< the prompt ends inside the model's reasoning
+    std::uint32_t n_each = 1;                  ///< choices for each prompt; the seed of the j-th is seed + j
+    std::uint32_t n_new = 0;                   ///< tokens at most
     SamplerOptions sampler;
     Penalized penalized;
     std::vector<std::string> stop;
@@ -117,6 +121,13 @@ struct Job {
     }
     [[nodiscard]] std::uint32_t n_choices() const {
         return recording ? 1 : static_cast<std::uint32_t>(prompts.size()) * n_each;
+    }
+    /// Texts are written from these.
+    void write_from(std::vector<std::vector<Token>> read, std::shared_ptr<const TargetRules> by) {
+        sources = std::move(read);
+        rules = std::move(by);
+        prompts.assign(sources.size(), rules->prompt());
+        end_tokens = rules->ends;
     }
     void hand_over() {
         if (events.empty()) return;

@@ -17,7 +17,9 @@ constexpr std::size_t kBytesPerToken = 64;  // of a text that fills the context:
 }  // namespace
 
 PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, bool has_answer)
-    : served_(served), context_(context), most_(has_answer ? context - 1 : context) {
+    : served_(served),
+      context_(context),
+      most_(has_answer && !writes_target(served.model.config()) ? context - 1 : context) {
     most_bytes_ = std::size_t{context} * std::max(kBytesPerToken, std::size_t{4});
     const std::uint64_t n_scratch = tokenize_scratch_bytes(served.tokenizer, most_bytes_);
     scratch_ = Arena(n_scratch);
@@ -25,6 +27,12 @@ PromptReader::PromptReader(const ServedModel& served, std::uint32_t context, boo
         throw Refusal(served.name + ": memory: expected " + with_separators(n_scratch) +
                       " bytes to read prompts, got less");
     tokens_.resize(max_tokens(served.tokenizer, most_bytes_));
+    if (writes_target(served.model.config())) {
+        rules_ = TargetRules::read(find_info(served.model, "target"), served.model.config().decoder.vocab_size,
+                                   served.name + ": target");
+        no_chat_ = "expected a model that answers, got one that writes a text from a text, for /v1/completions";
+        return;
+    }
     if (!has_answer) prompts_ = prompts_of(served.model, served.name);
     const ModelInfo& info = served.model.info();
     if (!has_answer || (info.chat_template.empty() && !info.prompt_suffix.empty())) return;
@@ -116,6 +124,39 @@ std::string PromptReader::prompt_of(const Request& request) const {
     }
 }
 
+/// What the languages change. They are looked for among all tokens: what was found is kept.
+std::shared_ptr<const ToldLanguages> PromptReader::told(const Languages& languages) {
+    constexpr std::size_t kMostKept = 256;
+    const auto key = std::pair(languages.from, languages.to);
+    if (const auto found = told_.find(key); found != told_.end()) return found->second;
+    if (told_.size() == kMostKept) told_.clear();
+    return told_[key] = std::make_shared<const ToldLanguages>(find_languages(languages, served_.tokenizer, *rules_));
+}
+
+PromptReader::Prompted PromptReader::read_sources(const Request& request) {
+    if (request.prompts.empty()) throw RequestError(400, "prompt: expected a text, got none", "prompt");
+    const auto refuse = [&](const std::string& field) {
+        throw RequestError(400, field + ": expected none, for " + served_.name + " writes a text from a text", field);
+    };
+    if (request.form != Form::any) refuse(request.form_field.empty() ? "response_format" : request.form_field);
+    if (request.echo) refuse("echo");
+    Prompted read;
+    try {
+        const std::shared_ptr<const ToldLanguages> told = this->told(request.languages);
+        read.rules = {told, &told->rules};
+        for (const Prompt& prompt : request.prompts) {
+            const std::vector<Token> source =
+                checked(prompt.is_tokens ? prompt.tokens : tokens_of(prompt.text, {}, "prompt", false), "prompt");
+            read.prompts.push_back(
+                checked(with_languages(source, *told, request.languages, served_.tokenizer), "prompt"));
+        }
+    } catch (const Refusal& refusal) {
+        const std::string message = refusal.what();
+        throw RequestError(400, message, message.substr(0, message.find(':')));
+    }
+    return read;
+}
+
 PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
     const TokenizeOptions bare{.add_special = false};
     const std::vector<Token> query = tokens_of(request.query, bare, "query", true);
@@ -135,6 +176,11 @@ PromptReader::Prompted PromptReader::read_pairs(const Request& request) {
 }
 
 PromptReader::Prompted PromptReader::read(const Request& request) {
+    if (rules_ && !is_chat(request)) return read_sources(request);
+    const Languages& told = request.languages;
+    if (const char* field = !told.from.empty() ? told.from_name : !told.to.empty() ? told.to_name : nullptr)
+        throw RequestError(
+            400, std::string(field) + ": expected a model that writes a text from a text, got " + served_.name, field);
     if (is_chat(request)) {
         // A template has the start token itself, and other special ones.
         const TokenizeOptions options{.add_special = !chat_, .parse_special = chat_.has_value()};

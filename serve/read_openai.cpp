@@ -7,8 +7,6 @@
 namespace fovea::serve {
 namespace {
 
-constexpr std::uint32_t kCompletionTokens = 16;  // new tokens of a completion that does not say how many
-
 /// A text, an array of texts, an array of token ids, or an array of such arrays.
 std::vector<Prompt> read_prompts(const Json& value, const char* name, std::size_t most) {
     std::vector<Prompt> prompts;
@@ -75,6 +73,7 @@ std::vector<LogitBias> read_biases(const Json& given) {
 
 void read_common(const Fields& fields, Request& request) {
     read_sampling(fields, request);
+    request.has_temperature = fields.find("temperature");
     const bool is_chat = request.api == Api::chat;
     const char* length = fields.find("max_completion_tokens") && is_chat ? "max_completion_tokens" : "max_tokens";
     const Json* most = fields.find(length);
@@ -82,8 +81,6 @@ void read_common(const Fields& fields, Request& request) {
         request.n_new = kMostNew;
     else if (most)
         request.n_new = static_cast<std::uint32_t>(fields.whole(length, 0, is_chat ? 1 : 0, kMostNew));
-    else if (!is_chat)
-        request.n_new = kCompletionTokens;
     request.stop = read_stops(fields);
     request.n_each = static_cast<std::uint32_t>(fields.whole("n", 1, 1, kMostChoices));
     request.stream = fields.flag("stream", false);
@@ -114,6 +111,8 @@ void read_completion(const Fields& fields, Request& request) {
     if (request.echo && request.n_likeliest >= 0)
         throw RequestError(400, "echo: expected no logprobs beside it, for those of a prompt are not computed", "echo");
     fields.only("suffix", "");
+    request.languages.from = fields.text("from");
+    request.languages.to = fields.text("to");
     if (fields.find("best_of")) fields.only("best_of", request.n_each);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/target_writer.h"
 #include "fovea/config.h"
 #include "fovea/sampler.h"
 #include "serve/penalized.h"
@@ -67,7 +68,8 @@ struct Request {
     Json messages = Json::array();  ///< chats
     Json tools;                     ///< null: none
     Json template_extra = Json::object();
-    std::vector<Prompt> prompts;   ///< completions and embeddings
+    std::vector<Prompt> prompts;                                                      ///< completions and embeddings
+    Languages languages{.from = {}, .to = {}, .from_name = "from", .to_name = "to"};  ///< of texts written from others
     Json echoed = Json::object();  ///< responses: settings that the answer repeats
     bool raw = false;              ///< the prompt as it is, without a template
     bool parts_thought = true;     ///< of a chat's answer: the model's reasoning is a field of its own
@@ -81,6 +83,7 @@ struct Request {
 
     std::optional<std::uint32_t> n_new;
     SamplerOptions sampler;
+    bool has_temperature = false;  ///< it says one
     Penalized penalized;
     bool random_seed = false;
     std::vector<std::string> stop;

@@ -11,6 +11,7 @@
 namespace fovea::serve {
 namespace {
 
+constexpr std::uint32_t kCompletionTokens = 16;  // new tokens of a completion that does not say how many
 constexpr std::uint64_t kMostChances = 100'000;  // some 600 bytes each until they are written
 
 std::int64_t seconds_now() {
@@ -93,7 +94,7 @@ Server::Server(const std::vector<ServedModel>& models, ServerOptions options)
       started_(seconds_now()) {
     for (std::size_t i = 0; i < models.size(); ++i) {
         Worker& worker = engine_.worker(i);
-        readers_.push_back(std::make_unique<PromptReader>(models[i], worker.context(), worker.work() == Work::text));
+        readers_.push_back(std::make_unique<PromptReader>(models[i], worker.max_prompt(), worker.work() == Work::text));
         forms_.push_back(std::make_unique<Forms>(models[i]));
     }
 }
@@ -166,7 +167,10 @@ JobPtr Server::make_job(const Call& call, Request& request, std::size_t model) {
         return job;
     }
     PromptReader::Prompted read = readers_[model]->read(request);
-    job->prompts = std::move(read.prompts);
+    if (read.rules)
+        job->write_from(std::move(read.prompts), std::move(read.rules));
+    else
+        job->prompts = std::move(read.prompts);
     job->types = std::move(read.types);
     job->in_thought = read.in_thought;
     if (makes_vectors(request.api))
@@ -201,8 +205,11 @@ void Server::fill_text_job(const Call& call, const Request& request, std::size_t
         foreign_bias(request.penalized.biases, models_[model].model.config().decoder.vocab_size);
     if (!foreign.empty()) throw RequestError(400, "logit_bias: expected token " + foreign, "logit_bias");
     job.n_each = request.n_each;
-    job.n_new = request.n_new.value_or(0xffffffffu);
     job.sampler = request.sampler;
+    if (job.rules && !request.has_temperature) job.sampler.temperature = 0;
+    const std::uint32_t most = job.rules ? job.rules->most_new(engine_.worker(model).context()) : 0xffffffffu;
+    const bool is_short = request.api == Api::completion && !job.rules;
+    job.n_new = std::min(most, request.n_new.value_or(is_short ? kCompletionTokens : most));
     job.penalized = request.penalized;
     job.stop = request.stop;
     job.n_likeliest = request.n_likeliest;

@@ -16,11 +16,12 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 bool TextWorker::turn() {
     give_up(Clock::now());
-    const bool looked = admit();
+    bool computed = admit();
+    computed |= read_sources();
     plan_pass();
     if (steps_.empty()) {
         set_gauges();
-        return looked;
+        return computed;
     }
     const Status status = compute();
     for (Sequence* sequence : stepping_) {
@@ -41,9 +42,24 @@ bool TextWorker::turn() {
     return true;
 }
 
+/// Memories for the sequences that have none yet. True where it has computed.
+bool TextWorker::read_sources() {
+    const Status status = memories_.read(sequences_, workspace_, plan_.limits.max_batch, reading_);
+    if (reading_.empty()) return false;
+    ++metrics_.n_passes;
+    for (const Sequence* sequence : reading_) {
+        const JobPtr job = sequence->job;
+        if (!job) continue;  // it ended with another choice of its job
+        metrics_.n_rows += sequence->source().size();
+        queue.charge(job->user, static_cast<std::uint32_t>(sequence->source().size()));
+        if (!status.ok()) fail(job, {500, StatusLine(status).c_str()});
+    }
+    return true;
+}
+
 /// Whether another sequence is about to compute what this one's prompt begins with. Takes what is there already.
 bool TextWorker::waits_to_share(Sequence& sequence) {
-    if (sequence.writes) return false;
+    if (sequence.writes || sequence.job->rules) return false;
     const std::uint32_t n_cached = sequence.cache.kv_len();
     const auto n_useful = static_cast<std::uint32_t>(sequence.prompt().size()) - 1;
     const Sequence* best = nullptr;
@@ -71,7 +87,7 @@ std::vector<Sequence*> TextWorker::that_fill() {
             s.resting = pool_.n_free_pages() + kept_.n_pages() <
                         pages_of(s.history().size() + 1) + static_cast<std::uint32_t>(sequences_.size());
         const bool fills = !s.writes || s.cache.kv_len() < s.history().size();
-        if (fills && !s.resting && !waits_to_share(s)) filling.push_back(&s);
+        if (fills && !s.resting && !s.lacks_memory() && !waits_to_share(s)) filling.push_back(&s);
     }
     // All rest: the oldest goes on, with pages for a whole context to itself.
     const auto active = [](const Sequence& s) { return s.job && !s.resting; };
@@ -124,7 +140,7 @@ void TextWorker::fill(Sequence& s, std::uint32_t n_rows) {
     const std::span<const Token> rest = s.history().subspan(n_cached);
     s.n_rows = std::min(n_rows, static_cast<std::uint32_t>(rest.size()));
     s.takes = false;
-    steps_.push_back({s.cache, rest.first(s.n_rows), {}});
+    steps_.push_back({s.cache, rest.first(s.n_rows), {}, s.memory});
     stepping_.push_back(&s);
 }
 
@@ -148,10 +164,10 @@ Status TextWorker::start_generator(Sequence& s) {
     const std::vector<std::string_view> stop(job.stop.begin(), job.stop.end());
     options.stop = stop;
     options.end_tokens = job.end_tokens;
-    if (job.constrain) {
-        s.constraint = job.constrain();
-        options.filter = s.constraint->filter();
-    }
+    options.memory = s.memory;
+    if (job.rules) s.constraint = constrain_target(*job.rules, s.source());
+    if (job.constrain) s.constraint = job.constrain();
+    if (s.constraint) options.filter = s.constraint->filter();
     status = start(s.generator, prompt, options);
     s.writes = status.ok();
     return status;
@@ -186,7 +202,7 @@ bool TextWorker::take_pages_back() {
     Sequence* youngest = nullptr;
     int n_active = 0;
     for (Sequence& s : sequences_) {
-        if (!s.job || s.resting) continue;
+        if (!s.job || s.resting || s.lacks_memory()) continue;
         ++n_active;
         if (!youngest || s.order > youngest->order) youngest = &s;
     }
@@ -217,7 +233,7 @@ void TextWorker::hand_out(Sequence& s) {
     if (job.hash_logits) s.logits_hash = hash_logits(piece.logits, s.logits_hash);
     event.ended = event.finish != FinishReason::none;
     const GenerateFigures figures = s.generator.figures();
-    event.n_prompt = figures.n_prompt;
+    event.n_prompt = s.job->rules ? static_cast<std::uint32_t>(s.source().size()) : figures.n_prompt;
     event.n_shared = s.n_shared;
     event.n_new = figures.n_tokens;
     event.logits_hash = s.logits_hash;

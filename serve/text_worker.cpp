@@ -17,7 +17,9 @@ constexpr std::uint32_t kMostForced = 4;  // tokens that a form forces, in one p
 constexpr std::uint32_t kLeastKept = 16;  // tokens that are worth keeping
 constexpr std::chrono::seconds kMostSlow(15);
 
-Arena take(const ServedModel& served, std::uint64_t bytes) {
+}  // namespace
+
+Arena take_arena(const ServedModel& served, std::uint64_t bytes) {
     Arena arena(bytes);
     if (arena.size() < bytes)
         throw Refusal(served.name + ": memory: expected " + with_separators(bytes) +
@@ -25,7 +27,9 @@ Arena take(const ServedModel& served, std::uint64_t bytes) {
     return arena;
 }
 
-}  // namespace
+std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences) {
+    return asked ? std::max(asked, context) : std::uint64_t{context} * std::min(n_sequences, kDefaultContexts);
+}
 
 TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
     : Worker(options.queue_capacity),
@@ -33,23 +37,23 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
       options_(options),
       metrics_(metrics),
       context_(checked_context(served.name, served.model, options.context, kDefaultContext)),
-      kept_(options.n_sequences * kKeptPerSequence, context_),
+      memories_(served, options, context_),
+      n_kept_(memories_.max_source() ? 0 : options.n_sequences * kKeptPerSequence),
+      kept_(n_kept_, context_),
       sequences_(options.n_sequences) {
     const Config& config = served.model.config();
     const std::uint32_t n = options.n_sequences;
     Limits limits{.max_kv_len = context_,
-                  .max_batch = std::max(options.max_batch, n),
+                  .max_batch = std::max({options.max_batch, n, memories_.max_source()}),
                   .n_threads = options.n_threads,
                   .max_sequences = n};
     plan_adapters(served.adapters, limits);
     require(make_workspace_plan(config, limits, plan_), served.name);
-    const std::uint64_t n_positions = options.n_positions ? std::max(options.n_positions, context_)
-                                                          : std::uint64_t{context_} * std::min(n, kDefaultContexts);
     page_len_ = PoolLimits{}.page_len;
-    n_pages_ = pages_of(n_positions);
+    n_pages_ = pages_of(positions_of(options.n_positions, context_, n));
     require(make_pool_plan(config,
                            {.max_kv_len = context_,
-                            .max_sequences = n * (1 + kKeptPerSequence) + (options.n_looked ? 1 : 0),
+                            .max_sequences = n + n_kept_ + (options.n_looked ? 1 : 0),
                             .page_len = page_len_,
                             .n_pages = n_pages_,
                             .kv_type = options.kv_type},
@@ -59,13 +63,14 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
                                 {.max_tokens = context_, .max_stop_bytes = kStopBytes, .max_proposed = kMostForced},
                                 generator_plan_),
             served.name);
-    arena_ = take(served, plan_.arena_bytes);
-    pool_arena_ = take(served, pool_plan_.arena_bytes);
-    generator_arena_ = take(served, generator_plan_.arena_bytes * n);
-    look_arena_ = take(served, look_bytes());
+    arena_ = take_arena(served, plan_.arena_bytes);
+    pool_arena_ = take_arena(served, pool_plan_.arena_bytes);
+    generator_arena_ = take_arena(served, generator_plan_.arena_bytes * n);
+    look_arena_ = take_arena(served, look_bytes());
     require(make_pool(served.model, pool_plan_.limits, pool_arena_, pool_), served.name);
     steps_.reserve(n);
     stepping_.reserve(n);
+    reading_.reserve(n);
     set_gauges();
 }
 
@@ -78,7 +83,7 @@ void TextWorker::begin() {
 
 std::uint64_t TextWorker::memory_bytes() const {
     return std::uint64_t{arena_.size()} + pool_arena_.size() + generator_arena_.size() + look_arena_.size() +
-           std::uint64_t{options_.n_sequences} * kKeptPerSequence * context_ * sizeof(Token);
+           memories_.memory_bytes() + std::uint64_t{n_kept_} * context_ * sizeof(Token);
 }
 
 /// Ends what nobody waits for, and what has had its time.
@@ -133,6 +138,7 @@ bool TextWorker::admit() {
         const std::span<const Token> prompt = job->prompts[job->n_started / job->n_each];
         const std::uint32_t n_there = pool_.n_free_pages() + kept_.n_pages();
         if (n_running && n_there < pages_of(prompt.size() + 1) + n_running) return false;
+        if (job->rules && !memories_.has_room(job->sources[job->n_started / job->n_each], sequences_)) return false;
         if (job->look) {
             look(job);
             return true;
@@ -149,7 +155,8 @@ bool TextWorker::start_choice(const JobPtr& job) {
     Sequence& sequence = *place;
     sequence = {.job = job, .choice = job->n_started++, .order = ++n_started_, .logits_hash = kLogitsHashSeed};
     queue.hold(job->user);
-    const KeptPrefixes::Found found = kept_.find(sequence.prompt());
+    // Where a source was read its text's keys and values are of that source alone: nothing is kept of them.
+    const KeptPrefixes::Found found = job->rules ? KeptPrefixes::Found{} : kept_.find(sequence.prompt());
     if (found.n_tokens >= kLeastKept)
         share(sequence, found.cache, found.n_tokens);
     else
@@ -160,7 +167,8 @@ bool TextWorker::start_choice(const JobPtr& job) {
 void TextWorker::end(Sequence& sequence, bool keep) {
     const std::uint32_t n = sequence.cache.kv_len();
     const std::span<const Token> all = sequence.writes ? sequence.generator.tokens() : sequence.prompt();
-    if (keep && n >= kLeastKept)
+    if (sequence.memory.valid()) (void)end_cache(sequence.memory);
+    if (keep && n >= kLeastKept && n_kept_)
         kept_.keep(sequence.cache, all.first(n));
     else
         (void)end_cache(sequence.cache);

@@ -10,6 +10,7 @@
 #include "fovea/arena.h"
 #include "fovea/workspace.h"
 #include "serve/kept_prefixes.h"
+#include "serve/source_memories.h"
 #include "serve/worker.h"
 
 namespace fovea::serve {
@@ -19,7 +20,7 @@ struct Sequence {
     JobPtr job;  ///< null: the place is free
     std::uint32_t choice = 0, n_shared = 0;
     std::uint64_t order = 0;  ///< when it came: the youngest gives its pages up first
-    Cache cache{};
+    Cache cache{}, memory{};
     Generator generator{};
     bool writes = false;   ///< its generator has started
     bool resting = false;  ///< its pages went to others; it is computed again when there are some
@@ -29,6 +30,9 @@ struct Sequence {
     bool takes = false;        ///< whether its step gives logits
 
     [[nodiscard]] std::span<const Token> prompt() const { return job->prompts[choice / job->n_each]; }
+    /// What its memory is of; only where its job has rules.
+    [[nodiscard]] std::span<const Token> source() const { return job->sources[choice / job->n_each]; }
+    [[nodiscard]] bool lacks_memory() const { return job && job->rules && !memory.valid(); }
     /// What its cache must hold before the generator goes on, or starts.
     [[nodiscard]] std::span<const Token> history() const {
         const std::span<const Token> all = writes ? generator.tokens() : prompt();
@@ -45,9 +49,14 @@ public:
     void fail_all(const Failure& failure) override;
     void begin() override;
     [[nodiscard]] std::uint32_t context() const override { return context_; }
+    [[nodiscard]] std::uint32_t max_prompt() const override {
+        return memories_.max_source() ? memories_.max_source() : context_;
+    }
     [[nodiscard]] std::uint64_t memory_bytes() const override;
     [[nodiscard]] Work work() const override { return Work::text; }
-    [[nodiscard]] std::uint32_t n_lost_pages() const override { return n_pages_ - pool_.n_free_pages(); }
+    [[nodiscard]] std::uint32_t n_lost_pages() const override {
+        return n_pages_ - pool_.n_free_pages() + memories_.n_lost_pages();
+    }
 
 private:
     void give_up(Clock::time_point now);
@@ -58,6 +67,7 @@ private:
     void end(Sequence& sequence, bool keep);
     void fail(JobPtr job, const Failure& failure);
 
+    [[nodiscard]] bool read_sources();
     [[nodiscard]] bool waits_to_share(Sequence& sequence);
     void share(Sequence& sequence, const Cache& from, std::uint32_t n_tokens);
     [[nodiscard]] std::vector<Sequence*> that_fill();
@@ -79,18 +89,26 @@ private:
     const WorkerOptions options_;
     ModelMetrics& metrics_;
     std::uint32_t context_ = 0, page_len_ = 0, n_pages_ = 0;
+    SourceMemories memories_;
     Plan plan_;
     PoolPlan pool_plan_;
     GeneratorPlan generator_plan_;
     Arena arena_, pool_arena_, generator_arena_, look_arena_;
     Workspace workspace_;
     CachePool pool_;
+    std::uint32_t n_kept_ = 0;  // texts at most
     KeptPrefixes kept_;
     std::vector<Sequence> sequences_;
     std::uint64_t n_started_ = 0;
     std::vector<Step> steps_;          // of this pass,
     std::vector<Sequence*> stepping_;  // and whose they are
+    std::vector<Sequence*> reading_;   // whose sources are read
 };
+
+/// Throws Refusal where there are not so many bytes.
+[[nodiscard]] Arena take_arena(const ServedModel& served, std::uint64_t bytes);
+/// Of all caches together: as many as were asked for but those of one sequence at least; 0: a few whole contexts.
+[[nodiscard]] std::uint64_t positions_of(std::uint32_t asked, std::uint32_t context, std::uint32_t n_sequences);
 
 /// The chosen token of one row of logits with its chance, and the n likeliest ones with theirs.
 [[nodiscard]] ChosenToken chances(const Tokenizer& tokenizer, std::span<const float> logits, Token chosen,

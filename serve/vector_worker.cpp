@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "convert/refusal.h"
+#include "convert/target_writer.h"
 #include "convert/text_prompts.h"
 #include "fovea/arena.h"
 #include "fovea/encode.h"
@@ -151,8 +152,8 @@ std::unique_ptr<Worker> make_worker(const ServedModel& served, const WorkerOptio
     const auto& [encoder, decoder] = served.model.config();
     if (!served.tokenizer.valid())
         throw Refusal(served.name + ": text: expected a model with a tokenizer, got one without");
-    if (!encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head)
-        return make_text_worker(served, options, metrics);
+    const bool continues = !encoder.n_layers && decoder.n_layers && decoder.vocab_size && decoder.has_output_head;
+    if (continues || writes_target(served.model.config())) return make_text_worker(served, options, metrics);
     if (encoder.n_layers && !decoder.n_layers && encoder.vocab_size && encoder.pooling != Pooling::none)
         return make_vector_worker(served, options, metrics);
     if (encoder.sound.hears() && decoder.vocab_size) return make_speech_worker(served, options, metrics);

@@ -38,13 +38,15 @@ struct ServedModel {
 
 struct WorkerOptions {
     std::uint32_t n_threads = 1;
-    const char* isa = nullptr;      ///< nullptr: the best
-    std::uint32_t context = 0;      ///< positions of a sequence; 0: the model's, at most 4,096
-    std::uint32_t n_sequences = 8;  ///< that are computed at the same time
-    std::uint32_t n_positions = 0;  ///< of all caches together; 0: four whole contexts, or n_sequences if fewer
-    std::uint32_t max_batch = 192;  ///< rows of a pass
-    std::uint32_t n_beside = 64;    ///< of those, of prompts, in a pass that others' next tokens wait for
-    std::uint32_t n_looked = 0;     ///< tokens of a text whose attention is shown, at most; 0: none is
+    const char* isa = nullptr;             ///< nullptr: the best
+    std::uint32_t context = 0;             ///< positions of a sequence; 0: the model's, at most 4,096
+    std::uint32_t n_sequences = 8;         ///< that are computed at the same time
+    std::uint32_t n_positions = 0;         ///< of all caches together; 0: four whole contexts, or n_sequences if fewer
+    std::uint32_t max_source = 0;          ///< tokens of a text that another is written from; 0: as many as the context
+    std::uint32_t n_source_positions = 0;  ///< of all of them together; 0: as n_positions
+    std::uint32_t max_batch = 192;         ///< rows of a pass
+    std::uint32_t n_beside = 64;           ///< of those, of prompts, in a pass that others' next tokens wait for
+    std::uint32_t n_looked = 0;            ///< tokens of a text whose attention is shown, at most; 0: none is
     std::size_t queue_capacity = 256;
     Type kv_type = Type::f32;
 };
@@ -63,7 +65,8 @@ public:
     /// Called by the engine's thread before its first turn: what must be made by the thread that computes.
     virtual void begin() = 0;
 
-    [[nodiscard]] virtual std::uint32_t context() const = 0;       ///< tokens of a prompt and its answer, or of a text
+    [[nodiscard]] virtual std::uint32_t context() const = 0;  ///< tokens of a prompt and its answer, or of a text
+    [[nodiscard]] virtual std::uint32_t max_prompt() const { return context(); }  ///< tokens of one
     [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;  ///< taken at the start; nothing is later
     [[nodiscard]] virtual Work work() const = 0;
     /// What its requests may take beside that, at most.
@@ -75,7 +78,7 @@ public:
     std::function<void()> wake;  ///< has the engine's thread come round again; set before begin
 };
 
-/// A model for logits: texts. A model that pools: vectors. One that hears and writes: speech. Throws Refusal where it is neither, or memory lacks.
+/// A model for logits, of one stack or of two: texts. A model that pools: vectors. One that hears and writes: speech. Throws Refusal where it is neither, or memory lacks.
 [[nodiscard]] std::unique_ptr<Worker> make_text_worker(const ServedModel& served, const WorkerOptions& options,
                                                        ModelMetrics& metrics);
 [[nodiscard]] std::unique_ptr<Worker> make_vector_worker(const ServedModel& served, const WorkerOptions& options,

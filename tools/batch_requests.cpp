@@ -35,7 +35,7 @@ std::vector<std::string> field_names() {
     add(reals.through(&SamplerOptions::temperature), {"top_k"});
     add(reals.through(&SamplerOptions::min_p), {"seed", "stop", "regex"});
     add(reals.through(&SamplerOptions::repeat_penalty), {"grammar", "response_format", "chat_template_kwargs"});
-    add(reals.rest(), {"logit_bias"});
+    add(reals.rest(), {"logit_bias", "from", "to"});
     return names;
 }
 
@@ -120,6 +120,7 @@ std::string BatchDefaults::text() const {
     add(reals.rest());
     all["recent"] = sampling.n_recent;
     all["biases"] = biases;
+    if (!(languages.from + languages.to).empty()) all["languages"] = {languages.from, languages.to};
     all["form"] = form.form;
     all["schema"] = form.schema;
     all["grammar"] = form.grammar;
@@ -172,6 +173,8 @@ void BatchReader::settle(const Json& line, Request& request) const {
     if (!has("max_tokens"))
         request.n_new = defaults_.n_new == kUnlimited ? std::nullopt : std::optional(defaults_.n_new);
     if (!has("stop")) request.stop = defaults_.stop;
+    if (!has("from")) request.languages.from = defaults_.languages.from, request.languages.from_name = "--from";
+    if (!has("to")) request.languages.to = defaults_.languages.to, request.languages.to_name = "--to";
     if (!has("response_format") && !has("grammar") && !has("regex")) {
         request.form = defaults_.form.form;
         request.schema = defaults_.form.schema;
@@ -194,8 +197,11 @@ BatchRequest BatchReader::read(std::size_t i) {
         if (!read.id.is_null() && !read.id.is_string() && !read.id.is_number())
             throw Refusal("id: expected a text or a number, got another value");
         settle(line, read.request);
-        read.prompt = std::move(prompts_.read(read.request).prompts.front());
-        const auto room = context_ - static_cast<std::uint32_t>(read.prompt.size());
+        serve::PromptReader::Prompted prompted = prompts_.read(read.request);
+        read.prompt = std::move(prompted.prompts.front());
+        read.rules = std::move(prompted.rules);
+        const auto room = read.rules ? read.rules->most_new(served_.model.config().decoder.max_positions)
+                                     : context_ - static_cast<std::uint32_t>(read.prompt.size());
         read.n_new = std::min(read.request.n_new.value_or(kUnlimited), room);
         read.hash = crc32c(bytes_of(lines_[i]), hash_);
         return read;

@@ -40,6 +40,7 @@ struct BatchDefaults {
     SamplingOptions sampling;
     std::vector<std::string> stop;
     std::uint32_t n_new = 0;  ///< 0xffffffff: as many as the context has room for
+    Languages languages{};    ///< of texts that are written from others
     serve::Request form;      ///< its form, schema, grammar and compact
 
     /// All of it that changes an answer, for a request's hash.
@@ -49,7 +50,8 @@ struct BatchDefaults {
 struct BatchRequest {
     serve::Json id;  ///< null: none
     serve::Request request;
-    std::vector<Token> prompt;
+    std::vector<Token> prompt;  ///< or a source, where there are rules
+    std::shared_ptr<const TargetRules> rules;
     std::uint32_t n_new = 0;  ///< that the context has room for
     /// Of the line, the defaults and the model: an answer carries it, so that no other request's is taken for it.
     std::uint32_t hash = 0;
@@ -58,7 +60,8 @@ struct BatchRequest {
 /// Reads lines for one model.
 class BatchReader {
 public:
-    /// Borrows all three. `context`: positions that a prompt and its answer may take.
+    /// Borrows all three. `context`: positions that a prompt and its answer may take; of a model that writes texts from others,
+    /// that a source may.
     BatchReader(const BatchLines& lines, const serve::ServedModel& served, const BatchDefaults& defaults, Type kv_type,
                 std::uint32_t context);
 

@@ -25,6 +25,7 @@ from responses import RESPONSES, Responses, ResponseTemplates  # noqa: F401, as 
 from speech import FORM_TYPE, TRANSCRIBE, TRANSLATE, Speech, Uploads, form, read_bytes, recording  # noqa: F401, as above
 from strangers import Strangers  # noqa: F401, as above
 from tokens import DETOKENIZE, TEMPLATE, TOKENIZE, Tokens, TokenTemplates  # noqa: F401, as above
+from translations import Translations, convert_translator  # noqa: F401, as above
 from vectors import Classifiers, Vectors  # noqa: F401, as above
 
 
@@ -391,7 +392,8 @@ class Document(unittest.TestCase):
             run_fovea("convert", os.path.join(GOLDEN, "encoders/bert_sequenceclassification"), "-o", reranker)
             speech = os.path.join(scratch, "whisper.fovea")
             run_fovea("convert", os.path.join(GOLDEN, "speech/whisper_talking"), "-o", speech)
-            with Server(FOVEA, "demo=", model, reranker, speech) as server:
+            translator = convert_translator("m2m_100", scratch)
+            with Server(FOVEA, "demo=", model, reranker, speech, translator) as server:
                 for command, expected in examples:
                     words = [word for word in shlex.split(command.replace("\\\n", " ")) if word != "-N"]
                     url = next(word for word in words if word.startswith("localhost:8080"))

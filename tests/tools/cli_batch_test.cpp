@@ -167,12 +167,13 @@ TEST_CASE("batch: what is wrong with a line is said before anything is computed"
     refused("{}", "request: expected a prompt or messages, got neither");
     refused(R"({"prompt": "a", "messages": []})", "request: expected a prompt or messages, got both");
     refused(R"({"prompt": "a", "temprature": 1})", "field: expected one of prompt, messages, id, ");
-    refused(R"({"prompt": "a", "temprature": 1})",
-            "field: expected one of prompt, messages, id, max_tokens, "
-            "temperature, top_k, top_p, min_p, seed, stop, regex, "
-            "repetition_penalty, grammar, response_format, "
-            "chat_template_kwargs, frequency_penalty, presence_penalty, logit_bias, got temprature; did you mean "
-            "temperature?");
+    refused(
+        R"({"prompt": "a", "temprature": 1})",
+        "field: expected one of prompt, messages, id, max_tokens, "
+        "temperature, top_k, top_p, min_p, seed, stop, regex, "
+        "repetition_penalty, grammar, response_format, "
+        "chat_template_kwargs, frequency_penalty, presence_penalty, logit_bias, from, to, got temprature; did you mean "
+        "temperature?");
     refused(R"({"prompt": 3})", "prompt: expected texts or arrays of token ids");
     refused(R"({"prompt": ["a", "b"]})", "prompt: expected one text, got 2");
     refused(R"({"prompt": "a", "temperature": "hot"})", "temperature: expected a number, got \"hot\"");

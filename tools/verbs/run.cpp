@@ -320,19 +320,29 @@ void show_demo(RunOptions& options, const OpenedModel& opened) {
     print_figures(stdout, all, author.running, opened);
 }
 
+}  // namespace
+
 void answer_batch(const RunOptions& options, const OpenedModel& opened) {
-    (void)context_of(options, opened);
-    const BatchOptions batch{.input = options.batch,
-                             .output = options.output,
-                             .n_sequences = options.n_sequences,
-                             .context = options.context,
-                             .kv_type = options.kv_type,
-                             .defaults = {options.sampling, options.stop, options.n_new, {}},
-                             .form = options.form,
-                             .adapters = options.adapters->list(),
-                             .quiet = options.quiet};
+    const bool continues = !writes_target(opened.model.config());
+    if (continues) (void)context_of(options, opened);
+    const BatchOptions batch{
+        .input = options.batch,
+        .output = options.output,
+        .n_sequences = options.n_sequences,
+        .context = options.context,
+        .kv_type = options.kv_type,
+        .defaults = {options.sampling,
+                     options.stop,
+                     continues || options.has_n_new ? options.n_new : kUnlimited,
+                     options.languages,
+                     {}},
+        .form = options.form,
+        .adapters = options.adapters ? options.adapters->list() : std::vector<serve::NamedAdapter>{},
+        .quiet = options.quiet};
     run_batch(batch, options.common, opened);
 }
+
+namespace {
 
 void run(RunOptions& options) {
     settle(options.common);

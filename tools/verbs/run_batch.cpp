@@ -50,24 +50,41 @@ struct BatchAnswer {
 /// What all requests need, found before any memory is taken.
 struct Needs {
     std::vector<std::uint32_t> hashes;
-    std::uint32_t context = 1;      ///< positions of the longest
-    std::uint64_t n_positions = 0;  ///< of the n_sequences longest together
+    std::uint32_t context = 1;  ///< positions of the longest, and of the n_sequences longest together:
+    std::uint64_t n_positions = 0;
+    std::uint32_t max_source = 0;  ///< the same of what texts are written from
+    std::uint64_t n_source_positions = 0;
 };
 
-Needs measure(const BatchLines& lines, BatchReader& reader, std::uint32_t n_sequences) {
+/// The longest, and the positions in whole pages of the n longest.
+void add_up(std::vector<std::uint32_t>& lengths, std::uint32_t n, std::uint32_t& longest, std::uint64_t& n_positions) {
     constexpr std::uint32_t kPage = PoolLimits{}.page_len;
+    std::sort(lengths.begin(), lengths.end(), std::greater<>());
+    longest = lengths.front();
+    for (std::size_t i = 0; i < std::min<std::size_t>(n, lengths.size()); ++i)
+        n_positions += std::uint64_t{(lengths[i] + kPage - 1) / kPage} * kPage;
+}
+
+/// All at once, or four of the longest: then texts take turns for the pages.
+std::uint32_t bounded(std::uint64_t n_positions, std::uint32_t longest) {
+    constexpr std::uint64_t kEnough = 1u << 16;
+    return static_cast<std::uint32_t>(std::min(n_positions, std::max(std::uint64_t{4} * longest, kEnough)));
+}
+
+Needs measure(const BatchLines& lines, BatchReader& reader, std::uint32_t n_sequences) {
     Needs needs;
-    std::vector<std::uint32_t> lengths;
+    std::vector<std::uint32_t> lengths, sources;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         const BatchRequest request = reader.read(i);
         (void)reader.form(i, request);
         needs.hashes.push_back(request.hash);
-        lengths.push_back(static_cast<std::uint32_t>(request.prompt.size()) + std::max(request.n_new, 1u));
+        const auto n_read = static_cast<std::uint32_t>(request.prompt.size());
+        const auto n_prompt = request.rules ? static_cast<std::uint32_t>(request.rules->prompt().size()) : n_read;
+        lengths.push_back(n_prompt + std::max(request.n_new, 1u));
+        if (request.rules) sources.push_back(n_read);
     }
-    std::sort(lengths.begin(), lengths.end(), std::greater<>());
-    needs.context = lengths.front();
-    for (std::size_t i = 0; i < std::min<std::size_t>(n_sequences, lengths.size()); ++i)
-        needs.n_positions += std::uint64_t{(lengths[i] + kPage - 1) / kPage} * kPage;
+    add_up(lengths, n_sequences, needs.context, needs.n_positions);
+    if (!sources.empty()) add_up(sources, n_sequences, needs.max_source, needs.n_source_positions);
     return needs;
 }
 
@@ -130,7 +147,10 @@ private:
     void begin(std::size_t i) {
         BatchRequest request = reader_.read(i);
         auto job = std::make_shared<serve::Job>();
-        job->prompts = {std::move(request.prompt)};
+        if (request.rules)
+            job->write_from({std::move(request.prompt)}, request.rules);
+        else
+            job->prompts = {std::move(request.prompt)};
         job->n_new = request.n_new;
         job->sampler = request.request.sampler;
         job->penalized = request.request.penalized;
@@ -220,25 +240,25 @@ void report(const Batch& batch, const BatchProgress& progress, const BatchOption
 void run_batch(const BatchOptions& given, const CommonOptions& common, const OpenedModel& opened) {
     BatchOptions options = given;
     read_default_form(options.form, options.defaults.form);
-    const std::uint32_t most = opened.model.config().decoder.max_positions;
+    const Config& config = opened.model.config();
+    const std::uint32_t most = writes_target(config) ? config.encoder.max_positions : config.decoder.max_positions;
     const serve::ServedModel served{opened.name, opened.model, opened.tokenizer, options.adapters};
     const BatchLines lines(options.input);
     BatchReader reader(lines, served, options.defaults, options.kv_type, options.context ? options.context : most);
     const auto n_sequences = static_cast<std::uint32_t>(std::min<std::size_t>(options.n_sequences, lines.size()));
     const Needs needs = measure(lines, reader, n_sequences);
     serve::ModelMetrics metrics;
-    const serve::WorkerOptions settings{
-        .n_threads = common.n_threads,
-        .isa = common.isa_or_best(),
-        .context = needs.context,
-        .n_sequences = n_sequences,
-        // All at once, or four of the longest: then texts take turns for the pages.
-        .n_positions = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-            needs.n_positions, std::max<std::uint64_t>(std::uint64_t{4} * needs.context, 1u << 16))),
-        .max_batch = kRows,
-        .n_beside = kRows,
-        .queue_capacity = options.n_sequences,
-        .kv_type = options.kv_type};
+    const serve::WorkerOptions settings{.n_threads = common.n_threads,
+                                        .isa = common.isa_or_best(),
+                                        .context = needs.context,
+                                        .n_sequences = n_sequences,
+                                        .n_positions = bounded(needs.n_positions, needs.context),
+                                        .max_source = needs.max_source,
+                                        .n_source_positions = bounded(needs.n_source_positions, needs.max_source),
+                                        .max_batch = kRows,
+                                        .n_beside = kRows,
+                                        .queue_capacity = options.n_sequences,
+                                        .kv_type = options.kv_type};
     const std::unique_ptr<serve::Worker> worker = serve::make_text_worker(served, settings, metrics);
     const std::uint64_t arena_bytes = worker->memory_bytes() + reader.memory_bytes();
     BatchOutput output(options.output, needs.hashes);

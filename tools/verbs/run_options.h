@@ -53,6 +53,9 @@ struct RunOptions {
     }
 };
 
+/// Answers the requests of --batch.
+void answer_batch(const RunOptions& options, const OpenedModel& opened);
+
 /// Writes a text from the prompt, where the model is one that writes_target.
 void write_target(RunOptions& options, const OpenedModel& opened);
 

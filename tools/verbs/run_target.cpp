@@ -178,7 +178,6 @@ void write_one(Target& target, const std::vector<Token>& source, const RunOption
 void check(const RunOptions& options, const OpenedModel& opened) {
     const std::pair<bool, const char*> others[] = {{!options.session.empty(), "--session"},
                                                    {!options.draft.empty(), "--draft"},
-                                                   {!options.batch.empty(), "--batch"},
                                                    {options.form.wanted(), "a form of answers"},
                                                    {options.view.wanted(), "--weights or --picture"},
                                                    {options.context != 0, "--context"},
@@ -189,6 +188,8 @@ void check(const RunOptions& options, const OpenedModel& opened) {
             throw Refusal(std::string(name) + ": expected a model that continues its prompt, got " + opened.name +
                               ", which writes another text",
                           2);
+    if (!options.batch.empty() && options.n_beams > 1)
+        throw Refusal("--beams: expected 1 beside --batch, got " + std::to_string(options.n_beams), 2);
     if (!opened.tokenizer.valid() && !(options.languages.from + options.languages.to).empty())
         (void)need_tokenizer(opened);
     if (options.tokens.empty()) (void)need_tokenizer(opened);
@@ -198,6 +199,7 @@ void check(const RunOptions& options, const OpenedModel& opened) {
 
 void write_target(RunOptions& options, const OpenedModel& opened) {
     check(options, opened);
+    if (!options.batch.empty()) return answer_batch(options, opened);
     std::optional<std::string> text;
     if (options.tokens.empty() && options.has_prompt) text = given_prompt(options.prompt, options.prompt_file);
     if (options.tokens.empty() && !text && !isatty(STDIN_FILENO) && input_speaks()) text = read_input();

@@ -341,11 +341,17 @@ TEST_CASE("adapters: what only a merge can do is refused by name") {
 }
 
 TEST_CASE("adapters: an adapter's file changed anywhere is refused or safe to use") {
+#if defined(FOVEA_SANITIZED)
+    constexpr std::size_t kStep =
+        7;  // each byte takes minutes in all, and a step that divides no record's size meets all fields
+#else
+    constexpr std::size_t kStep = 1;
+#endif
     for (const Config& config : {llama_config(), latent_config()}) {
         const SmallModel small(config, Type::f32);
         const AlignedBytes good = write_bytes(random_model(adapter_of(config), 3), {});
         const auto tokens = some_tokens(3, small.model.config().decoder.vocab_size);
-        for (std::size_t at = 0; at < std::min<std::size_t>(good.size(), 8192); ++at) {
+        for (std::size_t at = 0; at < std::min<std::size_t>(good.size(), 8192); at += kStep) {
             AlignedBytes bytes = good;
             bytes[at] ^= std::byte{0x41};
             Model model;
