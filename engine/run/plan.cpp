@@ -403,6 +403,9 @@ Status lay_out(Planned what, const Config& config, const Limits& asked, ArenaMap
     constexpr std::uint64_t kMostTasks = 0xffffffffu;  // a pass counts them in 32 bits
     if (const std::uint64_t n = at_least(map.capacity, map.max_rows) * widest.n_heads; n > kMostTasks)
         return bad_limit("positions times heads at most", kMostTasks, n);
+    if (const std::uint64_t n = std::uint64_t{limits.max_batch} * config.decoder.n_layers;
+        has(Part::layer_inputs) && input_stride(config.decoder) && n > kMostTasks)
+        return bad_limit("rows times layers at most", kMostTasks, n);
     plan = {.limits = limits};
     place_parts(what, config, widest, map, plan);
     return {};
