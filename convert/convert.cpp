@@ -54,11 +54,15 @@ void add_tokenizer(const fs::path& named, std::initializer_list<fs::path> beside
     source.tokenizer = tokenizer_section_from_file(path, facts, source.notes);
 }
 
+[[nodiscard]] bool is_distance(Position position) {
+    return position == Position::relative || position == Position::disentangled;
+}
+
 /// How long texts may be. Positions that are distances have no end of their own: a module may give one.
 void set_text_limit(const TextSettings& settings, HfConfig& config) {
     Stack& stack = config.stack();
     const std::uint32_t limit = settings.most_tokens;
-    const bool any_length = stack.position == Position::none && stack.blocks[0].position == Position::relative;
+    const bool any_length = stack.position == Position::none && is_distance(stack.blocks[0].position);
     constexpr std::uint32_t kMostRows = 1u << 16;
     if (limit > stack.max_positions && any_length && settings.module_says)
         stack.max_positions = std::min(limit, kMostRows);
@@ -165,6 +169,10 @@ ModelSource read_hf(const ConvertOptions& options, const fs::path& given, bool s
         {folder / "tokenizer.json", folder / "vocab.txt", folder / "tokenizer.model", folder / "tokenizer.bin",
          reads_vocab_json(folder) || !numbered_pieces(folder).empty() ? folder / "vocab.json" : fs::path()},
         facts, source);
+    if (const fs::path pieces = folder / "spm.model"; source.tokenizer.empty() && is_there(pieces))
+        source.notes.push_back(
+            pieces.string() +
+            ": not read, and there is no tokenizer.json; AutoTokenizer and save_pretrained write one");
     return source;
 }
 

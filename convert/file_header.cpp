@@ -40,6 +40,7 @@ struct FieldWriter {
     Bytes bytes;
 
     void operator()(const char*, const auto& field, auto, auto) { append(bytes, &field, sizeof field); }
+    void wide(const char* name, std::uint32_t field, auto least, auto most) { (*this)(name, field, least, most); }
     void flags(const auto&... flag) { (bytes.push_back(std::byte{flag}), ...); }
     void skip(std::size_t n) { bytes.resize(bytes.size() + n); }
 };

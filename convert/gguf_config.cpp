@@ -158,7 +158,8 @@ private:
     void read_experts(Block& block) const {
         if (!family_->experts || file_.count_or(key("expert_count"), 0) == 0) return;
         block.n_experts = file_.count(key("expert_count"), 1, kMaxExperts);
-        block.n_experts_used = file_.count(key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed));
+        block.n_experts_used = static_cast<std::uint16_t>(
+            file_.count(key("expert_used_count"), 1, std::min(block.n_experts, kMaxExpertsUsed)));
         block.normalize_experts = file_.flag_or(key("expert_weights_norm"), family_->normalize_experts);
         if (has_tensor("blk.0.ffn_gate_inp_shexp.weight")) {
             block.shared_d_ff = file_.count_or(key("expert_shared_feed_forward_length"), block.d_ff);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "convert/distance_tables.h"
 #include "convert/model_source.h"
 #include "convert/packed/packed.h"
 #include "convert/rope.h"
@@ -26,6 +27,7 @@ struct HfConfig {
     std::array<Rope, kMaxBlocks> ropes;                 ///< of each of the stack's blocks that rotates
     std::array<std::vector<float>, kMaxBlocks> slopes;  ///< of each that has ALiBi
     std::uint32_t n_relative_buckets = 0;               ///< rows of the source's relative_bias, see read_relative
+    DistanceTables distances = {};                      ///< of disentangled positions
     /// Names of tensors for which the family's list has none or another: by role, and by layer or map; spelled as there.
     std::map<std::pair<Role, std::uint32_t>, std::string> names;
     /// Of a table's role: another table, of so many rows, whose first row is added to each of its rows.

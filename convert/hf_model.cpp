@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "convert/exact_math.h"
 #include "convert/families/family.h"
 #include "convert/latent_rows.h"
 #include "convert/lora.h"
@@ -205,6 +204,7 @@ private:
     void add(const Stack& stack, const TensorSpec& spec) {
         if (spec.role == Role::rope_frequencies)
             return add_computed(spec, rope_frequencies(config_.ropes[spec.layer], 2 * spec.n_cols));
+        if (spec.role == Role::distance_buckets) return add_computed(spec, config_.distances.buckets.of);
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
         if (spec.role == Role::position_embedding && !config_.positions.empty())
             return weights_.add_computed(spec.role, spec.layer, config_.positions, spec.stack, {}, spec.n_cols);
@@ -220,6 +220,7 @@ private:
         const std::string name = older_name(full_name(known, spec.layer, is_main(spec.stack)));
         if (is_head(spec.role)) return add_whole(files_, name, spec);
         if (spec.role == Role::relative_bias) return add_relative(stack.blocks[spec.layer], spec, name);
+        if (spec.role == Role::distance_keys || spec.role == Role::distance_queries) return add_distances(spec, known);
         const Block& block = stack.block(spec.layer);
         const TensorName* place = name_of(spec.role, is_main(spec.stack));
         const bool vector = spec.layout == Layout::vector;
@@ -310,6 +311,15 @@ private:
             spec.role, spec.layer,
             relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
             {}, spec.n_cols);
+    }
+
+    void add_distances(const TensorSpec& spec, const std::string& module) {
+        const auto by_name = [&](const std::string& name, std::uint32_t n_rows, std::uint32_t n_cols) {
+            return view(older_name(full_name(name, spec.layer)), n_cols == 1, {.n_all = n_rows}, n_cols);
+        };
+        weights_.add_computed(spec.role, spec.layer,
+                              distance_vectors(config_.distances, config_.stack(), spec, module, by_name), spec.stack,
+                              {}, spec.n_cols);
     }
 
     void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
@@ -449,11 +459,7 @@ private:
             if (config_.encodes && !head_bias.empty() && name == full_name(head_bias, 0)) continue;
             if (family_.ignores && family_.ignores(name)) continue;
             if (is_empty_bias(name, tensor)) continue;
-            if (is_skipped_layers(n)) continue;
-            // Buffers that older versions of the library saved: masks and frequencies, which are computed here.
-            if (n.ends_with(".attn.bias") || n.ends_with(".attn.masked_bias") || n.ends_with("rotary_emb.inv_freq") ||
-                n.ends_with("embeddings.position_ids") || n.ends_with("embeddings.token_type_ids"))
-                continue;
+            if (is_skipped_layers(n) || is_saved_buffer(n)) continue;
             throw Refusal(files_.files[tensor.file].string() + ": tensor " + name +
                           ": expected only tensors that the configuration calls for");
         }

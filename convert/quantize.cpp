@@ -97,6 +97,8 @@ Type stored_type(const TensorSpec& spec, Type wanted, bool exact_tables) noexcep
     if (spec.layout == Layout::vector || spec.role == Role::relative_bias || routes) return Type::f32;
     const bool convolves = spec.role == Role::first_convolution || spec.role == Role::second_convolution;
     if (convolves && is_quantized(wanted)) return Type::f16;  // all that follows is made of them, and they are few
+    const bool of_distances = spec.role == Role::distance_keys || spec.role == Role::distance_queries;
+    if (of_distances && is_quantized(wanted)) return Type::f16;  // added to every score of a layer
     if (spec.layout == Layout::rows && is_quantized(wanted)) return exact_tables ? Type::f32 : Type::f16;
     const bool output = spec.role == Role::output || spec.role == Role::token_embedding;
     if (!output || !is_quantized(wanted) || format_of(wanted).bits > 5) return wanted;

@@ -33,6 +33,8 @@ bool is_padding(const Stack& stack, const Block& block, const TensorSpec& spec, 
         case Role::expert_down_bias: return row % expert_down_rows(stack) >= stack.d_model;
         case Role::latent_query: return row % latent_query_rows(block) >= block.value_head_dim;
         case Role::latent_value: return row % latent_value_rows(block) >= block.latent_value_dim;
+        case Role::distance_keys:
+        case Role::distance_queries: return row % bucket_rows(block) >= block.relative_buckets;
         default: return false;
     }
 }
@@ -43,6 +45,11 @@ void read_random(const Config& config, std::uint64_t seed, const TensorSpec& spe
     if (spec.role == Role::rope_frequencies) {
         const std::vector<float> frequencies = rope_frequencies({}, stack.blocks[spec.layer].rotary_dim);
         std::copy(frequencies.begin(), frequencies.end(), out);
+        return;
+    }
+    if (spec.role == Role::distance_buckets) {  // as even as they go
+        const std::uint64_t n = stack.block(spec.layer).relative_buckets;
+        for (std::uint32_t i = 0; i < spec.n_cols; ++i) out[i] = static_cast<float>(i * n / spec.n_cols);
         return;
     }
     if (spec.role == Role::mel_filters) {

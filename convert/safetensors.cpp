@@ -158,6 +158,12 @@ Type float_type(const SourceTensor& tensor, const std::string& place) {
     throw Refusal(place + ": expected F32, F16 or BF16, got " + tensor.dtype);
 }
 
+bool is_saved_buffer(std::string_view name) {
+    constexpr std::string_view kEnds[] = {".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq",
+                                          "embeddings.position_ids", "embeddings.token_type_ids"};
+    return std::any_of(std::begin(kEnds), std::end(kEnds), [&](std::string_view end) { return name.ends_with(end); });
+}
+
 Safetensors read_safetensors_folder(const std::filesystem::path& folder) {
     const auto single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
     std::error_code error;

@@ -45,6 +45,9 @@ struct SourceTensor {
 /// F32, F16 or BF16 as a type. Throws Refusal for another: "PLACE: expected …".
 [[nodiscard]] Type float_type(const SourceTensor& tensor, const std::string& place);
 
+/// Buffers that older versions of transformers saved: masks and frequencies, which are computed here.
+[[nodiscard]] bool is_saved_buffer(std::string_view name);
+
 struct Safetensors {
     std::vector<std::filesystem::path> files;
     std::vector<Mapping> mappings;

@@ -32,6 +32,18 @@ inline Config bert_config() {
     return config;
 }
 
+/// The same with disentangled positions.
+inline Config disentangled_config(std::uint16_t n_buckets, std::uint32_t most, std::uint32_t n_layers = 2) {
+    Config config = bert_config();
+    config.encoder.n_layers = n_layers;
+    Block& b = config.encoder.blocks[0];
+    b.position = Position::disentangled;
+    b.relative_buckets = n_buckets;
+    b.relative_max_distance = most;
+    b.softmax_scale = 0.2f;
+    return config;
+}
+
 /// An encoder and a decoder of vectors.
 inline Config both_config(NormPlace place) {
     Config config = bert_config();

@@ -20,7 +20,8 @@ struct Preset {
     bool query_key_norm = false;
     std::uint32_t window = 0;
     float epsilon = 1e-5f;
-    std::uint32_t n_experts = 0, n_experts_used = 0;
+    std::uint32_t n_experts = 0;
+    std::uint16_t n_experts_used = 0;
     bool normalize_experts = false, norms_heads_together = false, norms_within = false;
 };
 

@@ -41,6 +41,7 @@ const char* word(Position position) {
         case Position::rope: return "rotary positions";
         case Position::relative: return "relative positions";
         case Position::alibi: return "ALiBi";
+        case Position::disentangled: return "disentangled positions";
     }
     return "unknown positions";
 }

@@ -38,7 +38,8 @@ void read_choice(const Fields& fields, Block& block) {
     // What a sum of probabilities is at least divided by: the engine divides by less.
     if (fields.number("moe_norm_min", 0.0, 1.0) > 1e-12) fields.refuse("moe_norm_min", "at most 1e-12");
     block.n_experts = fields.count("moe_num_experts", 1, kMaxExperts);
-    block.n_experts_used = fields.count("moe_k", 1, std::min(block.n_experts, kMaxExpertsUsed));
+    block.n_experts_used =
+        static_cast<std::uint16_t>(fields.count("moe_k", 1, std::min(block.n_experts, kMaxExpertsUsed)));
     block.normalize_experts = block.choice_bias = true;
     block.d_ff = fields.count("moe_intermediate_size", 1, kMostWidth);
     block.shared_d_ff = number_or(fields, "moe_num_shared_experts", 0, kMostShared) * block.d_ff;

@@ -111,8 +111,8 @@ void split_dense_layers(GgufConfig& config, std::uint32_t n_dense, std::uint32_t
         config.ropes[at] = ropes[kind.first];
         if (!kind.second) continue;
         b.d_ff = d_ff;
-        b.n_experts = b.n_experts_used = b.shared_d_ff = 0;
-        b.n_expert_groups = b.n_groups_used = 0;
+        b.n_experts = b.shared_d_ff = 0;
+        b.n_experts_used = b.n_expert_groups = b.n_groups_used = 0;
         b.normalize_experts = b.choice_bias = b.router_bias = b.shared_gate = false;
         b.router_score = RouterScore::softmax;
         b.routed_scale = 0.0f;

@@ -165,7 +165,8 @@ std::vector<bool> read_qwen_windows(const Fields& fields, std::uint32_t n_layers
 
 void read_experts(const Fields& fields, const ExpertNames& names, bool always, Block& block) {
     block.n_experts = fields.count(fields.has(names.n_experts) ? names.n_experts : "num_local_experts", 1, kMaxExperts);
-    block.n_experts_used = fields.count("num_experts_per_tok", 1, std::min(block.n_experts, kMaxExpertsUsed));
+    block.n_experts_used =
+        static_cast<std::uint16_t>(fields.count("num_experts_per_tok", 1, std::min(block.n_experts, kMaxExpertsUsed)));
     block.normalize_experts = always || fields.flag_or("norm_topk_prob", false);
     if (names.d_ff) block.d_ff = fields.count(names.d_ff, 1, kMostWidth);
     if (!names.shared_d_ff) return;

@@ -24,11 +24,24 @@ struct Checks {
             expect(holds, name, static_cast<std::uint64_t>(value < least ? least : most),
                    static_cast<std::uint64_t>(value));
     }
+    void wide(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
+        (*this)(name, value, least, most);
+    }
     void flags(const auto&...) {}
     void skip(std::size_t) {}
     /// A flag that asks for something its block or stack must have.
     void needs(const char* what, bool flag, bool has) { expect(!flag || has, what, 0, 1); }
 };
+
+/// Every query's and key's head has vectors of its own, and all queries see all keys.
+void check_disentangled(const Block& b, Checks& check) {
+    check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
+    check("relative_buckets", b.relative_buckets, 1, kMaxBuckets);
+    check("n_heads times relative_buckets", std::uint64_t{b.n_heads} * bucket_rows(b), 1, kMaxMerged);
+    check("n_kv_heads of disentangled positions", b.n_kv_heads, b.n_heads, b.n_heads);
+    check.expect(!b.causal && !b.no_projections && !b.bias_kv && !b.zero_attn && !b.latent_query_dim,
+                 "disentangled positions with what they cannot have", 0, 1);
+}
 
 void check_positions(const Block& b, Checks& check) {
     switch (b.position) {
@@ -40,6 +53,9 @@ void check_positions(const Block& b, Checks& check) {
             check.expect(b.rotary_dim % 2 == 0, "rotary_dim, even", b.rotary_dim + 1, b.rotary_dim);
             return check("rotary_dim", b.rotary_dim, 2, b.head_dim);
         case Position::relative: return check("relative_max_distance", b.relative_max_distance, 1, kMaxPositions);
+        case Position::disentangled:
+            if (has(Part::vectors)) return check_disentangled(b, check);
+            [[fallthrough]];
         default:  // learned and sinusoidal positions are the stack's
             return check("block position", b.position, Position::rope, Position::rope);
     }
@@ -107,7 +123,7 @@ void check_widths(const Stack& s, const Block& b, Checks& check) {
 /// Bounds of how many and how wide keep a matrix of all experts below 2^46 elements, see format.h.
 void check_experts(const Block& b, Checks& check) {
     const bool any = b.n_experts != 0;
-    check("n_experts_used", b.n_experts_used, any, b.n_experts);
+    check("n_experts_used", std::uint32_t{b.n_experts_used}, any, b.n_experts);
     check("n_experts times d_ff", std::uint64_t{b.n_experts} * b.d_ff, any, kMaxMerged);
     check.needs("shared_d_ff", b.shared_d_ff != 0, any);
     check.needs("normalize_experts", b.normalize_experts, any);
@@ -125,13 +141,19 @@ void check_experts(const Block& b, Checks& check) {
     const std::uint32_t of_group = b.n_experts / b.n_expert_groups;
     check.expect(b.n_experts % b.n_expert_groups == 0, "n_expert_groups that divides n_experts", b.n_experts,
                  b.n_expert_groups);
-    check("n_experts_used of the groups used", b.n_experts_used, 0, of_group * b.n_groups_used);  // at most n_experts
+    check("n_experts_used of the groups used", std::uint32_t{b.n_experts_used}, 0,
+          of_group * b.n_groups_used);  // at most n_experts
 }
 
 void check_block(const Stack& s, const Block& b, Checks& check) {
     for_each_block_field(b, check);
+    if (has(Part::vectors) && has(Part::adapters) && b.position == Position::disentangled && s.adapter_rank)
+        check.expect(!s.adapts(Adapted::query) && !s.adapts(Adapted::key),
+                     "adapters of queries or keys, of which distances have been computed", 0, 1);
     if (has(Part::experts)) check_experts(b, check);
     if (has(Part::columns)) check_columns(b, s, check);
+    if (has(Part::vectors))
+        check.needs("relative_buckets", b.relative_buckets != 0, b.position == Position::disentangled);
     if (has(Part::layer_inputs)) check_layer_inputs(b, s, check);
     check.needs("norm_bias", b.norm_bias, b.norm == Norm::layer || b.query_key_norm == Norm::layer);
     check.needs("norm_bias of an RMS norm", b.norm_bias, b.norm != Norm::rms && b.query_key_norm != Norm::rms);
@@ -227,6 +249,7 @@ struct Absent {
     void operator()(const char*, T value, auto...) {
         if constexpr (!std::is_floating_point_v<T>) check.expect(value == T{}, "n_layers", 1, 0);
     }
+    void wide(auto... field) { (*this)(field...); }
     void flags(auto... flag) { check.expect(!(flag || ...), "n_layers", 1, 0); }
     void skip(std::size_t) {}
 };
@@ -292,6 +315,10 @@ Status check(const Config& config) noexcept {
     for (std::uint32_t i = 0; check.status.ok() && encoder.n_layers && i < encoder.n_blocks; ++i)
         check.expect(!encoder.blocks[i].cross_attention, "cross_attention in the encoder", 0, 1);
     if (decoder.n_layers) check_stack(decoder, check);
+    if (has(Part::vectors))
+        for (std::uint32_t i = 0; check.status.ok() && decoder.n_layers && i < decoder.n_blocks; ++i)
+            check.expect(decoder.blocks[i].position != Position::disentangled, "disentangled positions in the decoder",
+                         0, 1);
     return check.status.ok() ? check_parts(config) : check.status;
 }
 

@@ -73,6 +73,7 @@ inline constexpr std::uint32_t kMaxMerged = 1u << 22;  // all heads of a layer s
 inline constexpr std::uint32_t kMaxPositions = 1u << 22;  // as far as sine and cosine go (kernels/constants.h)
 inline constexpr std::uint32_t kMaxLayers = 1u << 12, kMaxVocab = 1u << 24;
 inline constexpr std::uint32_t kMaxHeads = 1u << 16, kMaxTokenTypes = 1u << 16;
+inline constexpr std::uint32_t kMaxBuckets = 0xfffe;  // of distances
 inline constexpr std::uint32_t kMaxAdapterRank = 1u << 12;
 inline constexpr std::uint32_t kMaxExperts = 1u << 10, kMaxExpertsUsed = 1u << 6;
 inline constexpr std::uint32_t kMaxInputWidth = 1u << 10;  // of every layer: of all together 2^22
@@ -88,8 +89,9 @@ inline constexpr std::size_t kStackRecordBytes = 56,
 /// What of a block's record is always written: what comes after is left out where it is zero, as older readers want it.
 inline constexpr std::size_t kLeastBlockRecordBytes = 88;
 
-/// Goes through a stack's record in the file's order: field(name, x, least, most) for each of four bytes or, if an
-/// enumeration, of one; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for bytes that are reserved. The one
+/// Goes through a stack's record in the file's order: field(name, x, least, most) for each of as many bytes as x has here,
+/// field.wide(...) for one of four bytes of which two are kept; field.flags(x...) for bytes that are 0 or 1; field.skip(n) for
+/// bytes that are reserved. The one
 /// list for whoever reads, checks or writes configurations. S is Stack or const Stack.
 template <class S, class Field>
 void for_each_stack_field(S& s, Field& field) {
@@ -109,6 +111,8 @@ void for_each_stack_field(S& s, Field& field) {
     field("logit_softcap", s.logit_softcap, 0, kMaxFloat), field("logit_scale", s.logit_scale, -kMaxFloat, kMaxFloat);
 }
 
+inline constexpr Position kLastPosition = has(Part::vectors) ? Position::disentangled : Position::alibi;
+
 /// The same for a block's record.
 template <class B, class Field>
 void for_each_block_field(B& b, Field& field) {
@@ -118,14 +122,17 @@ void for_each_block_field(B& b, Field& field) {
     field("value_width", b.value_width, 0, kMaxWidth), field("output_width", b.output_width, 0, kMaxWidth),
     field("d_ff", b.d_ff, 0, kMaxWidth), field("window", b.window, 0, kMaxPositions),
     field("rotary_dim", b.rotary_dim, 0, kMaxWidth);
-    field.skip(4);
+    if (has(Part::vectors))
+        field.wide("relative_buckets", b.relative_buckets, 0, kMaxBuckets);
+    else
+        field.skip(4);
     field("relative_max_distance", b.relative_max_distance, 0, kMaxPositions),
     field("norm_epsilon", b.norm_epsilon, 0, kMaxFloat),
     field("softmax_scale", b.softmax_scale, -kMaxFloat, kMaxFloat),
     field("score_softcap", b.score_softcap, 0, kMaxFloat), field("rope_scale", b.rope_scale, -kMaxFloat, kMaxFloat),
     field("norm", b.norm, Norm::none, Norm::rms), field("norm_place", b.norm_place, NormPlace::pre, NormPlace::within),
     field("query_key_norm", b.query_key_norm, Norm::none, Norm::rms),
-    field("block position", b.position, Position::none, Position::alibi),
+    field("block position", b.position, Position::none, kLastPosition),
     field("activation", b.activation, Activation::none, static_cast<Activation>(kActivationCount - 1));
     field.flags(b.gated, b.causal, b.cross_attention, b.has_output_map, b.query_bias, b.key_bias, b.value_bias,
                 b.output_bias, b.up_bias, b.gate_bias, b.down_bias, b.norm_bias, b.bias_kv, b.zero_attn);
@@ -136,7 +143,7 @@ void for_each_block_field(B& b, Field& field) {
     field.flags(b.parallel, b.shared_norm, b.attention_sinks);
     if (!kLongBlockRecords) return field.skip(4);
     field.flags(b.normalize_experts, b.shared_gate, b.router_bias, b.choice_bias);
-    field("n_experts", b.n_experts, 0, kMaxExperts), field("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
+    field("n_experts", b.n_experts, 0, kMaxExperts), field.wide("n_experts_used", b.n_experts_used, 0, kMaxExpertsUsed),
     field("shared_d_ff", b.shared_d_ff, 0, kMaxWidth), field("routed_scale", b.routed_scale, -kMaxFloat, kMaxFloat);
     field("n_expert_groups", b.n_expert_groups, 0, kMaxExperts), field("n_groups_used", b.n_groups_used, 0, kMaxExperts);
     field("query_rank", b.query_rank, 0, kMaxWidth), field("latent_query_dim", b.latent_query_dim, 0, kMaxWidth),
@@ -259,6 +266,10 @@ struct TensorSpec {
 [[nodiscard]] constexpr std::uint32_t latent_value_rows(const Block& b) noexcept {
     return static_cast<std::uint32_t>(round_up(b.latent_value_dim, kLanes));
 }
+/// Rows of one head's vectors for buckets of distances: whole panels.
+[[nodiscard]] constexpr std::uint32_t bucket_rows(const Block& b) noexcept {
+    return static_cast<std::uint32_t>(round_up(b.relative_buckets, kLanes));
+}
 /// Rows of one head's first matrix of an adapter: whole panels.
 [[nodiscard]] constexpr std::uint32_t latent_rank_rows(const Stack& s) noexcept {
     return static_cast<std::uint32_t>(round_up(s.adapter_rank, kLanes));
@@ -306,6 +317,7 @@ void for_each_layer_tensor(const Stack& s, StackIndex stack, std::uint32_t layer
     const bool feeds_all = feeds && !routes, shares = routes && b.shared_d_ff;
     const bool latent = has(Part::latent) && attends && b.latent_query_dim;
     const bool narrow = has(Part::latent) && attends && b.query_rank;
+    const bool disentangled = has(Part::vectors) && attends && b.position == Position::disentangled;
     const bool adapts_feed = adapter && b.d_ff && !b.n_experts;
     const auto adapts = [&](bool there, Adapted matrix) { return has(Part::adapters) && there && s.adapts(matrix); };
     const bool norm = b.norm != Norm::none, norm_bias = norm && b.norm_bias;

@@ -119,6 +119,17 @@ void find_latent(const Model& model, StackIndex index, LatentTensors* layers, St
     }
 }
 
+void find_distances(const Model& model, DistanceTensors* layers, StackTensors& tensors) noexcept {
+    const Stack& stack = model.config().encoder;
+    for (std::uint32_t i = 0; i < stack.n_layers; ++i) {
+        DistanceTensors& t = *new (layers + i) DistanceTensors;
+        const Finder find{model, StackIndex::encoder, i};
+#define FOVEA_DISTANCE_TENSOR(field, role, ...) find(Role::role, t.field);
+#include "roles.inc"
+        tensors.macs_per_row += std::uint64_t{t.keys.n_rows} * t.keys.n_cols;
+    }
+}
+
 void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept {
     if (!has(Part::columns)) return;
     const Stack& stack = index == StackIndex::encoder ? model.config().encoder : model.config().decoder;

@@ -60,6 +60,12 @@ struct LatentTensors {
 #include "roles.inc"
 };
 
+/// Those of one layer's distances, where its positions are disentangled.
+struct DistanceTensors {
+#define FOVEA_DISTANCE_TENSOR(field, role, number, layout, ...) kept::layout field{};
+#include "roles.inc"
+};
+
 /// What the inputs of one layer's matrices are multiplied by, and in layer 0 that of its stack's output head.
 struct ColumnTensors {
 #define FOVEA_COLUMN_TENSOR(field, role, number, layout, ...) kept::layout field{};
@@ -113,6 +119,14 @@ struct Layer {
     return false;
 }
 
+/// Whether any layer has what DistanceTensors are for.
+[[nodiscard]] constexpr bool has_distances(const Config& config) noexcept {
+    if (!has(Part::vectors)) return false;
+    for (std::uint32_t i = 0; i < config.encoder.n_blocks; ++i)
+        if (config.encoder.blocks[i].position == Position::disentangled) return true;
+    return false;
+}
+
 /// Whether any layer has what InputTensors are for, or shares another's keys.
 [[nodiscard]] constexpr bool has_layer_inputs(const Config& config) noexcept {
     if (!has(Part::layer_inputs)) return false;
@@ -124,7 +138,8 @@ struct Layer {
 
 static_assert(sizeof(Matrix) == 32 && sizeof(Layer) == 368 && sizeof(HeadTensors) == 56 &&
               sizeof(ExpertTensors) == 224 && sizeof(AdapterTensors) == 576 && sizeof(LatentTensors) == 112 &&
-              sizeof(ColumnTensors) == 64 && sizeof(InputTensors) == 160 && sizeof(SoundTensors) == 88);
+              sizeof(ColumnTensors) == 64 && sizeof(DistanceTensors) == 72 && sizeof(InputTensors) == 160 &&
+              sizeof(SoundTensors) == 88);
 
 /// What a stack has beside its layers. `output` is the output head, maybe the embedding table itself.
 struct StackTensors {
@@ -144,6 +159,9 @@ void find_experts(const Model& model, StackIndex index, ExpertTensors* layers, S
 
 /// The same for what latent attention has, or queries by way of a narrower row.
 void find_latent(const Model& model, StackIndex index, LatentTensors* layers, StackTensors& t) noexcept;
+
+/// The same for the distances of the encoder's layers; a row multiplies by more of them where it has more keys.
+void find_distances(const Model& model, DistanceTensors* layers, StackTensors& t) noexcept;
 
 /// The same for column scales, which multiply no weights.
 void find_columns(const Model& model, StackIndex index, ColumnTensors* layers) noexcept;

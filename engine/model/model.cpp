@@ -38,6 +38,13 @@ struct FieldReader {
         std::memcpy(&field, at, sizeof field);
         at += sizeof field;
     }
+    /// Four bytes in the file, two here: a number beyond becomes the largest, which is out of every bound.
+    void wide(const char*, std::uint16_t& field, auto, auto) noexcept {
+        std::uint32_t value;
+        std::memcpy(&value, at, sizeof value);
+        field = static_cast<std::uint16_t>(value < 0xffff ? value : 0xffff);
+        at += sizeof value;
+    }
     void flags(auto&... flag) noexcept {
         ((largest_flag = *at > largest_flag ? *at : largest_flag, flag = *at++), ...);
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "../latent/latent.h"
+#include "../vectors/distances.h"
 #include "attention_task.h"
 
 namespace fovea {
@@ -118,8 +119,8 @@ void write_weights(const Attention& a, const Task& task, const float* query, con
 /// behind a task's query and first state.
 void merge_sinks(const Attention& a, const Task& task, const State& state) noexcept {
     const float* scores = a.pass.workspace.vector(a.tensors.sinks);
-    const std::uint64_t state_floats = kRowBlock * std::uint64_t{a.value_stride} + 2 * kLanes;
-    const State sink(a.pass.scratch() + query_floats(a.block.head_dim) + state_floats, task.n_rows, a.value_stride);
+    const State sink(a.pass.scratch() + query_floats(a.block.head_dim) + state_floats(a.value_stride), task.n_rows,
+                     a.value_stride);
     for (std::uint32_t i = 0; i < task.n_rows; ++i) {
         sink.m[i] = scores[task.head_of(i)];
         sink.l[i] = 1.0f;
@@ -144,9 +145,9 @@ void finish(const Attention& a, const Task& task, const float* query, const Stat
 void attend_task(const Attention& a, const Task& task) noexcept {
     float* query = a.pass.scratch();
     float* states = query + query_floats(a.block.head_dim);
-    const std::uint64_t state_floats = kRowBlock * std::uint64_t{a.value_stride} + 2 * kLanes;
     const State state(states, task.n_rows, a.value_stride);
-    const State next(states + state_floats, task.n_rows, a.value_stride);
+    const State next(states + state_floats(a.value_stride), task.n_rows, a.value_stride);
+    if (has(Part::vectors) && task.disentangled) score_distances(a, task);
     pack_query(a, task, query);
     attend_chunk(a, task, query, task.chunk_begin(), state);
     for (std::uint32_t chunk = task.chunk_begin() + 1; chunk < task.chunk_end(); ++chunk) {
@@ -230,6 +231,7 @@ struct ChunkWalk {
 [[nodiscard]] bool splits(const Attention& a) noexcept {
     const std::uint64_t room = a.pass.workspace.map.n_partials;
     if (a.pass.alone() || !room || (a.weights && !a.weights->per_head)) return false;
+    if (a.disentangled()) return false;  // a task's scores by distance are made once, for all its chunks
     std::uint64_t n_partials = 0;
     bool is_long = false;
     for (const Sequence& s : a.sequences) {

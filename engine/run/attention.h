@@ -56,6 +56,10 @@ struct Attention {
 
     /// Whether its values are what its keys are behind the dims that turn.
     [[nodiscard]] bool is_latent() const noexcept { return reads == Reads::self && block.latent_query_dim != 0; }
+    /// Whether what queries and keys say of distances is added to its scores.
+    [[nodiscard]] bool disentangled() const noexcept {
+        return has(Part::vectors) && reads == Reads::self && block.position == Position::disentangled;
+    }
     /// Whether it makes keys and values, and does not read those of an earlier layer.
     [[nodiscard]] bool makes_keys() const noexcept {
         return !has(Part::layer_inputs) || reads != Reads::self || !block.shared_keys;

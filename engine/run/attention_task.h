@@ -18,7 +18,7 @@ struct TaskRows {
 struct Task : TaskRows {
     const Sequence& sequence;
     std::uint32_t first[kRowBlock], last[kRowBlock];
-    bool masked, relative;
+    bool masked, relative, disentangled;
     MaskRow masks[kRowBlock][kMasks];
     float slopes[kRowBlock], positions[kRowBlock];  // where the attention has slopes
     std::uint32_t begin = ~0u, end = 0;             // positions that any row sees
@@ -26,11 +26,12 @@ struct Task : TaskRows {
     Task(const Attention& a, const Sequence& s, const TaskRows& rows) noexcept : TaskRows(rows), sequence(s) {
         const std::uint32_t window = a.reads == Reads::self ? a.block.window : 0;
         relative = has(Part::vectors) && a.reads == Reads::self && a.block.position == Position::relative;
+        disentangled = a.disentangled();
         const auto is_set = [](const Mask& m) { return m.hidden || m.added; };
         const bool either = a.masks && (is_set(a.masks->attention) || is_set(a.masks->padding));
         // Appended keys are seen by all: where others are not, they no longer end a row's window.
-        masked = has(Part::vectors) &&
-                 (either || relative || (a.n_appended && (a.causal || window || s.n_keys < s.n_given())));
+        masked = has(Part::vectors) && (either || relative || disentangled ||
+                                        (a.n_appended && (a.causal || window || s.n_keys < s.n_given())));
         for (std::uint32_t i = 0; i < n_rows; ++i) {
             const std::int64_t pos =
                 std::int64_t{s.causal_offset} + row_of(i);  // the query's own; maybe beyond the keys
@@ -85,6 +86,10 @@ private:
         if (has(Part::vectors) && relative)
             masks[i][2] = {nullptr, relative_scores(a.pass, a.layer.block, head_of(i), sequence.pos + row_of(i)),
                            n_given, n_given};
+        if (has(Part::vectors) && disentangled) {
+            const DistanceRows at(a.block, a.pass.workspace.limits.max_batch);
+            masks[i][2] = {nullptr, a.pass.scratch() + at.scores + i * at.n_keys, n_given, n_given};
+        }
     }
 };
 

@@ -312,9 +312,12 @@ void measure(const Config& config, const Limits& limits, ArenaMap& map, Widest& 
     // OwnRow of as many columns; the widest OwnRow; one attention task's query and states.
     const std::uint64_t norm_rows =
         at_least(kRowBlock * map.hidden_stride, OwnRow(map.hidden_stride, widest.operand).end);
-    const std::uint64_t attention_rows =
-        query_floats(widest.head_dim) + 2 * kRowBlock * widest.value_stride + 4 * kLanes;
+    const std::uint64_t attention_rows = query_floats(widest.head_dim) + 2 * state_floats(widest.value_stride);
     grow_to(map.scratch_stride, norm_rows, attention_rows);
+    if (has_distances(config))
+        for (const Block& b : std::span(config.encoder.blocks).first(config.encoder.n_blocks))
+            if (b.position == Position::disentangled)
+                grow_to(map.scratch_stride, DistanceRows(b, limits.max_batch).end);
 }
 
 /// Keys and values: a session's page; one layer's, the widest, for encode and attend; none of a workspace whose caches
@@ -354,7 +357,8 @@ void place_parts(Planned what, const Config& config, const Widest& widest, Arena
          n_layers * (sizeof(Layer) + (is_latent(config) ? sizeof(LatentTensors) : 0) +
                      (has_columns(config) ? sizeof(ColumnTensors) : 0) +
                      (has_layer_inputs(config) ? sizeof(InputTensors) : 0)) +
-             (hears ? sizeof(SoundTensors) : 0));
+             (hears ? sizeof(SoundTensors) : 0) +
+             (has_distances(config) ? config.encoder.n_layers * sizeof(DistanceTensors) : 0));
     take("cross-attention", map.cross, reads_memory(config) ? config.decoder.n_layers * sizeof(AttentionTensors) : 0);
     take("head", map.head, stack_of(config, last_stack(config)).n_head_maps() * sizeof(HeadTensors));
     const std::uint64_t n_slots = map.slots(limits);  // of max_batch rows, but where experts need more

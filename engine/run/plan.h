@@ -92,6 +92,29 @@ enum class Kind : std::uint8_t { decode, encode, attend };
     return round_up((wide > quantized ? wide : quantized) / 4, kLanes);
 }
 
+/// Floats of one of the two running states of attention that a member has at a time.
+[[nodiscard]] constexpr std::uint64_t state_floats(std::uint64_t value_stride) noexcept {
+    return kRowBlock * value_stride + 2 * kLanes;
+}
+
+/// What else is in a member's scratch while it attends by disentangled positions, in floats behind the query and both states: the
+/// buckets of a task's distances, its queries' products with all buckets, some keys' with those of some, what is packed for
+/// either, and what each row's scores get.
+struct DistanceRows {
+    std::uint64_t n_buckets, n_keys;  // of a row, in whole panels
+    std::uint64_t buckets, by_query, by_key, operand, scores, end;
+
+    constexpr DistanceRows(const Block& b, std::uint64_t max_keys) noexcept
+        : n_buckets(bucket_rows(b)), n_keys(round_up(max_keys, kLanes)) {
+        buckets = query_floats(b.head_dim) + 2 * state_floats(round_up(b.value_head_dim, kLanes));
+        by_query = buckets + n_keys + kLanes;
+        by_key = by_query + kRowBlock * n_buckets;
+        operand = by_key + kRowBlock * n_buckets;
+        scores = operand + query_floats(b.head_dim);
+        end = scores + kRowBlock * n_keys;
+    }
+};
+
 /// A member's scratch while it makes the operand of a single row, in floats: the row itself, normed, then its groups or its
 /// broad groups. Experts may want both of a row of the stream at once, so that of as many columns both have a place.
 struct OwnRow {

@@ -76,6 +76,10 @@ struct WorkspaceState {
         const std::uint32_t n_layers = config.encoder.n_layers + config.decoder.n_layers;
         return reinterpret_cast<SoundTensors*>(inputs() + (has_layer_inputs(config) ? n_layers : 0));
     }
+    /// Of each of the encoder's layers behind that, where any has disentangled positions.
+    [[nodiscard]] DistanceTensors* distances() const noexcept {
+        return reinterpret_cast<DistanceTensors*>(sound() + model.config().encoder.sound.hears());
+    }
     /// Of adapter i in use, every layer's, the encoder's first.
     [[nodiscard]] AdapterTensors* adapter_layers(std::uint32_t i) const noexcept {
         const std::uint64_t n_layers = std::uint64_t{model.config().encoder.n_layers} + model.config().decoder.n_layers;

@@ -25,7 +25,15 @@ enum class NormPlace : std::uint8_t { pre = 0, post = 1, both = 2, output = 3, w
 enum class HeadNorm : std::uint8_t { shared = 0, each = 1, together = 2 };
 /// What a router's logits become before experts are compared: probabilities of all, or each its own.
 enum class RouterScore : std::uint8_t { softmax = 0, sigmoid = 1 };
-enum class Position : std::uint8_t { none = 0, learned = 1, sinusoidal = 2, rope = 3, relative = 4, alibi = 5 };
+enum class Position : std::uint8_t {
+    none = 0,
+    learned = 1,
+    sinusoidal = 2,
+    rope = 3,
+    relative = 4,
+    alibi = 5,
+    disentangled = 6,
+};
 /// How a sequence's rows become one vector (Reimers and Gurevych 2019, section 3): the largest of each element; a mean in
 /// which row i has weight i + 1 (Muennighoff 2022); the sum over the square root of how many rows there are.
 enum class Pooling : std::uint8_t {
@@ -85,7 +93,10 @@ struct Block {
     /// Mixture of experts (Shazeer et al. 2017): a row's feed-forward part is the sum of a few of many, of d_ff each, which its
     /// router chooses. 0: the block has one for all rows.
     std::uint32_t n_experts = 0;
-    std::uint32_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
+    std::uint16_t n_experts_used = 0;  ///< by a row; those with the largest router logits, of equal ones the lower
+    /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
+    /// bucket. A score gets the query's product with one and the key's with the other.
+    std::uint16_t relative_buckets = 0;
     std::uint32_t shared_d_ff = 0;     ///< hidden width of the shared expert, which every row adds; 0: none
     bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
     bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row

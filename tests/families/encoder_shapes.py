@@ -118,6 +118,19 @@ def mpnet(rng):
     return bert(rng, pad_token_id=1)  # 32 buckets, whatever the config says
 
 
+def deberta(rng):
+    """Distances beyond the last bucket, buckets by logarithm or one for each distance, and either term alone."""
+    fields = bert(rng, relative_attention=True, position_biased_input=rng.choice([True, False]),
+                  type_vocab_size=rng.choice([0, 2]), share_att_key=rng.choice([True, True, False]),
+                  pos_att_type=rng.choice([["p2c", "c2p"], "c2p|p2c", ["c2p"], ["p2c"]]),
+                  norm_rel_ebd=rng.choice(["layer_norm", "none"]), position_buckets=rng.choice([-1, 4, 8, 16, 20]),
+                  max_relative_positions=rng.choice([-1, 13, 25]), pooler_hidden_act=rng.choice(["gelu", "tanh"]),
+                  legacy=rng.choice([True, False]), attention_probs_dropout_prob=0.0)
+    if rng.random() < 0.1:
+        fields |= dict(relative_attention=False, pos_att_type=[])
+    return fields
+
+
 def modernbert(rng):
     n_heads, width = heads_of(rng, (4, 8, 10, 16))
     return dict(hidden_size=width, num_hidden_layers=rng.choice([2, 3, 5]), num_attention_heads=n_heads,
@@ -209,6 +222,7 @@ FAMILIES = {
     "electra": Family(T.ElectraConfig, "Electra", USUAL, electra),
     "albert": Family(T.AlbertConfig, "Albert", USUAL, albert),
     "mpnet": Family(T.MPNetConfig, "MPNet", USUAL, mpnet, types=0),
+    "deberta_v2": Family(T.DebertaV2Config, "DebertaV2", USUAL, deberta),
     "modernbert": Family(T.ModernBertConfig, "ModernBert", USUAL, modernbert, types=0),
     "eurobert": Family(T.EuroBertConfig, "EuroBert", USUAL[:3], eurobert, types=0),
     "nomic_bert": Family(T.NomicBertConfig, "NomicBert",

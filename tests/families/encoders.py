@@ -243,7 +243,7 @@ GOLDEN = [("distilbert", "SequenceClassification", 0), ("roberta", "SequenceClas
           ("ernie", "SequenceClassification", 0), ("data2vec_text", "MaskedLM", 0), ("rembert", "TokenClassification", 0),
           ("roformer", "MaskedLM", 1), ("megatron_bert", "SequenceClassification", 2), ("xlm_roberta_xl", "MaskedLM", 0),
           ("roberta_prelayernorm", "SequenceClassification", 0), ("bert_generation", "Encoder", 0),
-          ("eurobert", "SequenceClassification", 0)]
+          ("eurobert", "SequenceClassification", 0), ("deberta_v2", "SequenceClassification", 0)]
 
 # Golden models with sentence-transformers' modules: their widths, and what pools.
 SENTENCES = {"gemma_embedding": ([12, 20, 13], "mean_tokens"), "llama": ([12], "lasttoken")}
@@ -326,6 +326,10 @@ def smaller(name):
                     relative_attention_num_buckets=8, relative_attention_max_distance=12)
     if name == "gpt2":
         return dict(n_embd=12, n_head=2, n_layer=2, n_inner=14, n_positions=40)
+    if name == "deberta_v2":  # texts longer than distances go, which end within the longest
+        return dict(hidden_size=24, num_attention_heads=2, intermediate_size=20, num_hidden_layers=2, position_buckets=8,
+                    max_relative_positions=13, share_att_key=True, pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm",
+                    position_biased_input=False, type_vocab_size=0, relative_attention=True)
     if name == "distilbert":
         return dict(dim=12, n_heads=2, hidden_dim=20, n_layers=2, max_position_embeddings=40)
     if name == "gemma_embedding":

@@ -12,6 +12,7 @@
 #include "convert/tokenizer_json.h"
 #include "convert/writer.h"
 #include "engine/model/format.h"
+#include "engine/model/layers.h"
 #include "opened.h"
 #include "report.h"
 
@@ -57,6 +58,7 @@ inline std::vector<Tiny> tiny_models() {
     return {{"llama_f32", tiny(llama_config()), Type::f32, "tokenizer_metaspace.json"},
             {"gpt2_f16", tiny(gpt2_config()), Type::f16, "tokenizer_gpt2.json"},
             {"bert_f32", tiny(bert_config()), Type::f32, "tokenizer_bert.json"},
+            {"disentangled_f32", tiny(disentangled_config(6, 4)), Type::f32, nullptr},
             {"encoder_decoder_f32", tiny(both_config(NormPlace::pre)), Type::f32, nullptr},
             {"sound_f32", tiny(sound_config()), Type::f32, nullptr}};
 }
@@ -125,6 +127,7 @@ inline std::vector<Tiny> tinier_models() {
     attention.encoder.blocks[0].up_bias = attention.encoder.blocks[0].down_bias = false;
     add(attention, nullptr);
     all.back().config.encoder.blocks[0].d_ff = 0;
+    add(disentangled_config(6, 4), nullptr);
     return all;
 }
 
@@ -136,8 +139,11 @@ inline std::vector<Tiny> tinier_adapted() {
     return all;
 }
 
-/// An adapter of such a model, for all matrices that it has.
+/// An adapter of such a model, for all matrices that it has and that may be adapted.
 inline Config adapter_of(Config config, std::uint32_t rank, std::uint32_t adapted = kAllAdapted) {
+    constexpr auto kOfDistances = static_cast<std::uint32_t>(Adapted::query) | static_cast<std::uint32_t>(Adapted::key);
+    if (has_distances(config))
+        adapted = adapted & ~kOfDistances ? adapted & ~kOfDistances : kAllAdapted & ~kOfDistances;
     for (Stack* stack : {&config.encoder, &config.decoder})
         if (stack->n_layers) stack->adapter_rank = rank, stack->adapted = adapted;
     return config;

@@ -57,6 +57,7 @@ TEST_CASE("config: each count outside its range is refused by name") {
     check_invalid("query_width", [](S&, B& b) { b.query_width = 40; });
     check_invalid("output_width", [](S&, B& b) { b.output_width = 40; });
     check_invalid("relative_max_distance", [](S&, B& b) { b.position = Position::relative; });
+    check_invalid("relative_buckets", [](S&, B& b) { b.relative_buckets = 4; });
     check_invalid("width of a head's map", [](S& s, B&) { s.head[1].width = 3; });
     check_invalid("width of a head's map", [](S& s, B&) { s.head[0].width = s.head[1].width = kMost; });
     check_invalid("norm of a head's last map", [](S& s, B&) {
@@ -73,7 +74,7 @@ TEST_CASE("config: words, numbers and flags that make no sense are refused by na
     check_invalid("norm", [](S&, B& b) { b.norm = static_cast<Norm>(3); });
     check_invalid("norm_place", [](S&, B& b) { b.norm_place = static_cast<NormPlace>(5); });
     check_invalid("query_key_norm", [](S&, B& b) { b.query_key_norm = static_cast<Norm>(255); });
-    check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(6); });
+    check_invalid("block position", [](S&, B& b) { b.position = static_cast<Position>(7); });
     check_invalid("block position", [](S&, B& b) { b.position = Position::learned; });
     check_invalid("activation", [](S&, B& b) { b.activation = static_cast<Activation>(kActivationCount); });
     check_invalid("activation of a head's map",
@@ -264,6 +265,39 @@ TEST_CASE("config: parameters of published models are the published ones") {
         CHECK(count_parameters(config).total == published.second);
     }
     CHECK_THROWS_AS((void)preset_config("gpt9"), Refusal);
+}
+
+TEST_CASE("config: disentangled positions are an encoder's, of heads that each have keys of their own") {
+    const auto check_invalid_of = [](const char* name, const std::function<void(Config&, Block&)>& spoil) {
+        CAPTURE(name);
+        Config config = bert_config();
+        Block& b = config.encoder.blocks[0];
+        b.position = Position::disentangled, b.relative_buckets = 8, b.relative_max_distance = 5;
+        REQUIRE(check(config).ok());
+        spoil(config, b);
+        const Status status = check(config);
+        CHECK(status.code == Code::config_invalid);
+        CHECK(std::string(status.what) == name);
+    };
+    check_invalid_of("relative_buckets", [](Config&, Block& b) { b.relative_buckets = 0; });
+    check_invalid_of("relative_max_distance", [](Config&, Block& b) { b.relative_max_distance = 0; });
+    check_invalid_of("relative_max_distance", [](Config&, Block& b) { b.relative_max_distance = 0xffffffffu; });
+    check_invalid_of("n_kv_heads of disentangled positions", [](Config&, Block& b) { b.n_kv_heads = 1; });
+    check_invalid_of("disentangled positions with what they cannot have", [](Config&, Block& b) { b.causal = true; });
+    check_invalid_of("disentangled positions with what they cannot have", [](Config&, Block& b) { b.bias_kv = true; });
+    check_invalid_of("n_heads times relative_buckets", [](Config&, Block& b) {
+        b.n_heads = b.n_kv_heads = 1u << 16;
+        b.head_dim = b.value_head_dim = 1;
+        b.relative_buckets = 100;
+    });
+    check_invalid_of("adapters of queries or keys, of which distances have been computed", [](Config& config, Block&) {
+        config.encoder.adapter_rank = 2;
+        config.encoder.adapted = static_cast<std::uint32_t>(Adapted::key);
+    });
+    check_invalid_of("disentangled positions in the decoder", [](Config& config, Block&) {
+        config.decoder = config.encoder;
+        config.encoder = {};
+    });
 }
 
 TEST_CASE("config: the largest there may be still counts and plans without overflow") {

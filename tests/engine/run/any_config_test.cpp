@@ -26,8 +26,9 @@ struct Change {
         else if constexpr (std::is_enum_v<T>)
             field = static_cast<T>(value % 7);
         else
-            field = value;
+            field = static_cast<T>(value);
     }
+    void wide(const char* name, std::uint16_t& field, auto...) { (*this)(name, field); }
     void flags(auto&... flag) { ((number-- == 0 ? void(flag = value % 2) : void()), ...); }
     void skip(std::size_t) {}
 };
@@ -103,7 +104,7 @@ private:
         if (Block& b = stack.blocks[below(3)];
             below(8) == 0 && b.d_ff) {  // experts that can be: one field alone seldom is
             b.n_experts = 1 + below(6);
-            b.n_experts_used = 1 + below(b.n_experts);
+            b.n_experts_used = static_cast<std::uint16_t>(1 + below(b.n_experts));
             b.shared_d_ff = below(2) * (1 + below(40));
             b.shared_gate = b.shared_d_ff && below(2);
             b.normalize_experts = below(2) != 0;
