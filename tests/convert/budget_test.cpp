@@ -11,6 +11,7 @@
 
 #include "command_line.h"
 #include "convert_fixtures.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -111,7 +112,8 @@ std::string run_well(const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("budget: a file within its bytes that is nearer to the model than one type of as many, on any threads") {
+TEST_CASE("budget: a file within its bytes that is nearer to the model than one type of as many, on any threads" *
+          doctest::skip(kSanitized)) {
     const TemporaryFolder folder;
     const auto path = [&](const char* name) { return (folder / name).string(); };
     write_commands(folder / "");
@@ -264,7 +266,7 @@ TEST_CASE(
     CHECK(n_heads > 1);
 }
 
-TEST_CASE("budget: what a refusal names is enough with a calibration too") {
+TEST_CASE("budget: what a refusal names is enough with a calibration too" * doctest::skip(kSanitized)) {
     const TemporaryFolder folder;
     write_commands(folder / "");
     const std::string out = (folder / "m.fovea").string(), text = (folder / "seen.txt").string();

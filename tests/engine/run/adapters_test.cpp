@@ -9,6 +9,7 @@
 
 #include "convert/lora.h"
 #include "convert_fixtures.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -341,12 +342,8 @@ TEST_CASE("adapters: what only a merge can do is refused by name") {
 }
 
 TEST_CASE("adapters: an adapter's file changed anywhere is refused or safe to use") {
-#if defined(FOVEA_SANITIZED)
-    constexpr std::size_t kStep =
-        7;  // each byte takes minutes in all, and a step that divides no record's size meets all fields
-#else
-    constexpr std::size_t kStep = 1;
-#endif
+    // Each byte would take minutes under sanitizers; a step that divides no record's size meets all fields.
+    constexpr std::size_t kStep = kSanitized ? 7 : 1;
     for (const Config& config : {llama_config(), latent_config()}) {
         const SmallModel small(config, Type::f32);
         const AlignedBytes good = write_bytes(random_model(adapter_of(config), 3), {});

