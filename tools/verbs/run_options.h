@@ -9,8 +9,7 @@
 
 #include "adapters.h"
 #include "answer_form.h"
-#include "convert/beam_writer.h"
-#include "convert/target_writer.h"
+#include "convert/translator.h"
 #include "opened.h"
 #include "options.h"
 #include "sampling.h"

@@ -20,11 +20,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// What was written, and in what time.
-struct Written {
-    std::string text;
-    std::vector<Token> tokens;
-    FinishReason finish = FinishReason::none;
-    std::optional<float> score;  // of beam search
+struct Written : Translator::Text {
     std::size_t n_source = 0;
     double source_seconds = 0, seconds = 0;
 
@@ -36,10 +32,8 @@ struct Written {
     }
 };
 
-/// What the file says, with as many beams as --beams or, where tokens are not simply the likeliest, one.
-TargetRules rules_of(const RunOptions& options, const OpenedModel& opened) {
-    TargetRules rules = TargetRules::read(find_info(opened.model, "target"), opened.model.config().decoder.vocab_size,
-                                          opened.name + ": target");
+/// As many as --beams or, where tokens are not simply the likeliest, one. 0: what the model says.
+std::uint32_t n_beams_of(const RunOptions& options) {
     const std::pair<bool, const char*> others[] = {{options.sampling.wanted(), "options of sampling"},
                                                    {!options.stop.empty(), "--stop"},
                                                    {options.n_proposed > 0, "--speculate"}};
@@ -47,40 +41,37 @@ TargetRules rules_of(const RunOptions& options, const OpenedModel& opened) {
         if (given && options.n_beams > 1)
             throw Refusal(
                 "--beams: expected 1 beside " + std::string(name) + ", got " + std::to_string(options.n_beams), 2);
-        if (given) rules.beams.n_beams = 1;
+        if (given) return 1;
     }
-    if (options.n_beams) rules.beams.n_beams = options.n_beams;
-    return rules;
+    return options.n_beams;
 }
 
-/// A source's text, or its ids, in; the target's pieces to `on_piece`. Beams give one, for a text's beginning may change.
+Translator::Options translator_options(const RunOptions& options) {
+    return {.limits = {.n_threads = options.common.n_threads,
+                       .isa = options.common.isa_or_best(),
+                       .kv_type = options.kv_type},
+            .generator = options.limits(),
+            .n_beams = n_beams_of(options)};
+}
+
+/// A source's text, or its ids, in; the target's pieces to `on_piece`.
 class Target {
 public:
     Target(const RunOptions& options, const OpenedModel& opened)
-        : options_(options), opened_(opened), said_(rules_of(options, opened)) {
-        const TargetLimits limits{
-            .n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type};
-        if (said_.beams.n_beams > 1)
-            beams_.emplace(opened.model, opened.name, limits, said_);
-        else
-            writer_.emplace(opened.model, opened.tokenizer, opened.name, limits, options.limits());
-    }
+        : options_(options),
+          opened_(opened),
+          translator_(opened.model, opened.tokenizer, opened.name, translator_options(options)) {}
 
     [[nodiscard]] Written write(std::vector<Token> source, const std::function<void(const Piece&)>& on_piece) {
-        rules_ = said_;
-        if (opened_.tokenizer.valid())
-            source_ = with_languages(std::move(source), options_.languages, opened_.tokenizer, rules_);
-        else
-            source_ = std::move(source);
         GenerateOptions how = options_.generate();
         if (!options_.has_n_new) how.n_new = kUnlimited;  // the model's own limit
         Written made;
-        made.n_source = source_.size();
         Clock::time_point started = Clock::now();
-        beams_ ? beams_->start(source_, rules_, how.n_new) : writer_->start(source_, rules_, how);
+        translator_.start(std::move(source), options_.languages, how);
         made.source_seconds = seconds_since(started);
+        made.n_source = translator_.n_source();
         started = Clock::now();
-        beams_ ? search(made, on_piece) : follow(made, on_piece);
+        static_cast<Translator::Text&>(made) = translator_.write(on_piece);
         made.seconds = seconds_since(started);
         return made;
     }
@@ -88,47 +79,12 @@ public:
     [[nodiscard]] std::vector<Token> tokenized(const std::string& text) const {
         return tokenize_text(opened_, text, options_.special);
     }
-    [[nodiscard]] std::uint64_t n_bytes() const { return beams_ ? beams_->n_bytes() : writer_->n_bytes(); }
+    [[nodiscard]] std::uint64_t n_bytes() const { return translator_.n_bytes(); }
 
 private:
-    void follow(Written& made, const std::function<void(const Piece&)>& on_piece) {
-        for (Piece piece; piece.finish == FinishReason::none;) {
-            require(writer_->next(piece), opened_.name);
-            made.text += piece.text;
-            made.tokens.insert(made.tokens.end(), piece.tokens.begin(), piece.tokens.end());
-            made.finish = piece.finish;
-            on_piece(piece);
-        }
-    }
-    void search(Written& made, const std::function<void(const Piece&)>& on_piece) {
-        while (beams_->next()) continue;
-        BeamWriter::Text best = beams_->best();
-        made.text = text_of(best.tokens);
-        made.tokens = std::move(best.tokens);
-        made.score = best.score;
-        made.finish = best.finish;
-        Piece whole;
-        whole.text = made.text;
-        whole.tokens = made.tokens;
-        on_piece(whole);
-    }
-    /// Of tokens behind the prompt, on which it depends whether a space is dropped.
-    [[nodiscard]] std::string text_of(std::span<const Token> tokens) const {
-        if (!opened_.tokenizer.valid()) return {};
-        std::vector<char> room(max_piece_bytes(opened_.tokenizer));
-        Decoder decoder;
-        std::string text;
-        for (const Token id : rules_.prompt()) (void)decode(opened_.tokenizer, decoder, id, options_.special, room);
-        for (const Token id : tokens) text += decode(opened_.tokenizer, decoder, id, options_.special, room);
-        return text + std::string(finish(decoder, room));
-    }
-
     const RunOptions& options_;
     const OpenedModel& opened_;
-    TargetRules said_, rules_;            // of the file, and with this text's languages
-    std::optional<TargetWriter> writer_;  // or, with several beams,
-    std::optional<BeamWriter> beams_;
-    std::vector<Token> source_;
+    Translator translator_;
 };
 
 void print_figures(const Written& made, const Target& target, const RunOptions& options, const OpenedModel& opened) {
