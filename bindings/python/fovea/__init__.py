@@ -22,6 +22,7 @@ from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
 from ._speech import SpeechSegment, Transcript
+from ._translation import Translation
 
 __all__ = [
     "AttentionPattern",
@@ -44,6 +45,7 @@ __all__ = [
     "Step",
     "ToolCall",
     "Transcript",
+    "Translation",
     "Workspace",
     "__version__",
     "attend",

@@ -24,12 +24,13 @@ from ._chat import (
 from ._opened import OF_OPENED
 from ._session import STREAM_OPTIONS
 from ._speech import SpeechModel
+from ._translation import TranslationModel
 from ._vectors import VectorModel
 
 Adapter = Union[str, "os.PathLike[str]", tuple[Union[str, "os.PathLike[str]"], float]]
 
 
-class Model(SpeechModel, VectorModel):
+class Model(SpeechModel, TranslationModel, VectorModel):
     """A model, opened in microseconds: its file is mapped, and its weights are read where they lie when they are used.
 
     path: a Fovea file; or a Hugging Face folder, a GGUF or a .safetensors file, which is converted once into the user's

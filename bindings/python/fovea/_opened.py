@@ -127,6 +127,8 @@ class OpenedModel:
         return ValueError(f"{self._path}: model: {words}" if self._path else f"model: {words}")
 
     def _need_logits(self) -> None:
+        if self._facts["writes_target"]:
+            raise self._refused("expected one that continues its prompt, got one that translates; see Model.translate")
         if not self.gives_logits:
             raise self._refused("expected one for logits, got one for vectors")
 

@@ -232,6 +232,12 @@ Output read_output(nb::handle object, const char* what, const Shape& shape, bool
     return out;
 }
 
+nb::list ids_list(const std::vector<Token>& ids) {
+    nb::list list;
+    for (const Token id : ids) list.append(nb::int_(id));
+    return list;
+}
+
 std::vector<Token> read_ids(nb::handle object, const char* what) {
     std::vector<Token> ids;
     if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {

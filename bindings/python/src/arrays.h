@@ -56,6 +56,7 @@ struct Output {
 /// Token ids, copied: what is checked is what is computed, whatever other threads write. A list, an array of one dimension
 /// or whatever gives whole numbers one by one, each in [0, 2^32).
 [[nodiscard]] std::vector<Token> read_ids(nb::handle object, const char* what);
+[[nodiscard]] nb::list ids_list(const std::vector<Token>& ids);
 
 /// How large an attention is, for the masks over it.
 struct AttentionSize {

@@ -15,11 +15,6 @@ std::uint64_t ticks_now() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-const char* name_of(FinishReason reason) {
-    static constexpr const char* kNames[] = {"", "end", "stop", "length", "context"};
-    return kNames[static_cast<std::size_t>(reason)];
-}
-
 /// What was given, cut where it is long.
 std::string in_words(nb::handle value) {
     constexpr std::size_t kMost = 80;
@@ -66,6 +61,11 @@ GenerateOptions options_of(const nb::dict& named, std::vector<LogitBias>& biases
 }
 
 }  // namespace
+
+const char* name_of(FinishReason reason) {
+    static constexpr const char* kNames[] = {"", "end", "stop", "length", "context"};
+    return kNames[static_cast<std::size_t>(reason)];
+}
 
 void PySession::make_generator_for(const std::vector<std::string>& stop, std::uint32_t n_proposed) {
     std::uint64_t n_bytes = 256;

@@ -8,6 +8,7 @@
 #include "opened.h"
 #include "session.h"
 #include "transcribe.h"
+#include "translate.h"
 #include "workspace.h"
 
 NB_MODULE(_fovea, module) {
@@ -33,4 +34,5 @@ NB_MODULE(_fovea, module) {
     python::bind_convert(module);
     python::bind_show(module);
     python::bind_transcribe(module);
+    python::bind_translate(module);
 }

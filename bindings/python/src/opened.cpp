@@ -9,6 +9,7 @@
 
 #include "arrays.h"
 #include "convert/grammar/grammar.h"
+#include "convert/source_memory.h"
 #include "convert/stacks.h"
 #include "errors.h"
 #include "fovea/checksum.h"
@@ -44,12 +45,6 @@ void open_adapters(OpenedModel& opened, const std::vector<ScaledPath>& given, co
     Workspace workspace;
     check(make_workspace(opened.model, limits, arena.bytes(), workspace), opened.name);
     opened.use_adapters(workspace);
-}
-
-nb::list ids_list(const std::vector<Token>& ids) {
-    nb::list list;
-    for (const Token id : ids) list.append(nb::int_(id));
-    return list;
 }
 
 nb::list tokenize_text(const ModelHandle& handle, nb::handle text, bool add_special, bool parse_special) {
@@ -138,6 +133,7 @@ nb::dict facts_of(const ModelHandle& handle) {
     facts["fingerprint"] = opened->model.fingerprint();
     facts["has_tokenizer"] = opened->tokenizer.valid();
     facts["gives_logits"] = opened->gives_logits();
+    facts["writes_target"] = writes_target(config);
     facts["sampling_rate"] = config.encoder.sound.sample_rate;
     if (config.encoder.n_layers) facts["encoder"] = stack_facts(config.encoder);
     if (config.decoder.n_layers) facts["decoder"] = stack_facts(config.decoder);

@@ -95,6 +95,9 @@ private:
     PassGate gate_;
 };
 
+/// Why a text ended: "end", "stop", "length" or "context".
+[[nodiscard]] const char* name_of(FinishReason reason);
+
 void bind_session(nb::module_& module);
 
 }  // namespace fovea::python

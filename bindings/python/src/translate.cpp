@@ -1,0 +1,62 @@
+#include "translate.h"
+
+#include "arrays.h"
+#include "convert/refusal.h"
+#include "errors.h"
+#include "fovea/workspace.h"
+#include "session.h"
+
+namespace fovea::python {
+
+PyTranslator::PyTranslator(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa,
+                           std::uint32_t n_beams)
+    : opened_(model.get()) {
+    if (n_beams > kMostBeams)
+        throw ValueRefused("num_beams: expected at most " + std::to_string(kMostBeams) + ", got " +
+                           std::to_string(n_beams));
+    const WithoutGil released;
+    translator_ = std::make_unique<Translator>(
+        opened_->model, opened_->tokenizer, opened_->name,
+        Translator::Options{.limits = {.n_threads = n_threads ? n_threads : default_threads(),
+                                       .isa = isa.empty() ? nullptr : isa.c_str(),
+                                       .cancel = gate_.flag()},
+                            .n_beams = n_beams});
+}
+
+nb::dict PyTranslator::run(const nb::object& source, const std::string& from_language, const std::string& to_language,
+                           std::uint32_t n_new, bool special) {
+    const std::vector<Token> ids = read_ids(source, "source");
+    const Languages languages{from_language, to_language, "from_language", "to_language"};
+    const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
+    Translator::Text made;
+    check(gate_.run([&] {
+        try {
+            translator_->start(ids, languages, how);
+            made = translator_->write();
+        } catch (const Refusal&) {
+            if (!gate_.flag()->load()) throw;
+            return Status{Code::cancelled, "translate", 0, 0};
+        }
+        return Status{};
+    }));
+    nb::dict result;
+    result["text"] =
+        opened_->tokenizer.valid()
+            ? nb::steal(PyUnicode_DecodeUTF8(made.text.data(), static_cast<Py_ssize_t>(made.text.size()), "replace"))
+            : nb::none();
+    result["tokens"] = nb::tuple(ids_list(made.tokens));
+    result["score"] = made.score ? nb::object(nb::float_(*made.score)) : nb::none();
+    result["finish_reason"] = name_of(made.finish);
+    return result;
+}
+
+void bind_translate(nb::module_& module) {
+    nb::class_<PyTranslator>(module, "Translator", "Memory for writing texts from texts with a model.")
+        .def(nb::init<const ModelHandle&, std::uint32_t, const std::string&, std::uint32_t>(), nb::arg("model"),
+             nb::arg("n_threads") = 0, nb::arg("isa") = "", nb::arg("n_beams") = 0)
+        .def("run", &PyTranslator::run, nb::arg("source"), nb::arg("from_language"), nb::arg("to_language"),
+             nb::arg("n_new"), nb::arg("special"))
+        .def_prop_ro("arena_bytes", &PyTranslator::arena_bytes);
+}
+
+}  // namespace fovea::python
