@@ -14,11 +14,12 @@ std::optional<Token> find_token(const Tokenizer& tokenizer, const std::string& s
     return std::nullopt;
 }
 
-/// ">>fra<<", "__fr__", "fra_Latn", "fr_XX".
+/// ">>fra<<", "__fr__", "fra_Latn", "fr_XX", but not T5's "<extra_id_0>".
 bool looks_like_language(const Tokenizer& tokenizer, const TargetRules& rules, Token id) {
     const std::string_view text = token_bytes(tokenizer, id);
     if (text.size() > 4 && text.starts_with(">>") && text.ends_with("<<")) return true;
-    return tokenizer.is_special(id) && !rules.is_plain(id) && text.find('_') != text.npos;
+    return tokenizer.is_special(id) && !rules.is_plain(id) && text.find('_') != text.npos &&
+           text.find_first_of("<>[]") == text.npos;
 }
 
 struct Language {
@@ -40,7 +41,7 @@ Language find_language(const Tokenizer& tokenizer, const TargetRules& rules, con
         if (looks_like_language(tokenizer, rules, id) && n_known++ < kMostNamed)
             known += (known.empty() ? "" : ", ") + std::string(token_bytes(tokenizer, id));
     if (known.empty())
-        throw Refusal(option + ": expected no language, for the model knows one pair alone, got " + got, 2);
+        throw Refusal(option + ": expected none, for the model has no tokens of languages, got " + got, 2);
     throw Refusal(option + ": expected one of the model's " + std::to_string(n_known) + " languages, such as " + known +
                       ", got " + got,
                   2);
