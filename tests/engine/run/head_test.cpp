@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "convert/listing.h"
+#include "encoded.h"
 #include "encoder_models.h"
 #include "fovea/encode.h"
 #include "small_models.h"
@@ -19,20 +20,6 @@ namespace {
 constexpr std::uint32_t kLengths[] = {17, 1, 40};
 constexpr std::uint32_t kRows = 58;
 
-std::vector<float> encoded(const Model& model, const EncodeInput& in, std::size_t n_out, const char* isa = nullptr,
-                           std::uint32_t n_threads = 1) {
-    SmallSession s(model, {.max_batch = kRows, .n_threads = n_threads, .max_sequences = 3}, isa);
-    std::vector<float> out(n_out, NAN);
-    const Status status = encode(s.session, in, out);
-    CAPTURE(status.what);
-    REQUIRE(status.ok());
-    return out;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
 /// The same on every instruction set with several threads.
 std::vector<float> encoded_everywhere(const Model& model, const EncodeInput& in, std::size_t n_out) {
     const std::vector<float> first = encoded(model, in, n_out, "scalar");
@@ -40,28 +27,6 @@ std::vector<float> encoded_everywhere(const Model& model, const EncodeInput& in,
         for (const std::uint32_t n_threads : {1u, 3u}) CHECK(same(first, encoded(model, in, n_out, isa, n_threads)));
     return first;
 }
-
-/// A tensor of f32, element by element.
-class Reader {
-public:
-    explicit Reader(const Model& model) : model_(model) {}
-    [[nodiscard]] double operator()(const std::string& role, std::uint32_t layer, std::uint64_t row,
-                                    std::uint64_t col) const {
-        for (const TensorInfo& t : tensors(model_)) {
-            if (t.role != role || t.layer != layer) continue;
-            const bool panels = std::string(t.layout) == "panels";
-            const std::uint64_t at = panels ? (row / 16 * t.n_cols + col) * 16 + row % 16 : row * t.n_cols + col;
-            float value;
-            std::memcpy(&value, model_.bytes().data() + t.offset + at * sizeof value, sizeof value);
-            return value;
-        }
-        FAIL("no tensor ", role);
-        return 0;
-    }
-
-private:
-    const Model& model_;
-};
 
 double activated(Activation activation, double x) {
     switch (activation) {
@@ -74,7 +39,7 @@ double activated(Activation activation, double x) {
 
 /// The head's maps in double precision.
 std::vector<double> mapped(const Model& model, std::vector<double> x) {
-    const Reader at(model);
+    const ElementReader at(model);
     const Stack& s = model.config().encoder;
     for (std::uint32_t i = 0; i < s.n_head_maps(); ++i) {
         const HeadMap& map = s.head[i];
@@ -241,7 +206,7 @@ TEST_CASE("relative positions add what the table says of the distance, and give 
         plain_config.encoder.blocks[0].position = Position::none;
         plain_config.encoder.blocks[0].relative_max_distance = 0;
         const SmallModel plain(plain_config, Type::f32);
-        const Reader at(small.model);
+        const ElementReader at(small.model);
         const std::vector<float> added = scores_mask(40, [&](std::uint32_t head, std::int64_t distance) {
             const std::int64_t far = static_cast<std::int64_t>(most);
             const std::int64_t row = far + std::min(std::max(distance, -far), far);

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/listing.h"
+#include "encoded.h"
 #include "encoder_models.h"
-#include "fovea/encode.h"
-#include "small_models.h"
 
 using namespace fovea;
 using namespace fovea::testing;
@@ -17,43 +15,15 @@ namespace {
 
 constexpr std::uint32_t kRows = 50, kHeads = 5, kWidth = 40;
 
-std::vector<float> encoded(const Model& model, const EncodeInput& in, std::uint32_t n_rows, const char* isa = nullptr,
-                           std::uint32_t n_threads = 1, const Trace& trace = {}) {
-    SmallSession s(model, {.max_batch = 60, .n_threads = n_threads, .max_sequences = 3}, isa);
-    set_trace(s.session, trace);
-    std::vector<float> out(std::size_t{n_rows} * kWidth, NAN);
-    const Status status = encode(s.session, in, out);
-    CAPTURE(status.what);
-    REQUIRE(status.ok());
-    return out;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-/// A tensor of f32, element by element.
-double element(const Model& model, const std::string& role, std::uint64_t row, std::uint64_t col) {
-    for (const TensorInfo& t : tensors(model)) {
-        if (t.role != role || t.layer != 0) continue;
-        const bool panels = std::string(t.layout) == "panels";
-        const std::uint64_t at = panels ? (row / 16 * t.n_cols + col) * 16 + row % 16 : row * t.n_cols + col;
-        float value;
-        std::memcpy(&value, model.bytes().data() + t.offset + at * sizeof value, sizeof value);
-        return value;
-    }
-    FAIL("no tensor ", role);
-    return 0;
-}
-
 /// A matrix's product with each row, plus its bias.
 std::vector<double> projected(const Model& model, const std::string& role, const std::vector<double>& rows) {
+    const ElementReader at(model);
     std::vector<double> result(rows.size());
     for (std::size_t i = 0; i < kWidth; ++i) {
-        const double bias = element(model, role + "_bias", 0, i);
+        const double bias = at(role + "_bias", 0, 0, i);
         for (std::size_t row = 0; row < rows.size() / kWidth; ++row) result[row * kWidth + i] = bias;
         for (std::size_t k = 0; k < kWidth; ++k) {
-            const double weight = element(model, role, i, k);
+            const double weight = at(role, 0, i, k);
             for (std::size_t row = 0; row < rows.size() / kWidth; ++row)
                 result[row * kWidth + i] += weight * rows[row * kWidth + k];
         }
@@ -63,20 +33,20 @@ std::vector<double> projected(const Model& model, const std::string& role, const
 
 /// [head][query][key]: what a score gets beside the product of query and key.
 std::vector<float> scores_of_distances(const Model& model, const std::vector<double>& rows) {
+    const ElementReader element(model);
     const Block& b = model.config().encoder.blocks[0];
     const std::vector<double> queries = projected(model, "query", rows), keys = projected(model, "key", rows);
     const std::uint32_t rows_each = (b.relative_buckets + 15u) / 16 * 16, most = b.relative_max_distance;
     std::vector<std::vector<double>> tables(2, std::vector<double>(std::size_t{kHeads} * rows_each * b.head_dim));
     for (std::size_t i = 0; i < tables[0].size(); ++i)
         for (const std::size_t which : {0, 1})
-            tables[which][i] =
-                element(model, which ? "distance_queries" : "distance_keys", i / b.head_dim, i % b.head_dim);
+            tables[which][i] = element(which ? "distance_queries" : "distance_keys", 0, i / b.head_dim, i % b.head_dim);
     std::vector<float> scores;
     for (std::size_t head = 0; head < kHeads; ++head)
         for (std::int64_t q = 0; q < kRows; ++q)
             for (std::int64_t k = 0; k < kRows; ++k) {
                 const std::int64_t far = most, d = std::min(std::max(k - q, -far), far);
-                const double bucket = element(model, "distance_buckets", 0, static_cast<std::uint64_t>(far + d));
+                const double bucket = element("distance_buckets", 0, 0, static_cast<std::uint64_t>(far + d));
                 const std::size_t row = head * rows_each + static_cast<std::size_t>(bucket);
                 double sum = 0;
                 for (std::size_t i = 0; i < b.head_dim; ++i) {
@@ -108,7 +78,8 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
         const std::uint32_t lengths[] = {kRows};
         EncodeInput in{.source = {.ids = ids, .lengths = lengths}};
         std::vector<double> embedded;
-        const std::vector<float> got = encoded(small.model, in, kRows, nullptr, 1, {keep_embedding, &embedded});
+        const std::vector<float> got =
+            encoded(small.model, in, kRows * kWidth, nullptr, 1, {keep_embedding, &embedded});
         REQUIRE(embedded.size() == kRows * kWidth);
 
         // The same weights without such positions: random tensors depend on their role and layer alone.
@@ -118,11 +89,11 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
         b.relative_buckets = 0;
         b.relative_max_distance = 0;
         const SmallModel plain(plain_config, Type::f32);
-        const std::vector<float> without = encoded(plain.model, in, kRows);
+        const std::vector<float> without = encoded(plain.model, in, kRows * kWidth);
         const std::vector<float> added = scores_of_distances(small.model, embedded);
         in.source.masks.attention = {
             .added = added.data(), .head_stride = kRows * kRows, .query_stride = kRows, .n_keys = kRows};
-        const std::vector<float> wanted = encoded(plain.model, in, kRows);
+        const std::vector<float> wanted = encoded(plain.model, in, kRows * kWidth);
         float error = 0, change = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {
             error = std::max(error, std::abs(got[i] - wanted[i]));
@@ -139,15 +110,15 @@ TEST_CASE("disentangled positions give the same bits everywhere, and sequences t
         const auto ids = some_tokens(58, 60);
         const std::uint32_t lengths[] = {17, 1, 40};
         const EncodeInput in{.source = {.ids = ids, .lengths = lengths}};
-        const std::vector<float> all = encoded(small.model, in, 58, "scalar");
+        const std::vector<float> all = encoded(small.model, in, 58 * kWidth, "scalar");
         for (const char* isa : isa_names())
             for (const std::uint32_t n_threads : {1u, 3u})
-                CHECK(same(all, encoded(small.model, in, 58, isa, n_threads)));
+                CHECK(same(all, encoded(small.model, in, 58 * kWidth, isa, n_threads)));
         for (std::size_t s = 0, first = 0; s < 3; first += lengths[s++]) {
             const EncodeInput one{.source = {.ids = std::span(ids).subspan(first, lengths[s]),
                                              .lengths = std::span(lengths).subspan(s, 1)}};
             CHECK(same(std::span(all).subspan(first * kWidth, lengths[s] * std::size_t{kWidth}),
-                       encoded(small.model, one, lengths[s])));
+                       encoded(small.model, one, lengths[s] * std::size_t{kWidth})));
         }
     }
 }
@@ -183,10 +154,10 @@ TEST_CASE("distance buckets that a file may hold and that are none are the first
                     std::memcpy(file.data() + t.offset + i * sizeof value, &value, sizeof value);
         Model model;
         REQUIRE(open_model(file, model).ok());
-        return encoded(model, in, 40);
+        return encoded(model, in, 40 * kWidth);
     };
     const std::vector<float> zeros = with_buckets(0.0f);
-    CHECK(!same(zeros, encoded(small.model, in, 40)));
+    CHECK(!same(zeros, encoded(small.model, in, 40 * kWidth)));
     CHECK(!same(zeros, with_buckets(29.0f)));
     for (const float bad : {-1.0f, 30.0f, 3e38f, -INFINITY, INFINITY, NAN}) CHECK(same(zeros, with_buckets(bad)));
 }
