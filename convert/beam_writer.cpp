@@ -54,7 +54,7 @@ void BeamWriter::start(std::span<const Token> source, const TargetRules& rules, 
     prompt_ = rules.prompt();
     const auto n_given = static_cast<std::uint32_t>(prompt_.size() - 1);
     const std::uint32_t n_most = rules.most_new(source_.max_positions());
-    ends_by_length_ = rules.ends_by_length() && n_most <= n_new;
+    ends_by_length_ = rules.ends_by_length(source_.max_positions()) && n_most <= n_new;
     n_most_ = n_given + std::min(n_most, n_new) + (ends_by_length_ && n_most ? 1 : 0);
     for (Cache& text : texts_) require(end_cache(text), name_);
     texts_.clear();

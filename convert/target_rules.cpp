@@ -145,6 +145,11 @@ void forbid_repeated(std::span<const Token> text, std::span<const Token> seen, s
             clear(mask, seen[at + n - 1]);
 }
 
+/// How long the rules let a text with its start token be; 0: as long as there are positions.
+std::uint64_t own_length(const TargetRules& rules) {
+    return rules.max_new ? 1 + std::uint64_t{rules.max_new} : rules.max_length;
+}
+
 }  // namespace
 
 std::string target_info(const Fields& config, const std::filesystem::path& generation, std::uint32_t vocab_size) {
@@ -203,14 +208,19 @@ std::vector<Token> TargetRules::prompt() const {
 }
 
 std::uint32_t TargetRules::longest(std::uint32_t max_positions) const {
-    if (max_new) return std::min(max_positions, 1 + max_new);
-    return max_length ? std::min(max_positions, max_length) : max_positions;
+    const std::uint64_t own = own_length(*this);
+    return own && own < max_positions ? static_cast<std::uint32_t>(own) : max_positions;
+}
+
+bool TargetRules::ends_by_length(std::uint32_t max_positions) const {
+    const std::uint64_t own = own_length(*this);
+    return ends_at_max && own && own <= max_positions;
 }
 
 std::uint32_t TargetRules::most_new(std::uint32_t max_positions) const {
     std::uint32_t length = longest(max_positions);
     const auto n_prompt = static_cast<std::uint32_t>(prompt().size());
-    if (ends_by_length()) --length;
+    if (ends_by_length(max_positions)) --length;
     return length > n_prompt ? length - n_prompt : 0;
 }
 

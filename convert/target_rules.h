@@ -56,8 +56,8 @@ struct TargetRules {
     [[nodiscard]] std::uint32_t longest(std::uint32_t max_positions) const;
     /// How many tokens may follow the prompt, no end token counted.
     [[nodiscard]] std::uint32_t most_new(std::uint32_t max_positions) const;
-    /// Whether an end is what must follow those.
-    [[nodiscard]] bool ends_by_length() const { return ends_at_max && (max_new || max_length); }
+    /// Whether an end is what must follow those: where it is the rules that end the text, not max_positions.
+    [[nodiscard]] bool ends_by_length(std::uint32_t max_positions) const;
 };
 
 /// A generator's filter by those rules. Both it and what it is made of must outlive the text.
