@@ -71,8 +71,9 @@ TEST_CASE("disentangled positions add each query's and each key's product with i
         std::uint16_t n_buckets;
         std::uint32_t most;
     };
-    for (const auto [n_buckets, most] : {Shape{1, 1}, Shape{14, 7}, Shape{40, 60}, Shape{90, 40}}) {
-        CAPTURE(n_buckets);
+    for (const Shape& shape : {Shape{1, 1}, Shape{14, 7}, Shape{40, 60}, Shape{90, 40}}) {
+        const auto [n_buckets, most] = shape;
+        CAPTURE(shape.n_buckets);
         const SmallModel small(disentangled_config(n_buckets, most, 1), Type::f32);
         const auto ids = some_tokens(kRows, 60);
         const std::uint32_t lengths[] = {kRows};
