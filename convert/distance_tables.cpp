@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostDistance = 1u << 16;  // more rows than a pass may have
+constexpr std::uint32_t kMostDistance = kMaxPositions;
 
 /// Both sides: distance d has bucket span + of(d), its opposite span − of(d), as far as there are such.
 template<class Bucket>
@@ -36,8 +36,7 @@ std::vector<float> read_table(const DistanceTables& tables, const Stack& stack, 
     const std::uint32_t n_rows = 2 * tables.buckets.span, d = stack.d_model;
     const TensorView table = view(tables.table, n_rows, d);
     std::vector<float> rows(std::size_t{n_rows} * d);
-    for (std::uint32_t row = 0; row < n_rows; ++row)
-        read_strided_row(table, row, d, rows.data() + std::size_t{row} * d);
+    for (std::uint32_t row = 0; row < n_rows; ++row) read_row(table, row, d, rows.data() + std::size_t{row} * d);
     if (tables.norm.empty()) return rows;
     const std::vector<float> weight = vector_of(view(tables.norm + ".weight", d, 1), d),
                              bias = vector_of(view(tables.norm + ".bias", d, 1), d);

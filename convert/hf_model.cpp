@@ -207,7 +207,7 @@ private:
         if (spec.role == Role::distance_buckets) return add_computed(spec, config_.distances.buckets.of);
         if (spec.role == Role::alibi_slopes) return add_computed(spec, config_.slopes[spec.layer]);
         if (spec.role == Role::position_embedding && !config_.positions.empty())
-            return weights_.add_computed(spec.role, spec.layer, config_.positions, spec.stack, {}, spec.n_cols);
+            return add_rows(spec, config_.positions);
         if (!config_.map_files.empty() && is_head(spec.role))
             return add_whole(config_.map_files.at(spec.layer),
                              spec.role == Role::head_map ? "linear.weight" : "linear.bias", spec);
@@ -246,7 +246,7 @@ private:
         if (!family_.norms_less_one || !is_norm_weight(spec.role))
             return weights_.add(spec.role, spec.layer, found, order, spec.stack);
         std::vector<float> values(spec.n_cols);
-        read_vector(found, spec.n_cols, values.data());
+        read_vector(plain(found, name), spec.n_cols, values.data());
         for (float& value : values) value = 1.0f + value;
         add_computed(spec, std::move(values), order);
     }
@@ -257,10 +257,15 @@ private:
         for (std::uint32_t i = 0; i < n / block.head_dim; ++i) {
             std::string one = name;
             one.replace(one.find('*'), 1, std::to_string(i));
-            const TensorView part = view(one, true, {.n_all = block.head_dim}, 1);
+            const TensorView part = plain(view(one, true, {.n_all = block.head_dim}, 1), one);
             read_vector(part, block.head_dim, values.data() + std::size_t{i} * block.head_dim);
         }
         return values;
+    }
+
+    const TensorView& plain(const TensorView& found, const std::string& name) const {
+        if (!found.dequantize) return found;
+        throw Refusal(files_.files.front().string() + ": tensor " + name + ": expected plain floats, got others");
     }
 
     static bool is_head(Role role) { return role >= Role::head_map && role <= Role::head_norm_bias; }
@@ -274,11 +279,9 @@ private:
     /// A table whose every row has the first row of another added.
     void add_with_row(const TensorSpec& spec) {
         const auto& [other_name, n_others] = config_.added_rows.at(spec.role);
-        const TensorView table = view(full_name(spelled(spec), 0), false, {.n_all = spec.n_rows}, spec.n_cols),
-                         others = view(full_name(other_name, 0), false, {.n_all = n_others}, spec.n_cols);
-        if (table.dequantize || others.dequantize)
-            throw Refusal(files_.files.front().string() + ": tensor " + other_name +
-                          ": expected plain floats, got others");
+        const std::string name = full_name(spelled(spec), 0), others_name = full_name(other_name, 0);
+        const TensorView table = plain(view(name, false, {.n_all = spec.n_rows}, spec.n_cols), name),
+                         others = plain(view(others_name, false, {.n_all = n_others}, spec.n_cols), others_name);
         std::vector<float> row(spec.n_cols), rows(std::size_t{spec.n_rows} * spec.n_cols);
         read_strided_row(others, 0, spec.n_cols, row.data());
         for (std::uint32_t i = 0; i < spec.n_rows; ++i) {
@@ -286,7 +289,7 @@ private:
             read_strided_row(table, i, spec.n_cols, own);
             for (std::uint32_t col = 0; col < spec.n_cols; ++col) own[col] += row[col];
         }
-        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, spec.n_cols);
+        add_rows(spec, std::move(rows));
     }
 
     /// A table times the matrix that the source has behind it or, of an output head, before it.
@@ -303,25 +306,22 @@ private:
 
     void add_relative(const Block& block, const TensorSpec& spec, const std::string& name) {
         const std::uint32_t n_buckets = config_.n_relative_buckets;
-        const TensorView table = view(name, false, {.n_all = n_buckets}, spec.n_cols);
-        if (table.dequantize)
-            throw Refusal(files_.files.front().string() + ": tensor " + name +
-                          ": expected plain floats, got a packed matrix or one with an adapter's");
-        weights_.add_computed(
-            spec.role, spec.layer,
-            relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols), spec.stack,
-            {}, spec.n_cols);
+        const TensorView table = plain(view(name, false, {.n_all = n_buckets}, spec.n_cols), name);
+        add_rows(spec, relative_bias_rows(table, n_buckets, block.causal, block.relative_max_distance, spec.n_cols));
     }
 
     void add_distances(const TensorSpec& spec, const std::string& module) {
         const auto by_name = [&](const std::string& name, std::uint32_t n_rows, std::uint32_t n_cols) {
-            return view(older_name(full_name(name, spec.layer)), n_cols == 1, {.n_all = n_rows}, n_cols);
+            const std::string full = older_name(full_name(name, spec.layer));
+            const TensorView found = view(full, n_cols == 1, {.n_all = n_rows}, n_cols);
+            return n_cols == 1 ? plain(found, full) : found;
         };
-        weights_.add_computed(spec.role, spec.layer,
-                              distance_vectors(config_.distances, config_.stack(), spec, module, by_name), spec.stack,
-                              {}, spec.n_cols);
+        add_rows(spec, distance_vectors(config_.distances, config_.stack(), spec, module, by_name));
     }
 
+    void add_rows(const TensorSpec& spec, std::vector<float> rows) {
+        weights_.add_computed(spec.role, spec.layer, std::move(rows), spec.stack, {}, spec.n_cols);
+    }
     void add_computed(const TensorSpec& spec, std::vector<float> values, const RowOrder& order = {}) {
         weights_.add_computed(spec.role, spec.layer, std::move(values), spec.stack, order);
     }

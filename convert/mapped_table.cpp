@@ -7,10 +7,7 @@ namespace {
 
 std::vector<float> row_of(const TensorView& view, std::uint64_t row, std::uint32_t n_cols) {
     std::vector<float> values(n_cols);
-    if (view.dequantize)
-        view.dequantize(row, values.data());
-    else
-        read_strided_row(view, row, n_cols, values.data());
+    read_row(view, row, n_cols, values.data());
     return values;
 }
 

@@ -20,14 +20,6 @@ void with_type(Type type, Use use) {
     }
 }
 
-void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
-    if (view.dequantize) {
-        view.dequantize(row, out);
-        return;
-    }
-    read_strided_row(view, row, n_cols, out);
-}
-
 /// A transposed source is walked column by column, so that its cache lines are used whole. out [n_rows][n_cols]
 void read_transposed(const TensorView& view, std::uint64_t row_begin, std::uint32_t n_rows, std::uint32_t n_cols,
                      float* out) {
@@ -61,6 +53,13 @@ std::optional<std::uint32_t> turning_block(const Stack& stack, std::uint32_t lay
 }
 
 }  // namespace
+
+void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out) {
+    if (view.dequantize)
+        view.dequantize(row, out);
+    else
+        read_strided_row(view, row, n_cols, out);
+}
 
 void read_vector(const TensorView& view, std::uint32_t n, float* out) {
     for (std::uint32_t i = 0; i < n; ++i) read_row(view, i, 1, out + i);

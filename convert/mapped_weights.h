@@ -35,6 +35,9 @@ void read_vector(const TensorView& view, std::uint32_t n, float* out);
 /// out [n_cols]: a row of plain floats, whatever its strides.
 void read_strided_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out);
 
+/// out [n_cols]: a row of plain floats or of others.
+void read_row(const TensorView& view, std::uint64_t row, std::uint32_t n_cols, float* out);
+
 /// How the rows of a source become those of the file.
 struct RowOrder {
     /// Above 0: rows are heads of this many dims, of which the first rotary_dim rotate as halves (dim i with dim

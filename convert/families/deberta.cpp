@@ -35,6 +35,8 @@ std::vector<std::string> read_terms(const Fields& fields) {
     }
     for (const std::string& term : terms)
         if (term != "c2p" && term != "p2c") fields.refuse("pos_att_type", "c2p or p2c or both");
+    std::sort(terms.begin(), terms.end());
+    terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
     return terms;
 }
 

@@ -14,6 +14,9 @@ PyTranslator::PyTranslator(const ModelHandle& model, std::uint32_t n_threads, co
     if (n_beams > kMostBeams)
         throw ValueRefused("num_beams: expected at most " + std::to_string(kMostBeams) + ", got " +
                            std::to_string(n_beams));
+    if (!opened_->adapters.empty())
+        throw ValueRefused("adapters: expected none of a model that writes a text from another, got " +
+                           opened_->adapters.front().name);
     const WithoutGil released;
     translator_ = std::make_unique<Translator>(
         opened_->model, opened_->tokenizer, opened_->name,
@@ -23,10 +26,11 @@ PyTranslator::PyTranslator(const ModelHandle& model, std::uint32_t n_threads, co
                             .n_beams = n_beams});
 }
 
-nb::dict PyTranslator::run(const nb::object& source, const std::string& from_language, const std::string& to_language,
+nb::dict PyTranslator::run(const nb::object& source, nb::handle from_language, nb::handle to_language,
                            std::uint32_t n_new, bool special) {
     const std::vector<Token> ids = read_ids(source, "source");
-    const Languages languages{from_language, to_language, "from_language", "to_language"};
+    const Languages languages{std::string(utf8_of(from_language, "from_language")),
+                              std::string(utf8_of(to_language, "to_language")), "from_language", "to_language"};
     const GenerateOptions how{.n_new = n_new ? n_new : 0xffffffffu, .show_special = special};
     Translator::Text made;
     check(gate_.run([&] {

@@ -17,8 +17,8 @@ public:
     PyTranslator(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa, std::uint32_t n_beams);
 
     /// Writes from the source's ids. A language's name may be empty; n_new 0: as many tokens as the model allows.
-    [[nodiscard]] nb::dict run(const nb::object& source, const std::string& from_language,
-                               const std::string& to_language, std::uint32_t n_new, bool special);
+    [[nodiscard]] nb::dict run(const nb::object& source, nb::handle from_language, nb::handle to_language,
+                               std::uint32_t n_new, bool special);
     [[nodiscard]] std::uint64_t arena_bytes() const { return translator_->n_bytes(); }
 
 private:

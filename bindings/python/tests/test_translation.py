@@ -79,6 +79,8 @@ def test_what_is_refused(translator, demo, bert):
         model.translate("a", to_language="xx")
     with pytest.raises(ValueError, match="num_beams: expected at most 64, got 65"):
         model.translate("a", num_beams=65)
+    with pytest.raises(ValueError, match="to_language: expected"):
+        model.translate("a", to_language="\ud800")
     with pytest.raises(TypeError, match="from_language: expected a str, got int"):
         model.translate("a", from_language=3)
     with pytest.raises(ValueError, match="expected at most"):
