@@ -100,6 +100,8 @@ ModelSource read_adapter(const ConvertOptions& options) {
         throw Refusal("--base: expected --type f32, f16 or bf16 for an adapter, got a quantized one", 2);
     const fs::path config_path = options.config.empty() ? options.base / "config.json" : options.config;
     HfConfig config = read_hf_config(config_path, {}), of_model = read_hf_config(config_path, {});
+    if (config.source.config.encoder.n_layers && config.source.config.decoder.n_layers)
+        Fields::read(config_path).refuse("model_type", "a model of one stack for --base");
     const bool is_text_part = config.is_text_part;
     const auto weights = [&](const std::optional<Quantization>& quantization) {
         Safetensors files = read_weights_folder(options.base);

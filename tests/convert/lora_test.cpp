@@ -217,5 +217,8 @@ TEST_CASE("lora: folders and sources of another kind are refused") {
     options.source = fs::path(FOVEA_GOLDEN_DIR) / "torch_text";
     for (const auto& entry : fs::directory_iterator(options.source)) options.source = entry.path();
     CHECK(contains(refusal_of([&] { convert(options); }), "a model of transformers, whose modules --lora names"));
+    options = {.source = adapters() / "llama", .output = folder / "m.fovea"};
+    options.base = fs::path(FOVEA_GOLDEN_DIR) / "pairs/bart";
+    CHECK(contains(refusal_of([&] { convert(options); }), "model_type: expected a model of one stack for --base"));
     CHECK(!fs::exists(options.output));
 }
