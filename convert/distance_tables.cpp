@@ -9,13 +9,11 @@
 namespace fovea {
 namespace {
 
-constexpr std::uint32_t kMostDistance = kMaxPositions;
-
 /// Both sides: distance d has bucket span + of(d), its opposite span − of(d), as far as there are such.
 template<class Bucket>
 DistanceBuckets both_sides(std::uint32_t span, const Bucket& of) {
     std::uint32_t most = 1;
-    while (most < kMostDistance && of(most) < span) ++most;
+    while (most < kMaxPositions && of(most) < span) ++most;
     DistanceBuckets result{span, std::vector<float>(2 * std::size_t{most} + 1)};
     for (std::uint32_t d = 0; d <= most; ++d) {
         const std::uint32_t bucket = std::min(of(d), span);

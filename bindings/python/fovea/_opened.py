@@ -170,13 +170,18 @@ class OpenedModel:
         """A session's length for n positions: a power of two, so that the next text, a little longer, fits too."""
         return min(max(128, 1 << (max(n, 1) - 1).bit_length()), self.max_positions)
 
+    def _memory(self) -> dict[str, Any]:
+        """What this thread keeps for its calls; in a forked child nothing, for their threads stayed with its parent."""
+        kept = self._kept.__dict__
+        if kept.get("pid") != os.getpid():
+            kept.clear()
+            kept["pid"] = os.getpid()
+        return kept
+
     @contextmanager
     def _session(self, kind: str, **limits: Any) -> Iterator[Session]:
         """This thread's session for that kind of work, where it is large enough; nobody else has it in the block."""
-        kept = self._kept.__dict__
-        if kept.get("pid") != os.getpid():  # a forked child has sessions whose threads stayed with its parent
-            kept.clear()
-            kept["pid"] = os.getpid()
+        kept = self._memory()
         session, had = kept.pop(kind, (None, {}))
         if session is None or any(had[name] < limits[name] for name in limits):
             session, had = None, limits  # its memory goes before the new one's comes

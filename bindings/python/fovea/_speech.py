@@ -131,10 +131,7 @@ class SpeechModel(OpenedModel):
 
     def _transcriber(self) -> _fovea.Transcriber:
         """This thread's memory for it."""
-        kept = self._kept.__dict__
-        if kept.get("pid") != os.getpid():  # as OpenedModel._session has it
-            kept.clear()
-            kept["pid"] = os.getpid()
+        kept = self._memory()
         if "speech" not in kept:
             kept["speech"] = _fovea.Transcriber(self._native, self._n_threads, self._isa)
         found: _fovea.Transcriber = kept["speech"]

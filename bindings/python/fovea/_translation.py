@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from . import _fovea
@@ -61,10 +60,7 @@ class TranslationModel(OpenedModel):
 
     def _translator(self, n_beams: int) -> _fovea.Translator:
         """This thread's memory for it."""
-        kept = self._kept.__dict__
-        if kept.get("pid") != os.getpid():  # as OpenedModel._session has it
-            kept.clear()
-            kept["pid"] = os.getpid()
+        kept = self._memory()
         if kept.get("n_beams") != n_beams:
             kept.pop("translator", None)  # its memory goes before the new one's comes
             kept["n_beams"] = n_beams
