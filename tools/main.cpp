@@ -2,6 +2,7 @@
 // usage error and 1 for any other, each with exactly one line on standard error.
 #include <fcntl.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <CLI/CLI.hpp>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -29,13 +30,6 @@ Refusal bad_value(const std::string& what, const std::string& wanted, const std:
     return Refusal(what + ": expected " + wanted + ", got " + (had.empty() ? "nothing" : had), 2);
 }
 
-/// Takes the option's text as it stands, so that what is wrong with it is said in our words.
-template<class Read>
-CLI::Option* add_option(CLI::App& verb, const std::string& names, const char* placeholder, const std::string& help,
-                        Read read) {
-    return verb.add_option_function<std::string>(names, read, help)->type_name(placeholder)->take_last();
-}
-
 std::string range_words(double least, double most) {
     std::ostringstream out;
     if (most >= 1e30)
@@ -46,6 +40,58 @@ std::string range_words(double least, double most) {
 }
 
 }  // namespace
+
+Option Option::type_name(const char* name) const {
+    option_->type_name(name);
+    return *this;
+}
+
+Option Option::each(ReadText seen) const {
+    option_->each(std::move(seen));
+    return *this;
+}
+
+std::size_t Option::count() const { return option_->count(); }
+
+CLI::App& add_verb(CLI::App& app, const char* name, const std::string& description) {
+    return *app.add_subcommand(name, description);
+}
+
+void set_action(CLI::App& verb, std::function<void()> action) { verb.callback(std::move(action)); }
+
+void add_flag(CLI::App& verb, const std::string& names, bool& value, const std::string& help) {
+    verb.add_flag(names, value, help);
+}
+
+// Texts are taken as they stand, so that what is wrong with one is said in our words.
+Option add_value(CLI::App& verb, const std::string& names, ReadText read, const std::string& help) {
+    return Option(verb.add_option_function<std::string>(names, std::move(read), help)->take_last());
+}
+
+Option add_values(CLI::App& verb, const std::string& names, ReadText read, const std::string& help) {
+    const auto read_each = [read = std::move(read)](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) read(text);
+    };
+    return Option(verb.add_option_function<std::vector<std::string>>(names, read_each, help)
+                      ->expected(1)
+                      ->allow_extra_args(false)
+                      ->take_all());
+}
+
+Option add_texts(CLI::App& verb, const std::string& names, std::vector<std::string>& values, const std::string& help) {
+    return add_values(
+               verb, names, [&values](const std::string& text) { values.push_back(text); }, help)
+        .type_name("TEXT");
+}
+
+Option add_argument(CLI::App& verb, const std::string& name, std::string& value, const std::string& help) {
+    return Option(verb.add_option(name, value, help)->type_name("")->option_text(" "));
+}
+
+Option add_arguments(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
+                     const std::string& help) {
+    return Option(verb.add_option(name, values, help)->type_name("")->option_text(" "));
+}
 
 std::uint64_t read_count(const std::string& what, const std::string& text, std::uint64_t least, std::uint64_t most) {
     std::uint64_t value = 0;
@@ -72,17 +118,21 @@ std::vector<std::uint32_t> read_list(const std::string& what, const std::string&
     return list;
 }
 
-CLI::Option* add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
-    CLI::Option* option = add_option(verb, names, "TEXT", help, [&value](const std::string& text) { value = text; });
+Option add_text(CLI::App& verb, const std::string& names, std::string& value, const std::string& help) {
+    CLI::Option* option = verb.add_option_function<std::string>(
+                                  names, [&value](const std::string& text) { value = text; }, help)
+                              ->type_name("TEXT")
+                              ->take_last();
     // A text may be empty, a name may not: most often a script's variable has no value.
-    return option->check([option](const std::string& text) {
+    option->check([option](const std::string& text) {
         const bool is_name = option->get_type_name() != "TEXT";
         return text.empty() && is_name ? "expected " + option->get_type_name() + ", got nothing" : std::string();
     });
+    return Option(option);
 }
 
-CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
-                              const std::string& help) {
+Option add_scaled_paths(CLI::App& verb, const std::string& names, std::vector<ScaledPath>& values,
+                        const std::string& help) {
     const auto take = [&values, option = names](const std::string& text) {
         if (text.empty()) throw bad_value(option, "PATH or PATH:SCALE", text);
         ScaledPath value{text};
@@ -100,55 +150,59 @@ CLI::Option* add_scaled_paths(CLI::App& verb, const std::string& names, std::vec
         }
         values.push_back(std::move(value));
     };
-    return verb
-        .add_option_function<std::vector<std::string>>(
-            names,
-            [take](const std::vector<std::string>& texts) {
-                for (const std::string& text : texts) take(text);
-            },
-            help)
-        ->type_name("PATH[:SCALE]")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->take_all();
+    return add_values(verb, names, take, help).type_name("PATH[:SCALE]");
 }
 
-CLI::Option* add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
-                       std::uint32_t most, const std::string& help) {
-    return add_option(verb, names, "N", help, [&value, least, most, name = last_name(names)](const std::string& text) {
-        value = static_cast<std::uint32_t>(read_count(name, text, least, most));
-    });
+Option add_count(CLI::App& verb, const std::string& names, std::uint32_t& value, std::uint32_t least,
+                 std::uint32_t most, const std::string& help) {
+    return add_value(
+               verb, names,
+               [&value, least, most, name = last_name(names)](const std::string& text) {
+                   value = static_cast<std::uint32_t>(read_count(name, text, least, most));
+               },
+               help)
+        .type_name("N");
 }
 
-CLI::Option* add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help) {
-    return add_option(verb, names, "BYTES", help, [&value, name = last_name(names)](const std::string& text) {
-        constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-        const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
-        std::string unit = text.substr(n_digits);  // K, KB, KiB, in small letters too
-        for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
-        const bool is_unit =
-            power != std::string::npos && (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
-        const int shift = is_unit ? 10 * (static_cast<int>(power) + 1) : 0;
-        value = read_count(name, is_unit ? text.substr(0, n_digits) : text, 1, kMost >> shift) << shift;
-    });
+Option add_size(CLI::App& verb, const std::string& names, std::uint64_t& value, const std::string& help) {
+    return add_value(
+               verb, names,
+               [&value, name = last_name(names)](const std::string& text) {
+                   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+                   const std::size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
+                   std::string unit = text.substr(n_digits);  // K, KB, KiB, in small letters too
+                   for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+                   const std::size_t power = unit.empty() ? std::string::npos : std::string("kmg").find(unit.front());
+                   const bool is_unit = power != std::string::npos &&
+                                        (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib");
+                   const int shift = is_unit ? 10 * (static_cast<int>(power) + 1) : 0;
+                   value = read_count(name, is_unit ? text.substr(0, n_digits) : text, 1, kMost >> shift) << shift;
+               },
+               help)
+        .type_name("BYTES");
 }
 
-CLI::Option* add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
-                      const std::string& help) {
-    return add_option(verb, names, "X", help, [&value, least, most, name = last_name(names)](const std::string& text) {
-        float read = 0;
-        const char* end = text.data() + text.size();
-        const auto [stopped, error] = std::from_chars(text.data(), end, read);
-        if (error != std::errc{} || stopped != end || !(read >= least && read <= most))
-            throw bad_value(name, "a number, " + range_words(least, most), text);
-        value = read;
-    });
+Option add_real(CLI::App& verb, const std::string& names, float& value, float least, float most,
+                const std::string& help) {
+    return add_value(
+               verb, names,
+               [&value, least, most, name = last_name(names)](const std::string& text) {
+                   float read = 0;
+                   const char* end = text.data() + text.size();
+                   const auto [stopped, error] = std::from_chars(text.data(), end, read);
+                   if (error != std::errc{} || stopped != end || !(read >= least && read <= most))
+                       throw bad_value(name, "a number, " + range_words(least, most), text);
+                   value = read;
+               },
+               help)
+        .type_name("X");
 }
 
-CLI::Option* add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help) {
-    return add_option(verb, "--tokens", "IDS", help,
-                      [&tokens](const std::string& text) { tokens = read_list("--tokens", text, 0xffffffffu); });
+Option add_tokens(CLI::App& verb, std::vector<Token>& tokens, const std::string& help) {
+    return add_value(
+               verb, "--tokens",
+               [&tokens](const std::string& text) { tokens = read_list("--tokens", text, 0xffffffffu); }, help)
+        .type_name("IDS");
 }
 
 std::string type_names(const std::vector<Type>& types) {
@@ -173,15 +227,19 @@ std::string usual_spelling(std::string text) {
 
 }  // namespace
 
-CLI::Option* add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
-                      const std::string& help) {
-    return add_option(verb, names, "TYPE", help, [&value, types, name = last_name(names)](const std::string& text) {
-        const std::string usual = usual_spelling(text);
-        const auto found =
-            std::find_if(types.begin(), types.end(), [&](Type type) { return usual == type_name(type); });
-        if (found == types.end()) throw bad_value(name, "one of " + type_names(types), text);
-        value = *found;
-    });
+Option add_type(CLI::App& verb, const std::string& names, Type& value, const std::vector<Type>& types,
+                const std::string& help) {
+    return add_value(
+               verb, names,
+               [&value, types, name = last_name(names)](const std::string& text) {
+                   const std::string usual = usual_spelling(text);
+                   const auto found =
+                       std::find_if(types.begin(), types.end(), [&](Type type) { return usual == type_name(type); });
+                   if (found == types.end()) throw bad_value(name, "one of " + type_names(types), text);
+                   value = *found;
+               },
+               help)
+        .type_name("TYPE");
 }
 
 void add_kv(CLI::App& verb, Type& value) {
@@ -189,17 +247,12 @@ void add_kv(CLI::App& verb, Type& value) {
              "how keys and values are cached: f32, f16, q8 or q4");
 }
 
-CLI::Option* add_model(CLI::App& verb, std::string& path, const std::string& help) {
-    return verb
-        .add_option_function<std::string>(
-            "MODEL",
-            [&path](const std::string& given) {
-                if (given.empty()) throw bad_value("MODEL", "a file", "an empty name");
-                path = given;
-            },
-            help)
-        ->type_name("")
-        ->option_text(" ");
+Option add_model(CLI::App& verb, std::string& path, const std::string& help) {
+    const auto read = [&path](const std::string& given) {
+        if (given.empty()) throw bad_value("MODEL", "a file", "an empty name");
+        path = given;
+    };
+    return Option(verb.add_option_function<std::string>("MODEL", read, help)->type_name("")->option_text(" "));
 }
 
 void need_model(const std::string& path) {
@@ -208,30 +261,29 @@ void need_model(const std::string& path) {
 
 void add_form(CLI::App& verb, FormOptions& form) {
     add_text(verb, "--json-schema", form.schema_path, "a file: the answer is JSON that this schema validates")
-        ->type_name("FILE");
-    add_text(verb, "--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)")->type_name("FILE");
-    verb.add_option_function<std::string>(
-            "--regex",
-            [&form](const std::string& text) {
-                form.regex = text;
-                form.has_regex = true;
-            },
-            "the answer matches this regular expression")
-        ->type_name("TEXT")
-        ->take_last();
-    verb.add_flag("--compact", form.compact, "with --json-schema: no space between the answer's parts");
+        .type_name("FILE");
+    add_text(verb, "--grammar", form.grammar_path, "a file: the answer fits this grammar (GBNF)").type_name("FILE");
+    add_value(
+        verb, "--regex",
+        [&form](const std::string& text) {
+            form.regex = text;
+            form.has_regex = true;
+        },
+        "the answer matches this regular expression")
+        .type_name("TEXT");
+    add_flag(verb, "--compact", form.compact, "with --json-schema: no space between the answer's parts");
 }
 
 void add_common(CLI::App& verb, CommonOptions& common) {
     add_count(verb, "--threads", common.n_threads, 1, kMaxThreads, "threads (default: this machine's fast cores)");
-    add_text(verb, "--cpus", common.cpus, "run on these CPUs only, such as 0,2-3")->type_name("LIST");
+    add_text(verb, "--cpus", common.cpus, "run on these CPUs only, such as 0,2-3").type_name("LIST");
     add_text(verb, "--isa", common.isa, "instruction set (default: the best): " + joined(isa_names()))
-        ->type_name("NAME");
-    verb.add_flag("--json", common.json, "print one JSON object on standard output");
+        .type_name("NAME");
+    add_flag(verb, "--json", common.json, "print one JSON object on standard output");
 }
 
 void add_verify(CLI::App& verb, CommonOptions& common) {
-    verb.add_flag("--verify", common.verify, "check every byte of the model's file against its checksums first");
+    add_flag(verb, "--verify", common.verify, "check every byte of the model's file against its checksums first");
 }
 
 void settle(CommonOptions& common) {

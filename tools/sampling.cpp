@@ -57,48 +57,41 @@ void add_sampling(CLI::App& verb, SamplingOptions& options) {
     const auto given = [&options](const std::string&) { options.others = true; };
     add_real(verb, "--temp", sampler.temperature, 0, 1e30f,
              "temperature; 0, the default, takes the likeliest; 1 where one of the next four is given")
-        ->each([&options](const std::string&) { options.has_temperature = true; });
-    add_count(verb, "--top-k", sampler.top_k, 0, 0xffffffffu, "sample among the K likeliest (0: all)")->each(given);
-    add_real(verb, "--top-p", sampler.top_p, 0, 1, "sample among the fewest that reach this probability")->each(given);
+        .each([&options](const std::string&) { options.has_temperature = true; });
+    add_count(verb, "--top-k", sampler.top_k, 0, 0xffffffffu, "sample among the K likeliest (0: all)").each(given);
+    add_real(verb, "--top-p", sampler.top_p, 0, 1, "sample among the fewest that reach this probability").each(given);
     add_real(verb, "--min-p", sampler.min_p, 0, 1, "leave out what is less than this times as likely as the first")
-        ->each(given);
-    verb.add_option_function<std::string>(
-            "--seed",
-            [&options](const std::string& text) {
-                options.others = true;
-                if (text != "-1") {
-                    options.sampler.seed = read_count("--seed", text, 0, ~0ull);
-                    return;
-                }
-                options.sampler.seed = std::random_device()();
-                std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
-            },
-            "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
-        ->type_name("N")
-        ->take_last();
+        .each(given);
+    add_value(
+        verb, "--seed",
+        [&options](const std::string& text) {
+            options.others = true;
+            if (text != "-1") {
+                options.sampler.seed = read_count("--seed", text, 0, ~0ull);
+                return;
+            }
+            options.sampler.seed = std::random_device()();
+            std::fprintf(stderr, "note: --seed %llu\n", static_cast<unsigned long long>(options.sampler.seed));
+        },
+        "of the random numbers (default 0); the same seed gives the same text; -1: a random one, which is told")
+        .type_name("N");
     add_real(verb, "--repeat-penalty", sampler.repeat_penalty, 0.01f, 100, "above 1: recent tokens become less likely");
     add_real(verb, "--frequency-penalty", sampler.frequency_penalty, -1000, 1000,
              "taken from the logit of a recent token for each time it came");
     add_real(verb, "--presence-penalty", sampler.presence_penalty, -1000, 1000,
              "taken once from the logit of each recent token");
-    verb.add_option_function<std::string>(
-            "--repeat-last-n",
-            [&options](const std::string& text) {
-                options.n_recent =
-                    text == "-1" ? kAll : static_cast<std::uint32_t>(read_count("--repeat-last-n", text, 0, kAll - 1));
-            },
-            "recent tokens, the prompt's among them (default 64); -1: all")
-        ->type_name("N")
-        ->take_last();
-    verb.add_option_function<std::vector<std::string>>(
-            "--logit-bias",
-            [&options](const std::vector<std::string>& texts) {
-                for (const std::string& text : texts) options.biases.push_back(read_bias(text));
-            },
-            "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated")
-        ->type_name("ID+BIAS")
-        ->take_all()
-        ->allow_extra_args(false);
+    add_value(
+        verb, "--repeat-last-n",
+        [&options](const std::string& text) {
+            options.n_recent =
+                text == "-1" ? kAll : static_cast<std::uint32_t>(read_count("--repeat-last-n", text, 0, kAll - 1));
+        },
+        "recent tokens, the prompt's among them (default 64); -1: all")
+        .type_name("N");
+    add_values(
+        verb, "--logit-bias", [&options](const std::string& text) { options.biases.push_back(read_bias(text)); },
+        "what a token's logit gets, as 15043+2.5; 15043-inf forbids it; may be repeated")
+        .type_name("ID+BIAS");
 }
 
 }  // namespace fovea

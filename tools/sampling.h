@@ -1,11 +1,11 @@
 // The options that say how tokens are chosen: of every verb that makes text.
 #pragma once
-#include <CLI/CLI.hpp>
 
 #include <vector>
 
 #include "fovea/generator.h"
 #include "fovea/model.h"
+#include "options.h"
 
 namespace fovea {
 

@@ -100,15 +100,15 @@ void add_view(CLI::App& verb, ViewOptions& view, bool has_layers) {
     add_text(verb, "--weights", view.weights,
              "an .npy file for attention weights [batch, query, key], the heads' mean" +
                  std::string(has_layers ? ", of one layer" : ""))
-        ->type_name("FILE");
-    verb.add_flag("--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
+        .type_name("FILE");
+    add_flag(verb, "--per-head", view.per_head, "weights of each head: [batch, heads, query, key]");
     add_text(verb, "--picture", view.picture,
              has_layers ? "draw what attends to what: .svg (one layer), .html (all) or - (here)"
                         : "draw what attends to what: .svg, .html or - (here)")
-        ->type_name("FILE");
+        .type_name("FILE");
     if (!has_layers) return;
     add_count(verb, "--layer", view.layer, 0, 0xffffffffu, "which layer's, from 0 (the default)")
-        ->each([&view](const std::string&) { view.has_layer = true; });
+        .each([&view](const std::string&) { view.has_layer = true; });
 }
 
 void check_view(const ViewOptions& view, const CommonOptions& common) {

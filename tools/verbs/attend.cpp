@@ -290,10 +290,10 @@ void attend_arrays(AttendOptions& options) {
 
 void add_attend(CLI::App& app) {
     auto options = std::make_shared<AttendOptions>();
-    CLI::App& verb = *app.add_subcommand("attend", "One attention over arrays: a converted module, or heads alone");
+    CLI::App& verb = add_verb(app, "attend", "One attention over arrays: a converted module, or heads alone");
     add_model(verb, options->model, "a converted module (default: none, heads are attended to as they are)");
     const auto file = [&](const char* name, std::string& path, const char* help) {
-        add_text(verb, name, path, help)->type_name("FILE");
+        add_text(verb, name, path, help).type_name("FILE");
     };
     file("--query", options->query, "[batch, heads, seq, dim], [batch, seq, width] or [seq, width]");
     file("--key", options->key, "keys' rows or heads (default: the query's)");
@@ -302,14 +302,14 @@ void add_attend(CLI::App& app) {
          "[query, key] or larger: true hides a pair, numbers are added to its score");
     file("--keep-mask", options->keep_mask, "the same where true shows a pair");
     file("--key-padding-mask", options->key_padding_mask, "[batch, key]: true hides a key");
-    verb.add_flag("--causal", options->causal, "a query sees the keys up to its own position");
-    verb.add_flag("--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
+    add_flag(verb, "--causal", options->causal, "a query sees the keys up to its own position");
+    add_flag(verb, "--seq-first", options->seq_first, "rows are [seq, batch, width], here and in the result");
     file("-o,--output", options->output, "an .npy file for the result, float32; - for standard output");
-    verb.add_flag("--explain", options->explain, "print each step: its shape, formula and first values");
+    add_flag(verb, "--explain", options->explain, "print each step: its shape, formula and first values");
     add_view(verb, options->view, false);
     add_count(verb, "--n-heads", options->n_heads, 1, 1u << 16, "without MODEL: heads side by side in a row");
     add_count(verb, "--n-kv-heads", options->n_kv_heads, 1, 1u << 16, "without MODEL: heads of keys and values");
-    CLI::Option* scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,
+    const Option scale = add_real(verb, "--scale", options->scale, -1e30f, 1e30f,
                                   "without MODEL: multiplies scores (default 1/sqrt(dim))");
     add_real(verb, "--softcap", options->softcap, 0, 1e30f, "without MODEL: scores become c*tanh(score/c)");
     file("--past-key", options->past_key, "without MODEL: keys that come before the others");
@@ -319,8 +319,8 @@ void add_attend(CLI::App& app) {
     add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, scale] {
-        if (scale->count() && options->scale == 0) throw Refusal("--scale: expected a number other than 0, got 0", 2);
+    set_action(verb, [options, scale] {
+        if (scale.count() && options->scale == 0) throw Refusal("--scale: expected a number other than 0, got 0", 2);
         attend_arrays(*options);
     });
 }

@@ -298,11 +298,11 @@ void bench(BenchOptions& options) {
 void add_bench(CLI::App& app) {
     auto options = std::make_shared<BenchOptions>();
     auto sequences = std::make_shared<std::string>();
-    CLI::App& verb = *app.add_subcommand("bench", "Tokens per second, beside the machine's own ceilings");
+    CLI::App& verb = add_verb(app, "bench", "Tokens per second, beside the machine's own ceilings");
     add_model(verb, options->model);
     add_text(verb, "--preset", options->preset, "instead of a file, random weights: " + joined(preset_names()))
-        ->type_name("NAME");
-    CLI::Option* type = add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
+        .type_name("NAME");
+    const Option type = add_type(verb, "--type", options->type, {std::begin(kTypes), std::end(kTypes)},
                                  "of random weights: " + type_names({std::begin(kTypes), std::end(kTypes)}));
     add_count(verb, "-p", options->n_prompt, 1, kAny, "prompt tokens (default 512)");
     add_count(verb, "-n", options->n_new, 0, kAny, "new tokens (default 64)");
@@ -310,10 +310,10 @@ void add_bench(CLI::App& app) {
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
     add_text(verb, "--sequences", *sequences, "decode so many sequences together, beside one alone: 8, or 2,4,8")
-        ->type_name("N[,N]");
+        .type_name("N[,N]");
     add_common(verb, options->common);
-    verb.callback([options, sequences, type] {
-        if (type->count() && options->preset.empty())
+    set_action(verb, [options, sequences, type] {
+        if (type.count() && options->preset.empty())
             throw Refusal("--type: expected --preset beside it, got a file, which has types", 2);
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
         for (const std::uint32_t n : options->sequences)

@@ -220,14 +220,14 @@ void certify(CertifyOptions& options) {
 void add_certify(CLI::App& app) {
     auto options = std::make_shared<CertifyOptions>();
     CLI::App& verb =
-        *app.add_subcommand("certify", "The same bits on every instruction set, thread count and split of the prompt");
+        add_verb(app, "certify", "The same bits on every instruction set, thread count and split of the prompt");
     add_model(verb, options->model, "a Fovea file (default: the built-in model)");
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
-    add_text(verb, "--expect", options->expected, "fail unless this is the hash")->type_name("HASH");
-    verb.add_flag("--rows", options->rows, "print the hash of each way to compute them");
+    const Option text = add_text(verb, "-p,--prompt", options->text, "the text to run (default: one of 80 tokens)");
+    add_text(verb, "--expect", options->expected, "fail unless this is the hash").type_name("HASH");
+    add_flag(verb, "--rows", options->rows, "print the hash of each way to compute them");
     add_common(verb, options->common);
-    verb.callback([options, text] {
-        options->has_text = text->count() > 0;
+    set_action(verb, [options, text] {
+        options->has_text = text.count() > 0;
         certify(*options);
     });
 }

@@ -260,41 +260,37 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
 
 void add_chat(CLI::App& app) {
     auto options = std::make_shared<ChatOptions>();
-    CLI::App& verb = *app.add_subcommand("chat", "Talk with a model: a message per line");
+    CLI::App& verb = add_verb(app, "chat", "Talk with a model: a message per line");
     add_model(verb, options->model);
     add_text(verb, "--system", options->system, "the text that tells the model how to answer");
-    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt, "one message; its answer, and the end");
+    const Option prompt = add_text(verb, "-p,--prompt", options->prompt, "one message; its answer, and the end");
     add_text(verb, "--session", options->session, "a file that keeps the conversation and its cache between runs")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_text(verb, "--template", options->template_path, "a file with a chat template (default: the model's own)")
-        ->type_name("FILE");
-    verb.add_option_function<std::string>(
-            "-n",
-            [options](const std::string& text) {
-                options->n_new =
-                    text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 1, kUnlimited - 1));
-            },
-            "tokens of an answer at most (default: until it ends)")
-        ->type_name("N")
-        ->take_last();
+        .type_name("FILE");
+    add_value(
+        verb, "-n",
+        [options](const std::string& text) {
+            options->n_new =
+                text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 1, kUnlimited - 1));
+        },
+        "tokens of an answer at most (default: until it ends)")
+        .type_name("N");
     add_sampling(verb, options->sampling);
     add_loras(verb, options->loras);
-    verb.add_option("--stop", options->stop, "a text that ends an answer; may be repeated")
-        ->type_name("TEXT")
-        ->take_all()
-        ->allow_extra_args(false);
+    add_texts(verb, "--stop", options->stop, "a text that ends an answer; may be repeated");
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: the model's, at most 4096)");
     add_kv(verb, options->kv_type);
-    verb.add_flag("--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
-    verb.add_flag("--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
-    verb.add_flag("--quiet", options->quiet, "answers alone: no notes and no figures");
+    add_flag(verb, "--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
+    add_flag(verb, "--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
+    add_flag(verb, "--quiet", options->quiet, "answers alone: no notes and no figures");
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, prompt] {
+    set_action(verb, [options, prompt] {
         for (const std::string& text : options->stop)
             if (text.empty()) throw Refusal("--stop: expected a text, got an empty one", 2);
-        options->has_prompt = prompt->count() > 0;
+        options->has_prompt = prompt.count() > 0;
         settle(options->common);
         need_model(options->model);
         hold_conversation(*options, open_path(options->model, options->common.opening()));

@@ -164,24 +164,23 @@ void classify(ClassifyOptions& options) {
 
 void add_classify(CLI::App& app) {
     auto options = std::make_shared<ClassifyOptions>();
-    CLI::App& verb =
-        *app.add_subcommand("classify", "Labels of a text or a pair, labelled words, answers, masked words");
+    CLI::App& verb = add_verb(app, "classify", "Labels of a text or a pair, labelled words, answers, masked words");
     add_model(verb, options->model);
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text; of an answer, the question");
-    CLI::Option* pair = add_text(verb, "--pair", options->pair, "the second text; of an answer, where to find it");
+    const Option text = add_text(verb, "-p,--prompt", options->text, "the text; of an answer, the question");
+    const Option pair = add_text(verb, "--pair", options->pair, "the second text; of an answer, where to find it");
     add_text(
         verb, "--texts", options->texts,
         "a file of texts, a line each, or - for standard input; a line may be {\"text\": …, \"pair\": …}. Beside -p "
         "each is the pair of that text")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_count(verb, "--top", options->top, 1, 1000000, "words to show for each mask (default: 5)");
     add_count(verb, "--answer-tokens", options->answer_tokens, 1, 1000000, "most tokens of an answer (default: 30)");
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, text, pair] {
-        options->has_text = text->count() > 0;
-        options->has_pair = pair->count() > 0;
+    set_action(verb, [options, text, pair] {
+        options->has_text = text.count() > 0;
+        options->has_pair = pair.count() > 0;
         classify(*options);
     });
 }

@@ -168,41 +168,39 @@ void convert_as_asked(Arguments& arguments) {
 
 void add_convert(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App& verb = *app.add_subcommand(
-        "convert", "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file");
-    verb.add_option("SOURCE", arguments->source,
-                    "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file")
-        ->type_name("")
-        ->option_text(" ");
-    add_text(verb, "-o,--output", arguments->output, "the file to write")->type_name("FILE");
-    CLI::Option* type =
+    CLI::App& verb =
+        add_verb(app, "convert", "Turn a Hugging Face folder, a GGUF file or a llama2.c checkpoint into a Fovea file");
+    add_argument(verb, "SOURCE", arguments->source,
+                 "a folder with config.json, a .safetensors, a GGUF, a llama2.c or a Fovea file");
+    add_text(verb, "-o,--output", arguments->output, "the file to write").type_name("FILE");
+    const Option type =
         add_type(verb, "--type", arguments->type, {std::begin(kTypes), std::end(kTypes)},
                  "of the weights (default: the source's): " + type_names({std::begin(kTypes), std::end(kTypes)}));
-    CLI::Option* bits = add_real(
+    const Option bits = add_real(
         verb, "--bits", arguments->bits, 1, 32,
         "of a weight on average: each matrix gets the type that loses least within them; best with --calibrate");
-    CLI::Option* bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
+    const Option bytes = add_size(verb, "--bytes", arguments->bytes, "the same for the whole file: 90M");
     add_text(verb, "--tokenizer", arguments->tokenizer,
              "a tokenizer.json, vocab.txt, vocab.json or tokenizer.bin (default: beside the model)")
-        ->type_name("PATH");
-    add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)")->type_name("PATH");
+        .type_name("PATH");
+    add_text(verb, "--config", arguments->config, "a config.json (default: beside the model)").type_name("PATH");
     add_scaled_paths(verb, "--lora", arguments->loras,
                      "a PEFT adapter's folder, merged into the weights; maybe several, each maybe with a scale");
     add_text(verb, "--base", arguments->base,
              "SOURCE is a PEFT adapter's folder, and this the model's: makes a file for run --lora")
-        ->type_name("FOLDER");
+        .type_name("FOLDER");
     add_text(
         verb, "--calibrate", arguments->calibrate,
         "quantize so that outputs change least on a text like this one (its first 8,192 tokens); self: on one that "
         "the model writes")
-        ->type_name("FILE|self");
-    verb.add_flag("--no-column-scales", arguments->keeps_columns,
-                  "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
+        .type_name("FILE|self");
+    add_flag(verb, "--no-column-scales", arguments->keeps_columns,
+             "with --calibrate: leave the columns of inputs as they are, for firmware without that part");
     add_common(verb, arguments->common);
-    verb.callback([arguments, type, bits, bytes] {
-        arguments->has_type = type->count() > 0;
-        arguments->has_bits = bits->count() > 0;
-        arguments->has_bytes = bytes->count() > 0;
+    set_action(verb, [arguments, type, bits, bytes] {
+        arguments->has_type = type.count() > 0;
+        arguments->has_bits = bits.count() > 0;
+        arguments->has_bytes = bytes.count() > 0;
         convert_as_asked(*arguments);
     });
 }

@@ -120,14 +120,14 @@ void embed(EmbedOptions& options) {
 
 void add_embed(CLI::App& app) {
     auto options = std::make_shared<EmbedOptions>();
-    CLI::App& verb = *app.add_subcommand("embed", "An assembler file to link a model into a program or firmware");
+    CLI::App& verb = add_verb(app, "embed", "An assembler file to link a model into a program or firmware");
     add_model(verb, options->input, "a Fovea file, or a form of answers that fovea grammar wrote");
-    add_text(verb, "-o,--output", options->output, "the file to write, such as model.S")->type_name("FILE");
+    add_text(verb, "-o,--output", options->output, "the file to write, such as model.S").type_name("FILE");
     add_text(verb, "--symbol", options->symbol,
              "name of the first byte (default: fovea_model or fovea_form; NAME_end is the end)")
-        ->type_name("NAME");
+        .type_name("NAME");
     add_common(verb, options->common);
-    verb.callback([options] { embed(*options); });
+    set_action(verb, [options] { embed(*options); });
 }
 
 }  // namespace fovea

@@ -372,18 +372,18 @@ void encode_arrays(VectorOptions& options) {
 
 void add_encode(CLI::App& app) {
     auto options = std::make_shared<VectorOptions>();
-    CLI::App& verb = *app.add_subcommand("encode", "Vectors of a text, or of what an encoder or decoder is given");
+    CLI::App& verb = add_verb(app, "encode", "Vectors of a text, or of what an encoder or decoder is given");
     add_model(verb, options->model);
-    CLI::Option* text =
+    const Option text =
         add_text(verb, "-p,--prompt", options->text, "a text, cut, with a note, where the model takes no more");
     const auto file = [&](const char* name, std::string& path, const char* help) {
-        add_text(verb, name, path, help)->type_name("FILE");
+        add_text(verb, name, path, help).type_name("FILE");
     };
     add_tokens(verb, options->tokens, "ids such as 1,2,3, instead of a text");
-    verb.add_option_function<std::string>(
-            "--prompt-name", [options](const std::string& name) { options->prompt_name = name; },
-            "put the model's prompt of that name before texts (default: the one that its folder chooses; \"\": none)")
-        ->type_name("NAME");
+    add_value(
+        verb, "--prompt-name", [options](const std::string& name) { options->prompt_name = name; },
+        "put the model's prompt of that name before texts (default: the one that its folder chooses; \"\": none)")
+        .type_name("NAME");
     file("--texts", options->texts, "a file of texts, a line each, or - for standard input");
     file("--source", options->source.rows, "what the encoder reads: [batch, seq, d_model] or [seq, d_model]");
     file("--target", options->target.rows, "what the decoder reads");
@@ -394,20 +394,20 @@ void add_encode(CLI::App& app) {
     file("--source-padding-mask", options->source.padding, "[batch, key]: true hides a row of the source");
     file("--target-padding-mask", options->target.padding, "of the target");
     file("--memory-padding-mask", options->memory.padding, "of the memory");
-    verb.add_flag("--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
-    verb.add_flag("--head", options->head,
-                  "the logits of a model for classes, words, answers or masks, not its vectors");
-    verb.add_flag("--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
+    add_flag(verb, "--causal", options->causal, "the target's rows, or an encoder's alone, see none that come later");
+    add_flag(verb, "--head", options->head,
+             "the logits of a model for classes, words, answers or masks, not its vectors");
+    add_flag(verb, "--seq-first", options->seq_first, "arrays are [seq, batch, d_model], the result too");
     file("-o,--output", options->output, "an .npy file for the vectors, float32; - for standard output");
     add_view(verb, options->view, true);
-    verb.add_flag("--cross", options->cross, "its attention to the memory");
-    verb.add_flag("--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
+    add_flag(verb, "--cross", options->cross, "its attention to the memory");
+    add_flag(verb, "--encoder", options->of_encoder, "a layer of the encoder, where there is a decoder too");
     add_kv(verb, options->kv_type);
     add_count(verb, "--repeat", options->repeat, 1, 1000000, "times to compute it; --json tells their median");
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, text] {
-        options->has_text = text->count() > 0;
+    set_action(verb, [options, text] {
+        options->has_text = text.count() > 0;
         encode_arrays(*options);
     });
 }

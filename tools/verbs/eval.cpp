@@ -94,15 +94,15 @@ void eval(EvalOptions& options) {
 
 void add_eval(CLI::App& app) {
     auto options = std::make_shared<EvalOptions>();
-    CLI::App& verb = *app.add_subcommand("eval", "How well a model predicts a text, beside another model");
+    CLI::App& verb = add_verb(app, "eval", "How well a model predicts a text, beside another model");
     add_model(verb, options->model);
-    add_text(verb, "--text", options->text, "the text, cut into sequences of --context tokens")->type_name("FILE");
-    add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with")->type_name("FILE");
+    add_text(verb, "--text", options->text, "the text, cut into sequences of --context tokens").type_name("FILE");
+    add_text(verb, "--against", options->against, "a model of the same vocabulary to compare with").type_name("FILE");
     add_count(verb, "--context", options->context, 2, kUnlimited, "tokens of a sequence (default: all the model has)");
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options] { eval(*options); });
+    set_action(verb, [options] { eval(*options); });
 }
 
 }  // namespace fovea

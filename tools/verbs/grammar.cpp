@@ -53,13 +53,13 @@ void write_form(GrammarOptions& options) {
 
 void add_grammar(CLI::App& app) {
     auto options = std::make_shared<GrammarOptions>();
-    CLI::App& verb = *app.add_subcommand("grammar", "Compile a form of answers to a file, for fovea_open_constraint");
+    CLI::App& verb = add_verb(app, "grammar", "Compile a form of answers to a file, for fovea_open_constraint");
     add_model(verb, options->model, "a Fovea file, whose vocabulary it is for (default: the built-in model)");
     add_form(verb, options->form);
-    add_text(verb, "-o,--output", options->output, "the file to write")->type_name("FILE");
-    verb.add_flag("--small", options->small, "leave out masks: fewer bytes, slower on large vocabularies");
+    add_text(verb, "-o,--output", options->output, "the file to write").type_name("FILE");
+    add_flag(verb, "--small", options->small, "leave out masks: fewer bytes, slower on large vocabularies");
     add_common(verb, options->common);
-    verb.callback([options] { write_form(*options); });
+    set_action(verb, [options] { write_form(*options); });
 }
 
 }  // namespace fovea

@@ -184,10 +184,10 @@ void inspect(const std::string& path, CommonOptions& common) {
 void add_inspect(CLI::App& app) {
     auto model = std::make_shared<std::string>();
     auto common = std::make_shared<CommonOptions>();
-    CLI::App& verb = *app.add_subcommand("inspect", "What a file holds; verifies its checksums");
+    CLI::App& verb = add_verb(app, "inspect", "What a file holds; verifies its checksums");
     add_model(verb, *model);
     add_common(verb, *common);
-    verb.callback([model, common] { inspect(*model, *common); });
+    set_action(verb, [model, common] { inspect(*model, *common); });
 }
 
 }  // namespace fovea

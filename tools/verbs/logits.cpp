@@ -193,31 +193,31 @@ void logits(LogitsOptions& options) {
 
 void add_logits(CLI::App& app) {
     auto options = std::make_shared<LogitsOptions>();
-    CLI::App& verb = *app.add_subcommand("logits", "The logits after every token, or what comes next");
+    CLI::App& verb = add_verb(app, "logits", "The logits after every token, or what comes next");
     add_model(verb, options->model);
-    CLI::Option* tokens = add_text(verb, "--tokens", options->tokens,
+    const Option tokens = add_text(verb, "--tokens", options->tokens,
                                    "ids such as 1,2,3, or an .npy file of [seq_len] or [n, seq_len] ids")
-                              ->type_name("IDS");
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
+                              .type_name("IDS");
+    const Option text = add_text(verb, "-p,--prompt", options->text, "instead of ids: a text");
     add_text(verb, "-o,--output", options->output,
              "an .npy file for float32 logits, the ids' shape by vocab_size; - for standard output")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_view(verb, options->view, true);
     add_loras(verb, options->loras);
-    CLI::Option* top = add_count(
+    const Option top = add_count(
         verb, "--top", options->n_top, 1, kUnlimited,
         "print the K likeliest next tokens with their probabilities (default 10 where there is no other output)");
-    verb.add_flag("--trace", options->trace, "print a hash for each layer and operation");
-    verb.add_flag("--special", options->special, "read <|name|> in the text as that special token");
+    add_flag(verb, "--trace", options->trace, "print a hash for each layer and operation");
+    add_flag(verb, "--special", options->special, "read <|name|> in the text as that special token");
     add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, tokens, text, top] {
+    set_action(verb, [options, tokens, text, top] {
         check_view(options->view, options->common);
-        options->has_tokens = tokens->count() > 0;
-        options->has_text = text->count() > 0;
-        if (top->count() == 0 && options->output.empty() && !options->view.wanted() && !options->trace)
+        options->has_tokens = tokens.count() > 0;
+        options->has_text = text.count() > 0;
+        if (top.count() == 0 && options->output.empty() && !options->view.wanted() && !options->trace)
             options->n_top = 10;
         logits(*options);
     });

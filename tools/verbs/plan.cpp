@@ -209,19 +209,19 @@ void make_and_print(PlanOptions& options) {
 void add_plan(CLI::App& app) {
     constexpr std::uint32_t kAny = 0xffffffffu;
     auto options = std::make_shared<PlanOptions>();
-    CLI::App& verb = *app.add_subcommand("plan", "Exact memory and parameters, of a file or of a published shape");
+    CLI::App& verb = add_verb(app, "plan", "Exact memory and parameters, of a file or of a published shape");
     add_model(verb, options->model);
-    add_text(verb, "--preset", options->preset, "instead of a file: " + joined(preset_names()))->type_name("NAME");
+    add_text(verb, "--preset", options->preset, "instead of a file: " + joined(preset_names())).type_name("NAME");
     add_count(verb, "--context", options->limits.max_kv_len, 1, kAny, "positions to hold (default: all the model has)");
     add_count(verb, "--batch", options->limits.max_batch, 1, kAny,
               "tokens computed together (default: chosen by the plan)");
     add_kv(verb, options->limits.kv_type);
-    add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)")->type_name("FILE");
+    add_text(verb, "--picture", options->picture, "draw the arena: .svg, .html or - (here)").type_name("FILE");
     add_size(verb, "--flash", options->flash, "does the model with the library fit into this: 2M");
     add_size(verb, "--ram", options->ram, "does a session fit into this: 512K");
-    add_text(verb, "--form", options->form, "and answers of this form, which fovea grammar wrote")->type_name("FILE");
+    add_text(verb, "--form", options->form, "and answers of this form, which fovea grammar wrote").type_name("FILE");
     add_common(verb, options->common);
-    verb.callback([options] { make_and_print(*options); });
+    set_action(verb, [options] { make_and_print(*options); });
 }
 
 }  // namespace fovea

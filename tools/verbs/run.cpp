@@ -378,10 +378,10 @@ void run(RunOptions& options) {
 void add_batch(CLI::App& verb, RunOptions& options) {
     add_text(verb, "--batch", options.batch,
              "requests, a JSON object a line with a prompt or messages, computed many at a time; - for standard input")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_text(verb, "-o,--output", options.output,
              "with --batch: a file for the answers (default: standard output); an unfinished one is continued")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_count(verb, "--sequences", options.n_sequences, 1, 1024,
               "with --batch: requests computed at once (default 16)");
 }
@@ -426,63 +426,59 @@ void check_given(const RunOptions& options, std::size_t n_given, bool several) {
 
 void add_run(CLI::App& app) {
     auto options = std::make_shared<RunOptions>();
-    CLI::App& verb = *app.add_subcommand("run", "Continue a prompt, or show the built-in model");
+    CLI::App& verb = add_verb(app, "run", "Continue a prompt, or show the built-in model");
     add_model(verb, options->model, "a Fovea file (default: the built-in model of home commands)");
-    CLI::Option* prompt = add_text(verb, "-p,--prompt", options->prompt,
+    const Option prompt = add_text(verb, "-p,--prompt", options->prompt,
                                    "the text to continue; - for standard input, @FILE for a file's");
-    CLI::Option* second = verb.add_option("PROMPT", options->prompt, "the same, without -p")->type_name("");
-    CLI::Option* from_file =
-        add_text(verb, "-f,--file", options->prompt_file, "a file with the text to continue")->type_name("FILE");
-    verb.add_option_function<std::string>(
-            "-n",
-            [options](const std::string& text) {
-                options->has_n_new = true;
-                options->n_new =
-                    text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
-            },
-            "new tokens at most (default 128); -1: as many as the context has room for")
-        ->type_name("N")
-        ->take_last();
-    verb.add_flag("--echo", options->echo, "print the prompt first");
+    const Option second = add_argument(verb, "PROMPT", options->prompt, "the same, without -p");
+    const Option from_file =
+        add_text(verb, "-f,--file", options->prompt_file, "a file with the text to continue").type_name("FILE");
+    add_value(
+        verb, "-n",
+        [options](const std::string& text) {
+            options->has_n_new = true;
+            options->n_new =
+                text == "-1" ? kUnlimited : static_cast<std::uint32_t>(read_count("-n", text, 0, kMostNew));
+        },
+        "new tokens at most (default 128); -1: as many as the context has room for")
+        .type_name("N");
+    add_flag(verb, "--echo", options->echo, "print the prompt first");
     add_sampling(verb, options->sampling);
     add_form(verb, options->form);
     add_count(verb, "--context", options->context, 1, kUnlimited,
               "positions to hold (default: what the prompt and -n need)");
-    verb.add_option("--stop", options->stop, "a text that ends the answer, which has all before it; may be repeated")
-        ->type_name("TEXT")
-        ->take_all()
-        ->allow_extra_args(false);
-    CLI::Option* speculate =
+    add_texts(verb, "--stop", options->stop, "a text that ends the answer, which has all before it; may be repeated");
+    const Option speculate =
         add_count(verb, "--speculate", options->n_proposed, 0, 256,
                   "tokens to guess ahead and verify in one pass: the same text, in fewer passes where it repeats");
     add_text(verb, "--draft", options->draft,
              "a smaller model with the same vocabulary that does the guessing (8 tokens, or those of --speculate)")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_text(
         verb, "--session", options->session,
         "a file that keeps the cache between runs: what the prompt begins with like the last is not computed again")
-        ->type_name("FILE");
+        .type_name("FILE");
     add_view(verb, options->view, true);
     add_kv(verb, options->kv_type);
     add_loras(verb, options->loras);
     add_text(verb, "--from", options->languages.from,
              "of a model that translates: the source's language, as it names it")
-        ->type_name("LANGUAGE");
+        .type_name("LANGUAGE");
     add_text(verb, "--to", options->languages.to, "and the language to translate into, such as fr, fra_Latn or fr_XX")
-        ->type_name("LANGUAGE");
+        .type_name("LANGUAGE");
     add_count(verb, "--beams", options->n_beams, 1, kMostBeams,
               "of a model that writes another text: beginnings that go on side by side (default: what the model says)");
-    verb.add_flag("--special", options->special, "read special tokens in the prompt, and show those that come");
-    verb.add_flag("--quiet", options->quiet, "no figures on standard error");
-    CLI::Option* tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
+    add_flag(verb, "--special", options->special, "read special tokens in the prompt, and show those that come");
+    add_flag(verb, "--quiet", options->quiet, "no figures on standard error");
+    const Option tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
     add_batch(verb, *options);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, prompt, second, from_file, speculate, tokens] {
-        const std::size_t n_given = prompt->count() + second->count() + from_file->count() + tokens->count();
-        const bool several = n_given > 1 && n_given != prompt->count();  // the last -p counts
+    set_action(verb, [options, prompt, second, from_file, speculate, tokens] {
+        const std::size_t n_given = prompt.count() + second.count() + from_file.count() + tokens.count();
+        const bool several = n_given > 1 && n_given != prompt.count();  // the last -p counts
         check_given(*options, n_given, several);
-        if (!options->draft.empty() && speculate->count() == 0) options->n_proposed = kDrafted;
+        if (!options->draft.empty() && speculate.count() == 0) options->n_proposed = kDrafted;
         options->stop_views.assign(options->stop.begin(), options->stop.end());
         options->has_prompt = n_given > 0;
         run(*options);

@@ -168,13 +168,11 @@ void run_server(ServeOptions&) {
 
 void add_serve(CLI::App& app) {
     auto options = std::make_shared<ServeOptions>();
-    CLI::App& verb = *app.add_subcommand("serve", "Answer requests over HTTP, as OpenAI's and Ollama's servers do");
-    verb.add_option("MODEL", options->models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)")
-        ->type_name("")
-        ->option_text(" ");
+    CLI::App& verb = add_verb(app, "serve", "Answer requests over HTTP, as OpenAI's and Ollama's servers do");
+    add_arguments(verb, "MODEL", options->models, "Fovea files, each FILE or NAME=FILE (default: the built-in model)");
     add_count(verb, "--port", options->port, 0, 65535, "port (default 8080; 0: a free one, which is printed)");
     add_text(verb, "--host", options->host, "address to listen on (default 127.0.0.1: this machine alone)")
-        ->type_name("ADDRESS");
+        .type_name("ADDRESS");
     add_count(verb, "--context", options->context, 1, 0xffffffffu,
               "positions of a prompt and its answer (default: the model's, at most 4096)");
     add_count(verb, "--sequences", options->n_sequences, 1, 256, "answers that are computed at once (default 8)");
@@ -188,10 +186,10 @@ void add_serve(CLI::App& app) {
     add_count(verb, "--drain", options->drain_seconds, 0, 1 << 20,
               "seconds that answers have to end after SIGTERM (default 30)");
     const auto add_many = [&](const char* name, std::vector<std::string>& values, const char* help) {
-        verb.add_option(name, values, help)->type_name("TEXT")->take_all()->allow_extra_args(false);
+        add_texts(verb, name, values, help);
     };
     add_many("--api-key", options->keys, "clients must send this key; may be repeated, each is a user of its own");
-    add_text(verb, "--api-key-file", options->key_file, "the same, a key per line")->type_name("FILE");
+    add_text(verb, "--api-key-file", options->key_file, "the same, a key per line").type_name("FILE");
     add_many("--cors", options->origins, "pages of this origin may ask, such as https://a.example; *: all");
     add_scaled_paths(
         verb, "--lora", options->loras,
@@ -199,7 +197,7 @@ void add_serve(CLI::App& app) {
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options] { run_server(*options); });
+    set_action(verb, [options] { run_server(*options); });
 }
 
 }  // namespace fovea

@@ -188,30 +188,30 @@ void run_tokenize(IdsOptions& options, bool has_text, bool has_ids, bool has_pai
 
 void add_tokenize(CLI::App& app) {
     auto options = std::make_shared<IdsOptions>();
-    CLI::App& verb = *app.add_subcommand("tokenize", "A text's token ids on one line, or the text of ids");
+    CLI::App& verb = add_verb(app, "tokenize", "A text's token ids on one line, or the text of ids");
     add_model(verb, options->model,
               "a Fovea file, a tokenizer.json, SentencePiece model, vocab.txt, vocab.json or GGUF file, or a folder "
               "with one");
-    CLI::Option* text = add_text(verb, "-p,--prompt", options->text, "the text");
-    CLI::Option* pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
-    add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)")->type_name("FILE");
+    const Option text = add_text(verb, "-p,--prompt", options->text, "the text");
+    const Option pair = add_text(verb, "--pair", options->pair, "a second text, for the model's template of two");
+    add_text(verb, "-f,--file", options->file, "read the text from a file (- is standard input)").type_name("FILE");
     add_text(verb, "--jsonl", options->lines, "a text on each line, a JSON string; an answer on each")
-        ->type_name("FILE");
-    CLI::Option* ids =
+        .type_name("FILE");
+    const Option ids =
         add_text(verb, "--decode", options->ids, "the text of these ids (- reads a list from each line)");
-    ids->type_name("IDS");
-    verb.add_flag("--special", options->special,
-                  "read <|name|> in the text as that special token, and show it with --decode");
-    verb.add_flag("--pieces", options->pieces, "the bytes that each id stands for, beside it");
+    ids.type_name("IDS");
+    add_flag(verb, "--special", options->special,
+             "read <|name|> in the text as that special token, and show it with --decode");
+    add_flag(verb, "--pieces", options->pieces, "the bytes that each id stands for, beside it");
     add_common(verb, options->common);
-    verb.callback([options, text, ids, pair] {
-        const bool has_text = text->count() != 0, has_ids = ids->count() != 0;
+    set_action(verb, [options, text, ids, pair] {
+        const bool has_text = text.count() != 0, has_ids = ids.count() != 0;
         const int n_given = has_text + has_ids + !options->file.empty() + !options->lines.empty();
         if (n_given == 0) throw Refusal("-p: expected a text, got none", 2);
         if (n_given > 1) throw Refusal("-p, -f, --jsonl, --decode: expected one of them, got several", 2);
-        if (pair->count() && !has_text && options->file.empty())
+        if (pair.count() && !has_text && options->file.empty())
             throw Refusal("--pair: expected with -p or -f, got neither", 2);
-        run_tokenize(*options, has_text, has_ids, pair->count() != 0);
+        run_tokenize(*options, has_text, has_ids, pair.count() != 0);
     });
 }
 

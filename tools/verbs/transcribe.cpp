@@ -150,30 +150,30 @@ void transcribe_files(TranscribeOptions& options) {
 
 void add_transcribe(CLI::App& app) {
     auto options = std::make_shared<TranscribeOptions>();
-    CLI::App& verb = *app.add_subcommand("transcribe", "What is said in recordings: text, times, subtitles");
+    CLI::App& verb = add_verb(app, "transcribe", "What is said in recordings: text, times, subtitles");
     add_model(verb, options->model);
-    verb.add_option("FILE", options->files, "recordings; - is a WAV file on standard input")->type_name("");
+    add_arguments(verb, "FILE", options->files, "recordings; - is a WAV file on standard input");
     add_text(verb, "--language", options->language,
              "what is spoken, en for English (default: auto, heard at the start)");
     add_text(verb, "--task", options->task, "transcribe, or translate into English (default: transcribe)");
     add_text(verb, "--prompt", options->prompt,
              "a text that comes before the recording's own: names and words as they are spelled, style");
-    verb.add_flag("--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
-    verb.add_flag("--srt", options->srt, "subtitles as SubRip has them");
-    verb.add_flag("--vtt", options->vtt, "subtitles as WebVTT has them");
-    verb.add_flag("--no-timestamps", options->no_timestamps,
-                  "the model writes no times; a recording is then cut every 30 seconds, words or not");
-    verb.add_flag("--no-previous-text", options->no_previous,
-                  "each window of 30 seconds is read without the text before it");
-    CLI::Option* temperature = add_real(verb, "--temp", options->temperature, 0, 100,
+    add_flag(verb, "--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
+    add_flag(verb, "--srt", options->srt, "subtitles as SubRip has them");
+    add_flag(verb, "--vtt", options->vtt, "subtitles as WebVTT has them");
+    add_flag(verb, "--no-timestamps", options->no_timestamps,
+             "the model writes no times; a recording is then cut every 30 seconds, words or not");
+    add_flag(verb, "--no-previous-text", options->no_previous,
+             "each window of 30 seconds is read without the text before it");
+    const Option temperature = add_real(verb, "--temp", options->temperature, 0, 100,
                                         "this temperature alone (default: 0, and up to 1 in steps of 0.2 while the "
                                         "text repeats itself or is unlikely)");
     add_count(verb, "--seed", options->seed, 0, 0xffffffffu, "of what temperatures above 0 choose (default: 0)");
     add_kv(verb, options->kv_type);
     add_verify(verb, options->common);
     add_common(verb, options->common);
-    verb.callback([options, temperature] {
-        options->one_temperature = temperature->count() > 0;
+    set_action(verb, [options, temperature] {
+        options->one_temperature = temperature.count() > 0;
         transcribe_files(*options);
     });
 }

@@ -3,7 +3,10 @@
 // std::exception, exit status 1). A new verb is a file in this folder and its name below. docs/fovea.1 describes it, which
 // a test checks.
 #pragma once
-#include <CLI/CLI.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace fovea {
 
