@@ -77,7 +77,8 @@ TextWorker::TextWorker(const ServedModel& served, const WorkerOptions& options, 
 TextWorker::~TextWorker() = default;
 
 void TextWorker::begin() {
-    require(make_workspace(served_.model, plan_.limits, arena_, workspace_, options_.isa), served_.name);
+    const SessionOptions how{.isa = options_.isa, .remote = options_.remote};
+    require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how), served_.name);
     use_adapters(served_.adapters, workspace_);
 }
 

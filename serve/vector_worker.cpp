@@ -25,7 +25,7 @@ public:
     VectorWorker(const ServedModel& served, const WorkerOptions& options, ModelMetrics& metrics)
         : Worker(options.queue_capacity),
           served_(served),
-          isa_(options.isa),
+          how_{.isa = options.isa, .remote = options.remote},
           metrics_(metrics),
           width_(vector_width(served)),
           context_(most_tokens(served.model)) {
@@ -42,7 +42,7 @@ public:
     }
 
     void begin() override {
-        require(make_workspace(served_.model, plan_.limits, arena_, workspace_, isa_), served_.name);
+        require(make_workspace(served_.model, plan_.limits, arena_, workspace_, how_), served_.name);
         use_adapters(served_.adapters, workspace_);
     }
     [[nodiscard]] bool turn() override;
@@ -67,7 +67,7 @@ private:
     }
 
     const ServedModel& served_;
-    const char* isa_;
+    SessionOptions how_;
     ModelMetrics& metrics_;
     std::uint32_t width_, context_;
     Plan plan_;

@@ -24,7 +24,7 @@ endfunction()
 
 file(GLOB_RECURSE rooms LIST_DIRECTORIES true RELATIVE ${SOURCE} ${SOURCE}/engine/*)
 list(FILTER rooms EXCLUDE REGEX "\\.[a-z]+$")
-foreach(room include engine ${rooms} platform convert tools serve bindings bench examples tests)
+foreach(room include engine ${rooms} platform convert cluster tools serve bindings bench examples tests)
   set(how GLOB_RECURSE)
   if(room MATCHES "^engine")  # folder by folder
     set(how GLOB)
@@ -48,7 +48,7 @@ endforeach()
 
 # named(WITNESS FILE...): the sources of these rooms, and CMakeLists.txt, that name the witness.
 set(sources CMakeLists.txt)
-foreach(room include engine platform convert serve tools bindings)
+foreach(room include engine platform convert cluster serve tools bindings)
   foreach(ending h c cpp inc py pyi html S)
     file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${room}/*.${ending})
     list(APPEND sources ${files})

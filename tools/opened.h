@@ -80,6 +80,8 @@ private:
     std::unique_ptr<std::byte[], ArenaDelete> arena_, pages_;
 };
 
-[[nodiscard]] Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa);
+/// `remote`, where there is one, outlives it: see SharedWork.
+[[nodiscard]] Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa,
+                                    const Remote* remote = nullptr);
 
 }  // namespace fovea

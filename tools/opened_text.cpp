@@ -141,13 +141,13 @@ Cache Company::make() {
     return cache;
 }
 
-Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa) {
+Running start_session(const OpenedModel& opened, const Limits& limits, const char* isa, const Remote* remote) {
     Running running;
     require(make_plan(opened.model.config(), limits, running.plan), opened.name);
     const std::uint64_t bytes = running.plan.arena_bytes;
     running.arena = need_arena(opened, bytes);
     const std::span<std::byte> span{running.arena.get(), static_cast<std::size_t>(bytes)};
-    require(make_session(opened.model, limits, span, running.session, isa), opened.name);
+    require(make_session(opened.model, limits, span, running.session, {.isa = isa, .remote = remote}), opened.name);
     return running;
 }
 

@@ -96,7 +96,8 @@ void add_form(CLI::App& verb, FormOptions& form);
 struct CommonOptions {
     std::uint32_t n_threads = 0;  ///< 0 until settled
     std::string cpus;
-    std::string isa;  ///< empty: the best
+    std::string isa;      ///< empty: the best
+    std::string workers;  ///< see SharedWork; empty: none
     bool json = false, verify = false;
 
     /// How the verb opens its model.

@@ -5,6 +5,7 @@
 
 #include "../adapters/adapters.h"
 #include "../layer_inputs/layer_inputs.h"
+#include "../remote/remote.h"
 #include "attention.h"
 
 namespace fovea {
@@ -103,16 +104,24 @@ const void* Pass::operand(Type type, const ConstRows& rows, std::uint32_t n_rows
     return operand;
 }
 
-// Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
-// memory, whose streams are best long.
-constexpr std::uint32_t kPieces = 16;
-
 void Pass::multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                     std::uint32_t n_rows, Then then) noexcept {
     std::uint32_t total = 0;
     for (const Linear& p : products) total += n_pairs(p.matrix);
-    phase(
-        name, output, pairs(total, n_rows), [&](Share mine) { multiply(products, operand, n_rows, mine); }, then);
+    const auto work = [&](Share mine) { multiply(products, operand, n_rows, mine); };
+    if (has(Part::teams) && workspace.remote && !stopped && may_be_shared(products)) {
+        const Remote& remote = *workspace.remote;
+        const RemoteState state{*this, products, operand};
+        const RemoteJob job = job_of(state, n_rows, total);
+        if (const std::uint32_t n_here = remote.n_here(remote.context, job); n_here < total) {
+            if (member == 0) remote.begin(remote.context, job);
+            phase(name, {}, pairs(n_here, n_rows), work, Then::go_on);
+            if (member == 0) remote.finish(remote.context, job);
+            if (then == Then::meet || is_shown(output)) meet(name, output);
+            return;
+        }
+    }
+    phase(name, output, pairs(total, n_rows), work, then);
 }
 
 Units Pass::pairs(std::uint32_t n, std::uint32_t n_rows) const noexcept {

@@ -66,6 +66,9 @@ struct AdaptedProduct {
 
 // Panels are shared out in pairs: gate and up must stay together, and kernels work on several side by side.
 inline constexpr std::uint32_t kPair = 2;
+// Of many rows a member takes so many pieces, one after another, and more where the others are slower. Few rows wait for
+// memory, whose streams are best long.
+inline constexpr std::uint32_t kPieces = 16;
 [[nodiscard]] inline std::uint32_t n_pairs(const Matrix& m) noexcept { return (m.n_panels() + kPair - 1) / kPair; }
 
 /// What a phase leaves, for the tap (see Trace): rows, the first of them being position `first`. Without rows: nothing.
@@ -255,7 +258,8 @@ struct Pass : PassInput {
     [[nodiscard]] const void* operand(Type type, const ConstRows& rows, std::uint32_t n_rows, std::uint32_t width,
                                       const NormWeights& weights = {}) noexcept;
 
-    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix.
+    /// A phase: all products of one operand of n_rows rows, their panels shared out as if they were one matrix. Where there is a
+    /// Remote, some of them are computed by it while the team is at the others.
     /// Their types differ by no more than their operands allow, see layers.cpp.
     void multiply(const char* name, const Output& output, std::span<const Linear> products, const void* operand,
                   std::uint32_t n_rows, Then then = Then::meet) noexcept;

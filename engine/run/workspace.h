@@ -35,10 +35,11 @@ struct WorkspaceState {
     Trace trace;
     AttentionWeights attention_capture;         // see capture_attention
     const std::atomic<bool>* cancel = nullptr;  // the caller's flag, see set_cancel
+    const Remote* remote = nullptr;             // what shares products with others; null: nothing
+    std::uint32_t n_adapters = 0;               // in use, see AdapterUse
     bool fetches_to_second_level = false;       // this CPU, see CpuFeatures
     bool cancelled[2] = {};                     // what member 0 saw of it at two phases' ends, see Pass::meet
     StackTensors stacks[2];                     // by StackIndex
-    std::uint32_t n_adapters = 0;               // in use, see AdapterUse
 
     [[nodiscard]] Layer* layers() const noexcept { return reinterpret_cast<Layer*>(arena + map.layers); }
     /// One layer's attention to the memory. Only where the decoder has some.

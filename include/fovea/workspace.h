@@ -64,10 +64,15 @@ struct Executor {
     void* context = nullptr;                ///< handed to run; must outlive the session or workspace
 };
 
+struct Remote;  // fovea/remote.h
+
 /// How a session or a workspace is run. Nothing here changes a bit of any result, or the plan.
 struct SessionOptions {
     const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best of them for the model
     Executor executor{};        ///< the host's threads; by default the engine makes its own
+    /// Other machines that compute a part of every product; it must outlive the session or workspace. nullptr: none. Builds
+    /// without threads (FOVEA_WITHOUT) have none.
+    const Remote* remote = nullptr;
 };
 
 /// Carves `arena` (kArenaAlignment-aligned, at least plan.arena_bytes long) into a workspace and starts its threads.

@@ -22,6 +22,7 @@
 #include "report.h"
 #include "verbs/bench.h"
 #include "verbs/verbs.h"
+#include "workers.h"
 
 namespace fovea {
 namespace {
@@ -287,7 +288,8 @@ void bench(BenchOptions& options) {
                                         .kv_type = options.kv_type,
                                         .isa = options.common.isa_or_best(),
                                         .json = options.common.json});
-    Running running = start_session(opened, limits, options.common.isa_or_best());
+    const SharedWork shared(options.common, opened);
+    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
     Bench bench(opened, running, options);
     const std::vector<Sample> samples = bench.measure();
     print(opened, running, options, samples, bench.n_streams());
@@ -311,6 +313,7 @@ void add_bench(CLI::App& app) {
     add_count(verb, "--repeat", options->n_repeats, 1, 1000, "repetitions to take the median of (default 5)");
     add_text(verb, "--sequences", *sequences, "decode so many sequences together, beside one alone: 8, or 2,4,8")
         .type_name("N[,N]");
+    add_workers(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options, sequences, type] {
         if (type.count() && options->preset.empty())
@@ -318,6 +321,8 @@ void add_bench(CLI::App& app) {
         if (!sequences->empty()) options->sequences = read_list("--sequences", *sequences, 1024);
         for (const std::uint32_t n : options->sequences)
             if (n == 0) throw Refusal("--sequences: expected 1 or more, got 0", 2);
+        if (!options->sequences.empty() && !options->common.workers.empty())
+            throw Refusal("--workers: expected one text alone with it, got --sequences", 2);
         if (!options->sequences.empty() && options->n_new == 0)
             throw Refusal("--sequences: expected -n 1 or more with it, got 0", 2);
         bench(*options);

@@ -20,6 +20,7 @@
 #include "serve/context.h"
 #include "verbs/chat.h"
 #include "verbs/verbs.h"
+#include "workers.h"
 
 namespace fovea {
 namespace {
@@ -218,7 +219,8 @@ void hold_conversation(const ChatOptions& options, const OpenedModel& opened) {
     check_sessions(options.session, options.loras);
     const Adapters adapters(options.loras, options.common.opening());
     adapters.plan(limits);
-    Running running = start_session(opened, limits, options.common.isa_or_best());
+    const SharedWork shared(options.common, opened);
+    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
     adapters.use(running.session);
     std::vector<std::string> stops = options.stop;
     stops.insert(stops.end(), chat.stops().begin(), chat.stops().end());
@@ -285,6 +287,7 @@ void add_chat(CLI::App& app) {
     add_flag(verb, "--show-thinking", options->show_thinking, "show what stands between <think> and </think>");
     add_flag(verb, "--no-thinking", options->no_thinking, "tell the template that the model is not to reason first");
     add_flag(verb, "--quiet", options->quiet, "answers alone: no notes and no figures");
+    add_workers(verb, options->common);
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options, prompt] {

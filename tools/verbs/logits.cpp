@@ -18,6 +18,7 @@
 #include "show/view.h"
 #include "trace_hash.h"
 #include "verbs/verbs.h"
+#include "workers.h"
 
 namespace fovea {
 namespace {
@@ -168,7 +169,8 @@ void logits(LogitsOptions& options) {
     limits.kv_type = options.kv_type;
     const Adapters adapters(options.loras, options.common.opening());
     adapters.plan(limits);
-    Running running = start_session(opened, limits, options.common.isa_or_best());
+    const SharedWork shared(options.common, opened);
+    Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
     adapters.use(running.session);
 
     Sink sink;
@@ -211,6 +213,7 @@ void add_logits(CLI::App& app) {
     add_flag(verb, "--special", options->special, "read <|name|> in the text as that special token");
     add_count(verb, "--context", options->context, 1, kUnlimited, "positions to hold (default: what the tokens need)");
     add_kv(verb, options->kv_type);
+    add_workers(verb, options->common);
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options, tokens, text, top] {

@@ -63,7 +63,7 @@ Running start(const RunOptions& options, const OpenedModel& opened, std::uint32_
     limits.n_threads = options.common.n_threads;
     limits.kv_type = options.kv_type;
     options.adapters->plan(limits);
-    Running running = start_session(opened, limits, options.common.isa_or_best());
+    Running running = start_session(opened, limits, options.common.isa_or_best(), options.shared->remote());
     options.adapters->use(running.session);
     if (before) restore(*before, running.session, options.session);
     return running;
@@ -349,6 +349,8 @@ void run(RunOptions& options) {
     if (!options.has_prompt) refuse_text_as_model(options.model);
     const OpenedModel opened = open_path_or_demo(options.model, options.common.opening());
     options.sampling.check(opened.model);
+    if (writes_target(opened.model.config()) && !options.common.workers.empty())
+        throw Refusal("--workers: expected a model that continues its prompt, got one that writes another text", 2);
     if (writes_target(opened.model.config())) return write_target(options, opened);
     if (!options.languages.from.empty() || !options.languages.to.empty())
         throw Refusal("--from, --to: expected a model that translates, got one that continues its prompt", 2);
@@ -357,6 +359,7 @@ void run(RunOptions& options) {
                       2);
     need_logits(opened);
     options.adapters = std::make_shared<const Adapters>(options.loras, options.common.opening());
+    options.shared = std::make_shared<const SharedWork>(options.common, opened);
     if (!options.tokens.empty() && !options.form.wanted()) return run_once(options, opened);
     (void)need_tokenizer(opened);
     if (!options.tokens.empty()) return run_once(options, opened);
@@ -394,6 +397,7 @@ void check_batch(const RunOptions& options, std::size_t n_given) {
     }
     const std::pair<bool, const char*> others[] = {{n_given > 0, "a prompt"},
                                                    {!options.session.empty(), "--session"},
+                                                   {!options.common.workers.empty(), "--workers"},
                                                    {!options.draft.empty(), "--draft"},
                                                    {options.n_proposed > 0, "--speculate"},
                                                    {options.view.wanted(), "--weights or --picture"},
@@ -472,6 +476,7 @@ void add_run(CLI::App& app) {
     add_flag(verb, "--quiet", options->quiet, "no figures on standard error");
     const Option tokens = add_tokens(verb, options->tokens, "the ids to continue, such as 1,2,3, instead of a text");
     add_batch(verb, *options);
+    add_workers(verb, options->common);
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options, prompt, second, from_file, speculate, tokens] {

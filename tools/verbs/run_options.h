@@ -14,6 +14,7 @@
 #include "options.h"
 #include "sampling.h"
 #include "show/view.h"
+#include "workers.h"
 
 namespace fovea {
 
@@ -30,6 +31,7 @@ struct RunOptions {
     std::vector<Token> tokens;  // of --tokens
     std::vector<ScaledPath> loras;
     std::shared_ptr<const Adapters> adapters;
+    std::shared_ptr<const SharedWork> shared;
     std::vector<std::string> stop;
     std::vector<std::string_view> stop_views;  // of the above
     bool has_prompt = false, echo = false, special = false, quiet = false, has_n_new = false;

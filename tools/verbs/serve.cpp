@@ -13,6 +13,7 @@
 #include "options.h"
 #include "report.h"
 #include "verbs/verbs.h"
+#include "workers.h"
 #ifdef FOVEA_SERVE
 #include "serve/server.h"
 #endif
@@ -128,10 +129,16 @@ void run_server(ServeOptions& options) {
                     "MODEL: expected models of different names (NAME=FILE gives one), got two of " + models[i].name, 2);
     }
     const auto adapters = open_adapters(options, models);
+    if (!options.common.workers.empty() && (models.size() != 1 || models.front().model.config().encoder.sound.hears()))
+        throw Refusal("--workers: expected one model of texts or vectors, got " +
+                          std::string(models.size() != 1 ? "several" : "one that hears"),
+                      2);
+    const SharedWork shared(options.common, opened.front());
     serve::ServerOptions server_options{.host = options.host,
                                         .port = static_cast<std::uint16_t>(options.port),
                                         .worker = {.n_threads = options.common.n_threads,
                                                    .isa = options.common.isa_or_best(),
+                                                   .remote = shared.remote(),
                                                    .context = options.context,
                                                    .n_sequences = options.n_sequences,
                                                    .n_positions = options.n_positions,
@@ -195,6 +202,7 @@ void add_serve(CLI::App& app) {
         verb, "--lora", options->loras,
         "an adapter's file (convert ADAPTER --base MODEL) for every model, or NAME=FILE for one; maybe several");
     add_kv(verb, options->kv_type);
+    add_workers(verb, options->common);
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options] { run_server(*options); });

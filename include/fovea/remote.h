@@ -1,0 +1,92 @@
+// Products shared with other machines. Whoever has the same model file can compute some panels of a matrix; the rest of a pass
+// stays where it is. No sum is split, so every result has the bits that it has without them.
+//
+//     the program                                       elsewhere
+//     SessionOptions::remote                            a workspace of the same file
+//       begin(job): cut(job, begin, end, parts) ─────►  multiply_parts(workspace, parts, operand, n_rows, results)
+//       finish(job): take_results(job, …)       ◄─────
+//
+// The engine knows no network. cluster/ is a transport by TCP; a host may bring another.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fovea/export.h"
+#include "fovea/status.h"
+#include "fovea/workspace.h"
+
+namespace fovea FOVEA_API {
+
+/// Some panels of 16 rows of a matrix in the model's file, and what becomes of their product with an operand. Numbers alone,
+/// which mean the same to everyone who has that file.
+struct MatrixPart {
+    std::uint64_t panels = 0;        ///< where the first of them begins in the file
+    std::uint64_t panel_stride = 0;  ///< bytes from one to the next
+    std::uint64_t bias = 0;          ///< where the bias of their first output begins in the file; 0: none
+    std::uint32_t n_panels = 0;
+    std::uint32_t n_cols = 0;     ///< of the matrix, and of the operand
+    std::uint32_t n_outputs = 0;  ///< for each row of the operand
+    std::uint8_t type = 0;        ///< Type
+    std::uint8_t epilogue = 0;    ///< 0: store act(y); 1: add y to what is there; 2: act(gate)·up of panels in pairs
+    std::uint8_t activation = 0;  ///< Activation
+    std::uint8_t canonical = 0;   ///< 1: a NaN is stored as 0x7fc00000
+};
+static_assert(sizeof(MatrixPart) == 40);
+
+/// Parts that one machine's share of a product has at most: one for each matrix that shares the operand.
+inline constexpr std::size_t kMostParts = 8;
+
+struct RemoteState;  // what the engine knows of a job; engine/remote/remote.h
+
+/// A product of a pass: one operand, and one or several matrices that it is multiplied with. Its work comes in units, which are
+/// numbered through all the matrices. Lives until finish returns.
+struct RemoteJob {
+    std::span<const std::byte> operand;  ///< the rows, packed as multiply_parts wants them
+    std::uint32_t n_rows = 0;
+    std::uint32_t n_units = 0;
+    std::uint64_t unit_bytes = 0;  ///< of weights, on average
+    const RemoteState* state = nullptr;
+};
+
+/// What shares products out. With one the best instruction set is the best without tiles (amx), which pack rows in another way.
+/// Its functions are called within forward and encode, neither throw nor allocate, and must outlive
+/// the session or workspace.
+struct Remote {
+    void* context = nullptr;  ///< handed to each function
+    /// Before each pass, by the caller of forward or encode.
+    void (*settle)(void* context) = nullptr;
+    /// How many units are computed here, the first of them; n_units: all. Asked by every member of the team: the answer for a
+    /// job's numbers does not change between two calls of settle.
+    std::uint32_t (*n_here)(const void* context, const RemoteJob& job) = nullptr;
+    /// By one member, before the units here are computed: hands the others out.
+    void (*begin)(void* context, const RemoteJob& job) = nullptr;
+    /// By the same member, when its own units are done: waits for the others. Whatever does not come is computed by
+    /// multiply_here, with the same bits.
+    void (*finish)(void* context, const RemoteJob& job) = nullptr;
+};
+
+/// The parts that units [begin, end) of a job are; returns their number. Outputs of part i are columns of n_outputs floats.
+[[nodiscard]] std::size_t cut(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
+                              std::span<MatrixPart, kMostParts> parts) noexcept;
+/// Floats of a part's results, [n_rows][n_outputs].
+[[nodiscard]] constexpr std::size_t n_results(const MatrixPart& part, std::uint32_t n_rows) noexcept {
+    return std::size_t{n_rows} * part.n_outputs;
+}
+/// Copies what the parts with epilogue 1 add to, [n_rows][n_outputs] of each such part; `out` has room for it.
+void give_addends(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, float* out) noexcept;
+/// Puts the results of units [begin, end) in their place: [n_rows][n_outputs] of each part, one part after another.
+void take_results(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, const float* results) noexcept;
+/// Computes those units here instead.
+void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end) noexcept;
+
+/// Computes parts of the workspace's model on its team: what the other side does. `results` holds the results of one part
+/// after another, and before the call what the parts with epilogue 1 add to, in its place.
+/// Any numbers and any operand give results or a Status: nothing outside the file is read, and nothing is written but results.
+/// Errors: bad_argument (not made; a part that no matrix of the file can have), bad_shape (no rows, no parts, an operand or
+/// results of another size), unsupported (a build without threads, or without that type).
+[[nodiscard]] Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts,
+                                    std::span<const std::byte> operand, std::uint32_t n_rows,
+                                    std::span<float> results) noexcept;
+
+}  // namespace FOVEA_API

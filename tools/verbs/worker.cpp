@@ -1,0 +1,90 @@
+// fovea worker: a share of the products of programs elsewhere that run the same file.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "convert/refusal.h"
+#include "opened.h"
+#include "options.h"
+#include "report.h"
+#include "verbs/verbs.h"
+
+#if FOVEA_CLUSTER
+#include "cluster/worker.h"
+#endif
+
+namespace fovea {
+namespace {
+
+struct WorkerOptions {
+    CommonOptions common;
+    std::string model;
+    std::string host = "127.0.0.1";
+    std::uint32_t port = 0;
+    bool once = false;
+};
+
+#if FOVEA_CLUSTER
+
+void say_ready(const WorkerOptions& options, std::uint16_t port) {
+    const std::string host = options.host.find(':') == std::string::npos ? options.host : '[' + options.host + ']';
+    const std::string address = host + ":" + std::to_string(port);
+    if (options.common.json)
+        std::printf("%s\n", nlohmann::ordered_json{{"address", address}, {"port", port}}.dump().c_str());
+    else
+        std::printf("%s\n", address.c_str());
+    flush_output();
+}
+
+void work(WorkerOptions& options) try {
+    need_model(options.model);
+    settle(options.common);
+    const OpenedModel opened = open_path(options.model, options.common.opening());
+    // Programs keep their rows themselves: a workspace of the least size has the team and the kernels.
+    Plan plan;
+    require(make_workspace_plan(opened.model.config(), {.max_batch = 1, .n_threads = options.common.n_threads}, plan),
+            opened.name);
+    const auto arena = take_arena(plan.arena_bytes);
+    const std::span<std::byte> bytes{arena.get(), arena ? static_cast<std::size_t>(plan.arena_bytes) : 0};
+    Workspace workspace;
+    require(make_workspace(opened.model, plan.limits, bytes, workspace, options.common.isa_or_best()), opened.name);
+    cluster::Listener listener(options.host, static_cast<std::uint16_t>(options.port));
+    say_ready(options, listener.port());
+    do {
+        std::string from;
+        cluster::Link link = listener.accept(from);
+        std::fprintf(stderr, "%s: connected\n", from.c_str());
+        const std::string why = cluster::serve_link(link, opened.model, workspace, options.common.n_threads);
+        std::fprintf(stderr, "%s: %s\n", from.c_str(), why.empty() ? "closed" : why.c_str());
+    } while (!options.once);
+} catch (const cluster::Error& error) {
+    throw Refusal(error.what());
+}
+
+#else
+
+void work(WorkerOptions&) {
+    throw Refusal(
+        "worker: expected a build with Boost 1.74 or newer (Debian and Ubuntu: libboost-dev; then configure and build "
+        "again), got one without");
+}
+
+#endif
+
+}  // namespace
+
+void add_worker(CLI::App& app) {
+    auto options = std::make_shared<WorkerOptions>();
+    CLI::App& verb = add_verb(app, "worker", "Compute a part of another machine's products (its --workers)");
+    add_model(verb, options->model, "the Fovea file that the other machine runs too");
+    add_count(verb, "--port", options->port, 0, 65535, "port (default: a free one, which is printed)");
+    add_text(verb, "--host", options->host, "address to listen on (default 127.0.0.1: this machine alone)")
+        .type_name("ADDRESS");
+    add_flag(verb, "--once", options->once, "end when the first program has closed its connection");
+    add_verify(verb, options->common);
+    add_common(verb, options->common);
+    set_action(verb, [options] { work(*options); });
+}
+
+}  // namespace fovea
