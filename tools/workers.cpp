@@ -51,6 +51,7 @@ SharedWork::SharedWork(const CommonOptions& common, const OpenedModel& opened) t
 }
 
 const Remote* SharedWork::remote() const { return workers_ ? workers_->remote() : nullptr; }
+std::uint32_t SharedWork::n_workers() const { return workers_ ? workers_->n_there() : 0; }
 
 #else
 
@@ -62,6 +63,7 @@ SharedWork::SharedWork(const CommonOptions& common, const OpenedModel&) {
 }
 
 const Remote* SharedWork::remote() const { return nullptr; }
+std::uint32_t SharedWork::n_workers() const { return 0; }
 
 #endif
 

@@ -27,6 +27,8 @@ public:
 
     /// Null without --workers.
     [[nodiscard]] const Remote* remote() const;
+    /// Those that are still there.
+    [[nodiscard]] std::uint32_t n_workers() const;
 
 private:
     std::unique_ptr<cluster::Workers> workers_;

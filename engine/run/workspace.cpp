@@ -57,9 +57,10 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
 
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
-    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model) && !options.remote);
+    const Remote* remote = has(Part::teams) ? options.remote : nullptr;
+    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model) && !remote);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (kernels->tiles && options.remote)  // rows are packed for them in another way
+    if (kernels->tiles && remote)  // rows are packed for them in another way
         return {Code::unsupported, "remote: instruction sets with tiles", 0, 0};
     // Before the arena is touched: a session that is there already stays whole where this fails.
     if (!options.executor.run && !make_threads(limits.n_threads))
@@ -74,7 +75,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     state->map = map;
     state->arena = arena;
     state->kernels = kernels;
-    state->remote = has(Part::teams) ? options.remote : nullptr;
+    state->remote = remote;
     state->fetches_to_second_level = has(Part::teams) && detect_features().fetches_to_second_level;
     const std::uint32_t n_encoder = kept.config().encoder.n_layers;
     const auto cross = reads_memory(kept.config()) ? reinterpret_cast<AttentionTensors*>(arena + map.cross) : nullptr;

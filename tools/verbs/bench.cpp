@@ -235,7 +235,7 @@ double median(const std::vector<Sample>& samples, double Sample::*member) {
 }
 
 void print(const OpenedModel& opened, const Running& running, const BenchOptions& options,
-           const std::vector<Sample>& samples, std::uint32_t n_streams) {
+           const std::vector<Sample>& samples, std::uint32_t n_streams, std::uint32_t n_workers) {
     const auto of = [&](double Sample::*member) { return median(samples, member); };
     const bool quantized = is_quantized(opened.model);
     if (options.common.json) {
@@ -244,6 +244,7 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
                                                    {"arena_bytes", running.plan.arena_bytes},
                                                    {"isa", running.session.isa()},
                                                    {"n_threads", running.plan.limits.n_threads},
+                                                   {"n_workers", n_workers},
                                                    {"n_prompt_tokens", options.n_prompt},
                                                    {"n_tokens", options.n_new},
                                                    {"n_repeats", options.n_repeats},
@@ -261,6 +262,9 @@ void print(const OpenedModel& opened, const Running& running, const BenchOptions
                 with_separators(opened.model.bytes().size()).c_str(), with_separators(running.plan.arena_bytes).c_str(),
                 running.session.isa(), running.plan.limits.n_threads,
                 running.plan.limits.n_threads == 1 ? "thread" : "threads", options.n_repeats);
+    if (n_workers)
+        std::printf("with %u %s; shares are of this machine's own limits\n", n_workers,
+                    n_workers == 1 ? "worker" : "workers");
     std::printf("prefill %5u tokens %12.1f tokens/s  %5.1f %% of the %s peak, %.1f %s/s\n", options.n_prompt,
                 of(&Sample::prefill), 100 * of(&Sample::prefill_share), quantized ? "int8" : "FMA",
                 of(&Sample::peak) * 1e-9, quantized ? "GOP" : "GFLOP");
@@ -292,7 +296,7 @@ void bench(BenchOptions& options) {
     Running running = start_session(opened, limits, options.common.isa_or_best(), shared.remote());
     Bench bench(opened, running, options);
     const std::vector<Sample> samples = bench.measure();
-    print(opened, running, options, samples, bench.n_streams());
+    print(opened, running, options, samples, bench.n_streams(), shared.n_workers());
 }
 
 }  // namespace
