@@ -5,12 +5,9 @@
 #include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
-#include <vector>
+#include <cerrno>
 
 namespace fovea::cluster {
 
@@ -29,15 +26,13 @@ void set(tcp::socket& socket, int level, int option, int value) noexcept {
 /// Small messages go at once, and a machine that is switched off is noticed.
 void settle(tcp::socket& socket) {
     error_code ignored;
+    socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::keep_alive(true), ignored);
 #ifdef TCP_KEEPIDLE
     set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kGoneSeconds / 2);
     set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
     set(socket, IPPROTO_TCP, TCP_KEEPCNT, kGoneSeconds / 2);
-#endif
-#ifdef TCP_USER_TIMEOUT
-    set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kGoneSeconds * 1000);
 #endif
 }
 
@@ -81,36 +76,57 @@ Link Link::connect(const std::string& text) {
         state->socket.close(ignored);
         state->socket.open(entry.endpoint().protocol(), error);
         if (error) continue;
-        settle(state->socket);
         state->socket.connect(entry.endpoint(), error);
-        if (!error) return Link(std::move(state));
+        if (error) continue;
+        settle(state->socket);
+        return Link(std::move(state));
     }
     throw Error("worker " + text + ": expected one that listens (fovea worker MODEL), got " + error.message());
 }
 
-bool Link::send(std::span<const std::span<const std::byte>> buffers) noexcept {
-    constexpr std::size_t kMostBuffers = 4;
-    std::array<asio::const_buffer, kMostBuffers> all;
-    if (buffers.size() > kMostBuffers) return false;
-    for (std::size_t i = 0; i < buffers.size(); ++i) all[i] = asio::buffer(buffers[i].data(), buffers[i].size());
-    asio::write(state_->socket, all, state_->error);
-    return !state_->error;
+/// Waits until the socket can be read or written.
+bool Link::ready(short event, Patience patience) noexcept {
+    pollfd wanted{state_->socket.native_handle(), event, 0};
+    const int time = patience == kForEver ? -1 : static_cast<int>(patience.count());
+    for (;;) {
+        const int n = poll(&wanted, 1, time);
+        if (n > 0) return true;
+        if (n < 0 && errno == EINTR) continue;
+        state_->error =
+            n == 0 ? error_code(asio::error::timed_out) : error_code(errno, boost::system::system_category());
+        return false;
+    }
 }
 
-bool Link::receive(std::span<std::byte> buffer) noexcept {
-    asio::read(state_->socket, asio::buffer(buffer.data(), buffer.size()), state_->error);
-    return !state_->error;
+bool Link::send(std::span<const std::byte> bytes, Patience patience) noexcept {
+    while (!bytes.empty()) {
+        if (!ready(POLLOUT, patience)) return false;
+        const std::size_t n = state_->socket.write_some(asio::buffer(bytes.data(), bytes.size()), state_->error);
+        if (state_->error == asio::error::would_block) continue;
+        if (state_->error) return false;
+        bytes = bytes.subspan(n);
+    }
+    return true;
 }
 
-bool Link::comes_within(std::chrono::milliseconds time) noexcept {
-    pollfd wanted{state_->socket.native_handle(), POLLIN, 0};
-    return poll(&wanted, 1, static_cast<int>(time.count())) == 1;
+bool Link::receive(std::span<std::byte> buffer, Patience patience) noexcept {
+    while (!buffer.empty()) {
+        if (!ready(POLLIN, patience)) return false;
+        const std::size_t n = state_->socket.read_some(asio::buffer(buffer.data(), buffer.size()), state_->error);
+        if (state_->error == asio::error::would_block) continue;
+        if (state_->error) return false;
+        buffer = buffer.subspan(n);
+    }
+    return true;
 }
 
 std::string Link::why() const {
     if (state_->error == asio::error::eof) return "the connection was closed";
+    if (state_->error == asio::error::timed_out) return "no answer";
     return state_->error ? state_->error.message() : "an answer that is none";
 }
+
+bool Link::closed() const noexcept { return state_->error == asio::error::eof; }
 
 struct Listener::State {
     asio::io_context context;
@@ -120,7 +136,7 @@ struct Listener::State {
 Listener::Listener(const std::string& host, std::uint16_t port) : state_(std::make_unique<State>()) {
     error_code error;
     const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
-    if (error) throw Error("--host: expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got " + host);
+    if (error) throw Error("--host: expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got " + host, true);
     const tcp::endpoint endpoint(address, port);
     tcp::acceptor& acceptor = state_->acceptor;
     acceptor.open(endpoint.protocol(), error);

@@ -12,8 +12,13 @@ namespace fovea::cluster {
 
 /// What the command line says in one line.
 struct Error : std::runtime_error {
-    using std::runtime_error::runtime_error;
+    explicit Error(const std::string& line, bool usage = false) : std::runtime_error(line), of_usage(usage) {}
+    bool of_usage;  ///< an option is wrong, and nothing was tried
 };
+
+/// How long nothing may come or go within a message. for_ever: a machine that is gone is noticed all the same.
+using Patience = std::chrono::milliseconds;
+inline constexpr Patience kForEver = Patience::max();
 
 /// HOST:PORT, [ADDRESS]:PORT of IPv6. Throws Error.
 struct Address {
@@ -21,7 +26,7 @@ struct Address {
     explicit Address(const std::string& text);
 };
 
-/// Movable. A machine that stops answering for ten seconds, though it was asked, counts as gone.
+/// Movable.
 class Link {
 public:
     /// Throws Error.
@@ -31,26 +36,26 @@ public:
     Link& operator=(Link&& other) noexcept;
     ~Link();
 
-    /// Sends the buffers one after another. False: the other side is gone, and why() says how.
-    [[nodiscard]] bool send(std::span<const std::span<const std::byte>> buffers) noexcept;
-    /// Fills the buffer.
-    [[nodiscard]] bool receive(std::span<std::byte> buffer) noexcept;
-    /// Whether something to receive comes within that time.
-    [[nodiscard]] bool comes_within(std::chrono::milliseconds time) noexcept;
+    /// Sends the bytes. False: the other side is gone, or takes nothing, and why() says which.
+    [[nodiscard]] bool send(std::span<const std::byte> bytes, Patience patience) noexcept;
+    /// Fills the buffer; the same.
+    [[nodiscard]] bool receive(std::span<std::byte> buffer, Patience patience) noexcept;
     [[nodiscard]] std::string why() const;
+    /// Whether the other side closed it, and between two messages as far as this side knows.
+    [[nodiscard]] bool closed() const noexcept;
 
     template<class Struct>
-    [[nodiscard]] bool send_one(const Struct& value) noexcept {
-        const std::span<const std::byte> bytes = std::as_bytes(std::span(&value, 1));
-        return send({&bytes, 1});
+    [[nodiscard]] bool send_one(const Struct& value, Patience patience) noexcept {
+        return send(std::as_bytes(std::span(&value, 1)), patience);
     }
     template<class Struct>
-    [[nodiscard]] bool receive_one(Struct& value) noexcept {
-        return receive(std::as_writable_bytes(std::span(&value, 1)));
+    [[nodiscard]] bool receive_one(Struct& value, Patience patience) noexcept {
+        return receive(std::as_writable_bytes(std::span(&value, 1)), patience);
     }
 
 private:
     friend class Listener;
+    [[nodiscard]] bool ready(short event, Patience patience) noexcept;
     struct State;
     explicit Link(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "cluster/identity.h"
 #include "cluster/wire.h"
@@ -34,6 +33,12 @@ private:
 
 constexpr auto kAdds = std::uint8_t{1};  // MatrixPart::epilogue
 
+struct Rooms {
+    Room operand, results;
+};
+
+constexpr std::chrono::seconds kPatience{10};
+
 /// Reads what a request's parts add to into their places among the results.
 [[nodiscard]] bool receive_addends(Link& link, std::span<const MatrixPart> parts, const Request& request,
                                    std::span<float> results) {
@@ -42,7 +47,7 @@ constexpr auto kAdds = std::uint8_t{1};  // MatrixPart::epilogue
         const std::uint64_t n = n_results(part, request.n_rows);
         if (n > results.size() - at) return false;
         if (part.epilogue == kAdds) {
-            if (n > left || !link.receive(std::as_writable_bytes(results.subspan(at, n)))) return false;
+            if (n > left || !link.receive(std::as_writable_bytes(results.subspan(at, n)), kPatience)) return false;
             left -= n;
         }
         at += n;
@@ -50,43 +55,60 @@ constexpr auto kAdds = std::uint8_t{1};  // MatrixPart::epilogue
     return left == 0;
 }
 
+/// Reads a request's parts and computes them. Its reply, but not what follows it; a line: the end.
+[[nodiscard]] std::string answer(Link& link, Workspace& workspace, const Request& request, Rooms& rooms, Reply& reply) {
+    if (request.n_parts > kMostParts || request.operand_bytes > kMostBytes ||
+        request.n_results > kMostBytes / sizeof(float) || request.n_addends > request.n_results)
+        return "expected a request of fovea, got other numbers";
+    std::array<MatrixPart, kMostParts> all;
+    const std::span<MatrixPart> parts(all.data(), request.n_parts);
+    if (!link.receive(std::as_writable_bytes(parts), kPatience)) return link.why();
+    if (parts.empty()) return request.operand_bytes || request.n_results ? "expected parts, got none" : "";
+    // Before memory is taken for what the request says.
+    const Status fits = check_parts(workspace, parts, request.operand_bytes, request.n_rows, request.n_results);
+    reply.code = static_cast<std::uint32_t>(fits.code);
+    if (!fits.ok()) return StatusLine(fits).c_str();
+    const std::span<std::byte> operand = rooms.operand.of(request.operand_bytes);
+    const std::span<std::byte> bytes = rooms.results.of(request.n_results * sizeof(float));
+    const std::span<float> results(reinterpret_cast<float*>(bytes.data()), request.n_results);
+    if (!link.receive(operand, kPatience)) return link.why();
+    if (!receive_addends(link, parts, request, results)) return "expected what parts add to, got less or more";
+    const auto start = std::chrono::steady_clock::now();
+    const Status status = multiply_parts(workspace, parts, operand, request.n_rows, results);
+    const auto took = std::chrono::steady_clock::now() - start;
+    reply.code = static_cast<std::uint32_t>(status.code);
+    reply.nanoseconds = static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count());
+    if (!status.ok()) return StatusLine(status).c_str();
+    reply.n_results = request.n_results;
+    return "";
+}
+
 }  // namespace
 
-std::string serve_link(Link& link, const Model& model, Workspace& workspace, std::uint32_t n_threads) {
+Served serve_link(Link& link, const Model& model, Workspace& workspace, std::uint32_t n_threads) try {
     Hello hello;
-    constexpr std::chrono::seconds kPatience{10};
-    if (!link.comes_within(kPatience)) return "expected a greeting within 10 seconds, got none";
-    if (!link.receive_one(hello)) return "expected a greeting, got " + link.why();
-    if (hello.magic != kHelloMagic) return "expected a greeting of fovea, got other bytes";
+    if (!link.receive_one(hello, kPatience)) return {false, "expected a greeting, got none: " + link.why()};
+    if (hello.magic != kHelloMagic) return {false, "expected a greeting of fovea, got other bytes"};
     const Welcome welcome{.identity = identity_of(model), .n_threads = n_threads};
-    if (!link.send_one(welcome)) return link.why();
-    if (hello.identity != welcome.identity) return "expected a program that runs the same file, got another file";
+    if (!link.send_one(welcome, kPatience)) return {false, link.why()};
+    if (hello.identity != welcome.identity)
+        return {false, "expected a program that runs the same file, got another file"};
 
-    Room operand_room, results_room;
-    for (Request request; link.receive_one(request);) {
-        if (request.magic != kRequestMagic || request.n_parts > kMostParts || request.operand_bytes > kMostBytes ||
-            request.n_results > kMostBytes / sizeof(float) || request.n_addends > request.n_results)
-            return "expected a request of fovea, got other numbers";
-        std::array<MatrixPart, kMostParts> all;
-        const std::span<MatrixPart> parts(all.data(), request.n_parts);
-        const std::span<std::byte> operand = operand_room.of(request.operand_bytes);
-        const std::span<std::byte> bytes = results_room.of(request.n_results * sizeof(float));
-        const std::span<float> results(reinterpret_cast<float*>(bytes.data()), request.n_results);
-        if (!link.receive(std::as_writable_bytes(parts)) || !link.receive(operand)) return link.why();
-        if (!receive_addends(link, parts, request, results)) return "expected what parts add to, got less or more";
-        const auto start = std::chrono::steady_clock::now();
-        const Status status =
-            parts.empty() ? Status{} : multiply_parts(workspace, parts, operand, request.n_rows, results);
-        const auto took = std::chrono::steady_clock::now() - start;
-        const Reply reply{.code = static_cast<std::uint32_t>(status.code),
-                          .nanoseconds = static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
-                          .n_results = status.ok() ? request.n_results : 0};
-        const std::span<const std::byte> buffers[] = {std::as_bytes(std::span(&reply, 1)),
-                                                      bytes.first(reply.n_results * sizeof(float))};
-        if (!link.send(buffers)) return link.why();
-        if (!status.ok()) return StatusLine(status).c_str();
+    Rooms rooms;
+    for (;;) {  // a program may be idle as long as it likes, and take results when its own part is done
+        Request request;
+        if (!link.receive_one(request, kForEver)) return {true, link.closed() ? "" : link.why()};
+        if (request.magic != kRequestMagic) return {true, "expected a request of fovea, got other bytes"};
+        Reply reply;
+        const std::string why = answer(link, workspace, request, rooms, reply);
+        if (why.empty() || reply.code) {
+            const std::span<const std::byte> results = rooms.results.of(reply.n_results * sizeof(float));
+            if (!link.send_one(reply, kForEver) || !link.send(results, kForEver)) return {true, link.why()};
+        }
+        if (!why.empty()) return {true, why};
     }
-    return {};
+} catch (const std::bad_alloc&) {
+    return {true, "expected a request that memory is there for, got a larger one"};
 }
 
 }  // namespace fovea::cluster

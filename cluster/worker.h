@@ -8,8 +8,14 @@
 
 namespace fovea::cluster {
 
-/// Serves one program until it closes the connection, one request after another. Returns what ended it: empty where the program
-/// closed, else one line. `workspace` was made of `model` without a Remote, for `n_threads` threads.
-[[nodiscard]] std::string serve_link(Link& link, const Model& model, Workspace& workspace, std::uint32_t n_threads);
+/// How a connection ended.
+struct Served {
+    bool greeted = false;  ///< by a program that runs the same file
+    std::string why;       ///< one line; empty where the program closed
+};
+
+/// Serves one program until it closes the connection, one request after another. `workspace` was made of `model` without a Remote, for
+/// `n_threads` threads.
+[[nodiscard]] Served serve_link(Link& link, const Model& model, Workspace& workspace, std::uint32_t n_threads);
 
 }  // namespace fovea::cluster

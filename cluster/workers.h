@@ -1,6 +1,7 @@
 // The workers of a program: machines that compute a part of every product, and how large a part.
 #pragma once
 #include <array>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -52,7 +53,7 @@ private:
     [[nodiscard]] static Kind kind_of(std::uint32_t n_rows) noexcept;
     [[nodiscard]] static double work_of(const RemoteJob& job, std::uint32_t n_units) noexcept;
     [[nodiscard]] double speed_of_all(Kind kind) const noexcept;
-    [[nodiscard]] double seconds_away(Link& link) const;
+    [[nodiscard]] double nanoseconds_away(Worker& worker) const;
     void settle() noexcept;
     [[nodiscard]] std::uint32_t n_here(const RemoteJob& job) const noexcept;
     void begin(const RemoteJob& job) noexcept;
@@ -65,9 +66,10 @@ private:
     Note note_;
     Remote remote_;
     // Read by all members during a pass; changed between passes.
-    std::array<double, kKinds> speed_{};          // of the program's own team
-    std::array<double, kKinds> overhead_{};       // nanoseconds that sharing adds to the slowest part
-    std::array<std::uint32_t, kKinds> n_idle_{};  // passes since a kind was shared
+    std::array<double, kKinds> speed_{};                    // of the program's own team
+    std::array<double, kKinds> overhead_{};                 // nanoseconds that sharing adds to the slowest part
+    std::array<std::uint32_t, kKinds> n_idle_{};            // passes that kept a kind here, since it was shared
+    mutable std::array<std::atomic<bool>, kKinds> kept_{};  // by any member, in this pass
     // Written by one member during a pass.
     std::array<Measured, kKinds> measured_{};
     std::array<Measured, kKinds> measured_overhead_{};  // "work" is nanoseconds, for jobs in place of time

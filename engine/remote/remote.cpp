@@ -90,14 +90,19 @@ void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end)
 
 namespace {
 
-constexpr std::uint32_t kMostRows = 1 << 20;
+constexpr std::uint32_t kMostRows = 1 << 20, kMostUnits = 0x7fffffff;
+
+[[nodiscard]] constexpr std::uint64_t n_units(const MatrixPart& part) noexcept {
+    return (std::uint64_t{part.n_panels} + kPair - 1) / kPair;
+}
 
 /// Whether some matrix of the file can have that part; a file has any bytes, so what lies there does not matter.
 [[nodiscard]] Status check_part(const WorkspaceState& w, const MatrixPart& part) noexcept {
     const std::uint64_t file_bytes = w.model.bytes().size();
     if (part.type >= kTypeCount) return {Code::bad_argument, "part: type at most", kTypeCount - 1, part.type};
     const Type type = static_cast<Type>(part.type);
-    if (!w.kernels->of(type).matmul) return {Code::unsupported, "weights of that type", 0, part.type};
+    const bool is_built = (has(Part::bf16) || type != Type::bf16) && (has(Part::gguf_types) || type <= Type::q4);
+    if (!is_built) return {Code::unsupported, "weights of that type", 0, part.type};
     if (part.n_panels == 0 || part.n_cols == 0) return {Code::bad_argument, "part: panels and columns at least", 1, 0};
     const std::uint64_t least = panel_bytes(type, part.n_cols);
     if (part.panel_stride < least || part.panel_stride > least + 65536 || part.panel_stride % kSectionAlignment != 0)
@@ -125,7 +130,7 @@ struct Parts {
     const WorkspaceState& w;
     std::span<const MatrixPart> parts;
     const std::byte* operand;
-    std::uint32_t n_rows, n_units;
+    std::uint32_t n_rows, n_all_units;
     float* results;
 
     /// Units [begin, end) of all parts' pairs of panels.
@@ -133,7 +138,7 @@ struct Parts {
         std::uint32_t first = 0;
         float* out = results;
         for (const MatrixPart& part : parts) {
-            const std::uint32_t n = (part.n_panels + kPair - 1) / kPair;
+            const auto n = static_cast<std::uint32_t>(n_units(part));
             const Pass::Share mine = units.within(first, n);
             first += n;
             if (mine.begin != mine.end) {
@@ -154,7 +159,7 @@ struct Parts {
                                      .second_level = w.fetches_to_second_level};
                 w.kernels->of(static_cast<Type>(part.type)).matmul(product);
             }
-            out += n_results(part, n_rows);
+            out += static_cast<std::size_t>(n_results(part, n_rows));
         }
     }
 };
@@ -162,37 +167,49 @@ struct Parts {
 void multiply_member(void* context, std::uint32_t member) noexcept {
     const Parts& all = *static_cast<const Parts*>(context);
     const std::uint32_t n_members = team_size(*all.w.team);
-    if (n_members == 1) return all.multiply({0, all.n_units});
-    if (all.n_rows <= kFewRows) return all.multiply(Pass::share(all.n_units, member, n_members));
-    const std::uint32_t n_pieces = std::min(n_members * kPieces, all.n_units);
+    if (n_members == 1) return all.multiply({0, all.n_all_units});
+    if (all.n_rows <= kFewRows) return all.multiply(Pass::share(all.n_all_units, member, n_members));
+    const std::uint32_t n_pieces = std::min(n_members * kPieces, all.n_all_units);
     for (std::uint32_t i; (i = claim_work(*all.w.team)) < n_pieces;)
-        all.multiply(Pass::share(all.n_units, i, n_pieces));
+        all.multiply(Pass::share(all.n_all_units, i, n_pieces));
 }
 
 }  // namespace
 
-Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts, std::span<const std::byte> operand,
-                      std::uint32_t n_rows, std::span<float> results) noexcept {
+Status check_parts(const Workspace& workspace, std::span<const MatrixPart> parts, std::uint64_t bytes,
+                   std::uint32_t n_rows, std::uint64_t n_floats) noexcept {
     if (!has(Part::teams)) return {Code::unsupported, "products of others: left out of this build", 0, 0};
     if (!workspace.valid()) return {Code::bad_argument, "workspace: not made", 0, 0};
     const WorkspaceState& w = *WorkspaceAccess::state(workspace);
     if (n_rows == 0 || n_rows > kMostRows) return {Code::bad_shape, "rows at most", kMostRows, n_rows};
     if (parts.empty() || parts.size() > kMostParts) return {Code::bad_shape, "parts at most", kMostParts, parts.size()};
-    std::uint64_t n_all = 0, n_units = 0;
+    std::uint64_t n_all = 0, n_all_units = 0;
     for (const MatrixPart& part : parts) {
         if (Status status = check_part(w, part); !status.ok()) return status;
         // One operand is for all: of one kind and width.
         const Type type = static_cast<Type>(part.type), first = static_cast<Type>(parts[0].type);
         if (part.n_cols != parts[0].n_cols || operand_kind(type) != operand_kind(first))
             return {Code::bad_argument, "part: columns", parts[0].n_cols, part.n_cols};
-        if (const std::uint64_t bytes = operand_bytes(type, n_rows, part.n_cols); bytes != operand.size())
-            return {Code::bad_shape, "bytes of the operand", bytes, operand.size()};
+        if (const std::uint64_t wanted = operand_bytes(type, n_rows, part.n_cols); wanted != bytes)
+            return {Code::bad_shape, "bytes of the operand", wanted, bytes};
         n_all += n_results(part, n_rows);
-        n_units += (std::uint64_t{part.n_panels} + kPair - 1) / kPair;
+        n_all_units += n_units(part);
     }
-    if (n_all != results.size()) return {Code::bad_shape, "results", n_all, results.size()};
-    if (n_units > 0x7fffffffu) return {Code::bad_shape, "units at most", 0x7fffffffu, n_units};
-    Parts all{w, parts, operand.data(), n_rows, static_cast<std::uint32_t>(n_units), results.data()};
+    if (n_all != n_floats) return {Code::bad_shape, "results", n_all, n_floats};
+    if (n_all_units > kMostUnits) return {Code::bad_shape, "units at most", kMostUnits, n_all_units};
+    return {};
+}
+
+Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts, std::span<const std::byte> operand,
+                      std::uint32_t n_rows, std::span<float> results) noexcept {
+    if (Status status = check_parts(workspace, parts, operand.size(), n_rows, results.size()); !status.ok())
+        return status;
+    if (reinterpret_cast<std::uintptr_t>(operand.data()) % alignof(float) != 0)
+        return {Code::bad_argument, "operand: alignment", alignof(float), 1};
+    const WorkspaceState& w = *WorkspaceAccess::state(workspace);
+    std::uint64_t n_all_units = 0;
+    for (const MatrixPart& part : parts) n_all_units += n_units(part);
+    Parts all{w, parts, operand.data(), n_rows, static_cast<std::uint32_t>(n_all_units), results.data()};
     run_team(*w.team, multiply_member, &all);
     return {};
 }

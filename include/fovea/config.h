@@ -97,8 +97,8 @@ struct Block {
     /// Position::disentangled (He et al. 2021): differences share this many buckets, and each head has two vectors for each
     /// bucket. A score gets the query's product with one and the key's with the other.
     std::uint16_t relative_buckets = 0;
-    std::uint32_t shared_d_ff = 0;     ///< hidden width of the shared expert, which every row adds; 0: none
-    bool normalize_experts = false;    ///< a row's weights, its experts' probabilities, are divided by their sum
+    std::uint32_t shared_d_ff = 0;   ///< hidden width of the shared expert, which every row adds; 0: none
+    bool normalize_experts = false;  ///< a row's weights, its experts' probabilities, are divided by their sum
     bool shared_gate = false;  ///< the shared expert's output times the sigmoid of a learned dot product with the row
     bool router_bias = false;  ///< of the router's logits
     RouterScore router_score = RouterScore::softmax;

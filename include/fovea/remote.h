@@ -49,15 +49,14 @@ struct RemoteJob {
     const RemoteState* state = nullptr;
 };
 
-/// What shares products out. With one the best instruction set is the best without tiles (amx), which pack rows in another way.
-/// Its functions are called within forward and encode, neither throw nor allocate, and must outlive
-/// the session or workspace.
+/// What shares products out. With one, the best instruction set is the best without tiles (amx), which pack rows in another way.
+/// Its functions are called within forward, encode and attend. They do not throw, and must outlive the session or workspace.
 struct Remote {
     void* context = nullptr;  ///< handed to each function
     /// Before each pass, by the caller of forward or encode.
     void (*settle)(void* context) = nullptr;
-    /// How many units are computed here, the first of them; n_units: all. Asked by every member of the team: the answer for a
-    /// job's numbers does not change between two calls of settle.
+    /// How many units, from the first on, are computed here. n_units means that nothing is handed out. Every member of the team asks,
+    /// so the answer for a job's numbers may change in settle alone.
     std::uint32_t (*n_here)(const void* context, const RemoteJob& job) = nullptr;
     /// By one member, before the units here are computed: hands the others out.
     void (*begin)(void* context, const RemoteJob& job) = nullptr;
@@ -70,8 +69,8 @@ struct Remote {
 [[nodiscard]] std::size_t cut(const RemoteJob& job, std::uint32_t begin, std::uint32_t end,
                               std::span<MatrixPart, kMostParts> parts) noexcept;
 /// Floats of a part's results, [n_rows][n_outputs].
-[[nodiscard]] constexpr std::size_t n_results(const MatrixPart& part, std::uint32_t n_rows) noexcept {
-    return std::size_t{n_rows} * part.n_outputs;
+[[nodiscard]] constexpr std::uint64_t n_results(const MatrixPart& part, std::uint32_t n_rows) noexcept {
+    return std::uint64_t{n_rows} * part.n_outputs;
 }
 /// Copies what the parts with epilogue 1 add to, [n_rows][n_outputs] of each such part; `out` has room for it.
 void give_addends(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, float* out) noexcept;
@@ -80,11 +79,16 @@ void take_results(const RemoteJob& job, std::uint32_t begin, std::uint32_t end, 
 /// Computes those units here instead.
 void multiply_here(const RemoteJob& job, std::uint32_t begin, std::uint32_t end) noexcept;
 
-/// Computes parts of the workspace's model on its team: what the other side does. `results` holds the results of one part
-/// after another, and before the call what the parts with epilogue 1 add to, in its place.
+/// Whether multiply_parts would compute these parts, for an operand and results of those sizes: to be asked before memory is
+/// taken for them. Errors: those of multiply_parts.
+[[nodiscard]] Status check_parts(const Workspace& workspace, std::span<const MatrixPart> parts,
+                                 std::uint64_t operand_bytes, std::uint32_t n_rows, std::uint64_t n_floats) noexcept;
+
+/// Computes parts of the workspace's model on its team: what the other side does. `results` takes [n_rows][n_outputs] of each
+/// part, one part after another. A part with epilogue 1 finds there what it adds to.
 /// Any numbers and any operand give results or a Status: nothing outside the file is read, and nothing is written but results.
-/// Errors: bad_argument (not made; a part that no matrix of the file can have), bad_shape (no rows, no parts, an operand or
-/// results of another size), unsupported (a build without threads, or without that type).
+/// Errors: bad_argument (not made; a part that no matrix of the file can have; an operand that is not 4-byte aligned), bad_shape
+/// (no rows, no parts, an operand or results of another size), unsupported (a build without threads, or without that type).
 [[nodiscard]] Status multiply_parts(Workspace& workspace, std::span<const MatrixPart> parts,
                                     std::span<const std::byte> operand, std::uint32_t n_rows,
                                     std::span<float> results) noexcept;

@@ -56,7 +56,8 @@ private:
 /// get new ones. With an executor no thread is made here. Code that has made threads must stay loaded: a plugin that links
 /// the static library wants -Wl,-z,nodelete, which CMake gives it.
 /// Errors, `session` and what the arena holds unchanged: those of make_plan, arena_too_small, misaligned,
-/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none).
+/// isa_unavailable, threads_unavailable (the system gives fewer threads, or this build makes none), unsupported (a Remote beside
+/// an instruction set with tiles, amx).
 [[nodiscard]] Status make_session(const Model& model, const Limits& limits, std::span<std::byte> arena,
                                   Session& session, const SessionOptions& options = {}) noexcept;
 

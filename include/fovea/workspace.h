@@ -70,8 +70,8 @@ struct Remote;  // fovea/remote.h
 struct SessionOptions {
     const char* isa = nullptr;  ///< one of isa_names(); nullptr: the best of them for the model
     Executor executor{};        ///< the host's threads; by default the engine makes its own
-    /// Other machines that compute a part of every product; it must outlive the session or workspace. nullptr: none. Builds
-    /// without threads (FOVEA_WITHOUT) have none.
+    /// Other machines that compute a part of every product. It must outlive the session or workspace. nullptr: none. Builds that
+    /// leave out teams (FOVEA_WITHOUT) ignore it.
     const Remote* remote = nullptr;
 };
 

@@ -9,6 +9,7 @@
 
 #include "adapters.h"
 #include "convert/refusal.h"
+#include "convert/source_memory.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"
@@ -129,9 +130,10 @@ void run_server(ServeOptions& options) {
                     "MODEL: expected models of different names (NAME=FILE gives one), got two of " + models[i].name, 2);
     }
     const auto adapters = open_adapters(options, models);
-    if (!options.common.workers.empty() && (models.size() != 1 || models.front().model.config().encoder.sound.hears()))
-        throw Refusal("--workers: expected one model of texts or vectors, got " +
-                          std::string(models.size() != 1 ? "several" : "one that hears"),
+    if (!options.common.workers.empty() && (models.size() != 1 || models.front().model.config().encoder.sound.hears() ||
+                                            writes_target(models.front().model.config())))
+        throw Refusal("--workers: expected one model that continues texts or makes vectors, got " +
+                          std::string(models.size() != 1 ? "several" : "one that writes another text"),
                       2);
     const SharedWork shared(options.common, opened.front());
     serve::ServerOptions server_options{.host = options.host,

@@ -51,15 +51,16 @@ void work(WorkerOptions& options) try {
     require(make_workspace(opened.model, plan.limits, bytes, workspace, options.common.isa_or_best()), opened.name);
     cluster::Listener listener(options.host, static_cast<std::uint16_t>(options.port));
     say_ready(options, listener.port());
-    do {
+    for (bool done = false; !done;) {
         std::string from;
         cluster::Link link = listener.accept(from);
         std::fprintf(stderr, "%s: connected\n", from.c_str());
-        const std::string why = cluster::serve_link(link, opened.model, workspace, options.common.n_threads);
-        std::fprintf(stderr, "%s: %s\n", from.c_str(), why.empty() ? "closed" : why.c_str());
-    } while (!options.once);
+        const cluster::Served served = cluster::serve_link(link, opened.model, workspace, options.common.n_threads);
+        std::fprintf(stderr, "%s: %s\n", from.c_str(), served.why.empty() ? "closed" : served.why.c_str());
+        done = options.once && served.greeted;
+    }
 } catch (const cluster::Error& error) {
-    throw Refusal(error.what());
+    throw Refusal(error.what(), error.of_usage ? 2 : 1);
 }
 
 #else
@@ -81,7 +82,7 @@ void add_worker(CLI::App& app) {
     add_count(verb, "--port", options->port, 0, 65535, "port (default: a free one, which is printed)");
     add_text(verb, "--host", options->host, "address to listen on (default 127.0.0.1: this machine alone)")
         .type_name("ADDRESS");
-    add_flag(verb, "--once", options->once, "end when the first program has closed its connection");
+    add_flag(verb, "--once", options->once, "end when the first program that runs this file has closed its connection");
     add_verify(verb, options->common);
     add_common(verb, options->common);
     set_action(verb, [options] { work(*options); });
