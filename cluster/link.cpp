@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
+#include <cstdint>
 
 namespace fovea::cluster {
 
@@ -76,19 +78,38 @@ Link Link::connect(const std::string& text) {
         state->socket.close(ignored);
         state->socket.open(entry.endpoint().protocol(), error);
         if (error) continue;
-        state->socket.connect(entry.endpoint(), error);
-        if (error) continue;
         settle(state->socket);
-        return Link(std::move(state));
+        Link link(std::move(state));
+        if (link.reach(entry.endpoint())) return link;
+        state = std::move(link.state_);
+        error = state->error;
     }
     throw Error("worker " + text + ": expected one that listens (fovea worker MODEL), got " + error.message());
 }
 
+template<class Endpoint>
+bool Link::reach(const Endpoint& endpoint) noexcept {
+    const int socket = state_->socket.native_handle();
+    const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kGoneSeconds);
+    int failed = ::connect(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ? 0 : errno;
+    if (failed == EINPROGRESS || failed == EINTR) {
+        if (!ready(POLLOUT, deadline)) return false;
+        socklen_t size = sizeof failed;
+        if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
+    }
+    state_->error = error_code(failed, boost::system::system_category());
+    return failed == 0;
+}
+
 /// Waits until the socket can be read or written.
-bool Link::ready(short event, Patience patience) noexcept {
+bool Link::ready(short event, Deadline deadline) noexcept {
     pollfd wanted{state_->socket.native_handle(), event, 0};
-    const int time = patience == kForEver ? -1 : static_cast<int>(patience.count());
     for (;;) {
+        int time = -1;
+        if (deadline != kForEver) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+            time = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+        }
         const int n = poll(&wanted, 1, time);
         if (n > 0) return true;
         if (n < 0 && errno == EINTR) continue;
@@ -98,9 +119,9 @@ bool Link::ready(short event, Patience patience) noexcept {
     }
 }
 
-bool Link::send(std::span<const std::byte> bytes, Patience patience) noexcept {
+bool Link::send(std::span<const std::byte> bytes, Deadline deadline) noexcept {
     while (!bytes.empty()) {
-        if (!ready(POLLOUT, patience)) return false;
+        if (!ready(POLLOUT, deadline)) return false;
         const std::size_t n = state_->socket.write_some(asio::buffer(bytes.data(), bytes.size()), state_->error);
         if (state_->error == asio::error::would_block) continue;
         if (state_->error) return false;
@@ -109,9 +130,9 @@ bool Link::send(std::span<const std::byte> bytes, Patience patience) noexcept {
     return true;
 }
 
-bool Link::receive(std::span<std::byte> buffer, Patience patience) noexcept {
+bool Link::receive(std::span<std::byte> buffer, Deadline deadline) noexcept {
     while (!buffer.empty()) {
-        if (!ready(POLLIN, patience)) return false;
+        if (!ready(POLLIN, deadline)) return false;
         const std::size_t n = state_->socket.read_some(asio::buffer(buffer.data(), buffer.size()), state_->error);
         if (state_->error == asio::error::would_block) continue;
         if (state_->error) return false;
@@ -124,6 +145,11 @@ std::string Link::why() const {
     if (state_->error == asio::error::eof) return "the connection was closed";
     if (state_->error == asio::error::timed_out) return "no answer";
     return state_->error ? state_->error.message() : "an answer that is none";
+}
+
+void Link::close() noexcept {
+    error_code ignored;
+    state_->socket.close(ignored);
 }
 
 bool Link::closed() const noexcept { return state_->error == asio::error::eof; }
@@ -158,7 +184,8 @@ Link Listener::accept(std::string& from) {
     state_->acceptor.accept(link->socket, peer, error);
     if (error) throw Error("listening: expected a connection, got " + error.message());
     settle(link->socket);
-    from = peer.address().to_string() + ":" + std::to_string(peer.port());
+    const std::string host = peer.address().to_string();
+    from = (peer.address().is_v6() ? '[' + host + ']' : host) + ":" + std::to_string(peer.port());
     return Link(std::move(link));
 }
 

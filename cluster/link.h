@@ -16,9 +16,9 @@ struct Error : std::runtime_error {
     bool of_usage;  ///< an option is wrong, and nothing was tried
 };
 
-/// How long nothing may come or go within a message. for_ever: a machine that is gone is noticed all the same.
-using Patience = std::chrono::milliseconds;
-inline constexpr Patience kForEver = Patience::max();
+/// Until when a message must have come or gone. kForEver: a machine that is switched off is noticed all the same.
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kForEver = Deadline::max();
 
 /// HOST:PORT, [ADDRESS]:PORT of IPv6. Throws Error.
 struct Address {
@@ -29,7 +29,7 @@ struct Address {
 /// Movable.
 class Link {
 public:
-    /// Throws Error.
+    /// Throws Error; after ten seconds too.
     [[nodiscard]] static Link connect(const std::string& address);
 
     Link(Link&& other) noexcept;
@@ -37,25 +37,28 @@ public:
     ~Link();
 
     /// Sends the bytes. False: the other side is gone, or takes nothing, and why() says which.
-    [[nodiscard]] bool send(std::span<const std::byte> bytes, Patience patience) noexcept;
+    [[nodiscard]] bool send(std::span<const std::byte> bytes, Deadline deadline) noexcept;
     /// Fills the buffer; the same.
-    [[nodiscard]] bool receive(std::span<std::byte> buffer, Patience patience) noexcept;
+    [[nodiscard]] bool receive(std::span<std::byte> buffer, Deadline deadline) noexcept;
     [[nodiscard]] std::string why() const;
-    /// Whether the other side closed it, and between two messages as far as this side knows.
+    /// Whether the other side closed it.
     [[nodiscard]] bool closed() const noexcept;
+    void close() noexcept;
 
     template<class Struct>
-    [[nodiscard]] bool send_one(const Struct& value, Patience patience) noexcept {
-        return send(std::as_bytes(std::span(&value, 1)), patience);
+    [[nodiscard]] bool send_one(const Struct& value, Deadline deadline) noexcept {
+        return send(std::as_bytes(std::span(&value, 1)), deadline);
     }
     template<class Struct>
-    [[nodiscard]] bool receive_one(Struct& value, Patience patience) noexcept {
-        return receive(std::as_writable_bytes(std::span(&value, 1)), patience);
+    [[nodiscard]] bool receive_one(Struct& value, Deadline deadline) noexcept {
+        return receive(std::as_writable_bytes(std::span(&value, 1)), deadline);
     }
 
 private:
     friend class Listener;
-    [[nodiscard]] bool ready(short event, Patience patience) noexcept;
+    template<class Endpoint>
+    [[nodiscard]] bool reach(const Endpoint& endpoint) noexcept;
+    [[nodiscard]] bool ready(short event, Deadline deadline) noexcept;
     struct State;
     explicit Link(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;

@@ -37,7 +37,8 @@ struct Rooms {
     Room operand, results;
 };
 
-constexpr std::chrono::seconds kPatience{10};
+/// For a greeting, and for each thing in a request that has begun.
+[[nodiscard]] Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(30); }
 
 /// Reads what a request's parts add to into their places among the results.
 [[nodiscard]] bool receive_addends(Link& link, std::span<const MatrixPart> parts, const Request& request,
@@ -47,7 +48,7 @@ constexpr std::chrono::seconds kPatience{10};
         const std::uint64_t n = n_results(part, request.n_rows);
         if (n > results.size() - at) return false;
         if (part.epilogue == kAdds) {
-            if (n > left || !link.receive(std::as_writable_bytes(results.subspan(at, n)), kPatience)) return false;
+            if (n > left || !link.receive(std::as_writable_bytes(results.subspan(at, n)), soon())) return false;
             left -= n;
         }
         at += n;
@@ -62,7 +63,7 @@ constexpr std::chrono::seconds kPatience{10};
         return "expected a request of fovea, got other numbers";
     std::array<MatrixPart, kMostParts> all;
     const std::span<MatrixPart> parts(all.data(), request.n_parts);
-    if (!link.receive(std::as_writable_bytes(parts), kPatience)) return link.why();
+    if (!link.receive(std::as_writable_bytes(parts), soon())) return link.why();
     if (parts.empty()) return request.operand_bytes || request.n_results ? "expected parts, got none" : "";
     // Before memory is taken for what the request says.
     const Status fits = check_parts(workspace, parts, request.operand_bytes, request.n_rows, request.n_results);
@@ -71,7 +72,7 @@ constexpr std::chrono::seconds kPatience{10};
     const std::span<std::byte> operand = rooms.operand.of(request.operand_bytes);
     const std::span<std::byte> bytes = rooms.results.of(request.n_results * sizeof(float));
     const std::span<float> results(reinterpret_cast<float*>(bytes.data()), request.n_results);
-    if (!link.receive(operand, kPatience)) return link.why();
+    if (!link.receive(operand, soon())) return link.why();
     if (!receive_addends(link, parts, request, results)) return "expected what parts add to, got less or more";
     const auto start = std::chrono::steady_clock::now();
     const Status status = multiply_parts(workspace, parts, operand, request.n_rows, results);
@@ -87,17 +88,19 @@ constexpr std::chrono::seconds kPatience{10};
 
 Served serve_link(Link& link, const Model& model, Workspace& workspace, std::uint32_t n_threads) try {
     Hello hello;
-    if (!link.receive_one(hello, kPatience)) return {false, "expected a greeting, got none: " + link.why()};
+    if (!link.receive_one(hello, soon())) return {false, "expected a greeting, got none: " + link.why()};
     if (hello.magic != kHelloMagic) return {false, "expected a greeting of fovea, got other bytes"};
     const Welcome welcome{.identity = identity_of(model), .n_threads = n_threads};
-    if (!link.send_one(welcome, kPatience)) return {false, link.why()};
+    if (!link.send_one(welcome, soon())) return {false, link.why()};
     if (hello.identity != welcome.identity)
         return {false, "expected a program that runs the same file, got another file"};
 
     Rooms rooms;
     for (;;) {  // a program may be idle as long as it likes, and take results when its own part is done
         Request request;
-        if (!link.receive_one(request, kForEver)) return {true, link.closed() ? "" : link.why()};
+        const auto bytes = std::as_writable_bytes(std::span(&request, 1));
+        if (!link.receive(bytes.first(1), kForEver)) return {true, link.closed() ? "" : link.why()};
+        if (!link.receive(bytes.subspan(1), soon())) return {true, link.why()};
         if (request.magic != kRequestMagic) return {true, "expected a request of fovea, got other bytes"};
         Reply reply;
         const std::string why = answer(link, workspace, request, rooms, reply);

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <chrono>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cluster/link.h"
 
@@ -11,6 +14,8 @@ using namespace fovea::cluster;
 using namespace std::chrono_literals;
 
 namespace {
+
+[[nodiscard]] Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
 /// Both ends of a connection on this machine.
 struct Ends {
@@ -28,11 +33,11 @@ TEST_CASE("a link carries messages whole, however they come") {
     for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 7);
     std::thread sender([&] {
         const std::span<const std::byte> all(sent);
-        CHECK(ends.near.send(all.first(1), 10s));
+        CHECK(ends.near.send(all.first(1), in(10s)));
         std::this_thread::sleep_for(20ms);
-        CHECK(ends.near.send(all.subspan(1), 10s));
+        CHECK(ends.near.send(all.subspan(1), in(10s)));
     });
-    CHECK(ends.far.receive(got, 10s));
+    CHECK(ends.far.receive(got, in(10s)));
     sender.join();
     CHECK(sent == got);
 }
@@ -41,11 +46,11 @@ TEST_CASE("a link gives up on a side that does not answer, or does not read, and
     Ends ends;
     std::array<std::byte, 8> some{};
     const auto start = std::chrono::steady_clock::now();
-    CHECK_FALSE(ends.near.receive(some, 50ms));
+    CHECK_FALSE(ends.near.receive(some, in(50ms)));
     CHECK(ends.near.why() == "no answer");
     CHECK_FALSE(ends.near.closed());
     const std::vector<std::byte> much(64'000'000);
-    CHECK_FALSE(ends.near.send(much, 50ms));
+    CHECK_FALSE(ends.near.send(much, in(50ms)));
     CHECK(ends.near.why() == "no answer");
     CHECK(std::chrono::steady_clock::now() - start < 20s);
 }
@@ -54,9 +59,19 @@ TEST_CASE("a link says that the other side closed it") {
     Ends ends;
     { const Link gone = std::move(ends.far); }
     std::array<std::byte, 8> some{};
-    CHECK_FALSE(ends.near.receive(some, 10s));
+    CHECK_FALSE(ends.near.receive(some, in(10s)));
     CHECK(ends.near.closed());
     CHECK(ends.near.why() == "the connection was closed");
+}
+
+TEST_CASE("a link that is closed here ends there, and takes nothing more") {
+    Ends ends;
+    ends.near.close();
+    std::array<std::byte, 8> some{};
+    CHECK_FALSE(ends.far.receive(some, in(10s)));
+    CHECK(ends.far.closed());
+    CHECK_FALSE(ends.near.send(some, in(10s)));
+    CHECK_FALSE(ends.near.receive(some, in(10s)));
 }
 
 TEST_CASE("addresses are a host and a port") {
