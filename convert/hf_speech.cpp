@@ -32,7 +32,8 @@ constexpr const char* kMembers[] = {"suppress_tokens",
                                     "decoder_start_token_id",
                                     "eos_token_id",
                                     "prev_sot_token_id",
-                                    "forced_decoder_ids"};
+                                    "forced_decoder_ids",
+                                    "alignment_heads"};
 
 /// A matrix of numbers [n_rows][n_cols], or one the other way round; else nothing.
 std::optional<std::vector<float>> matrix_of(const json& rows, std::size_t n_rows, std::size_t n_cols) {

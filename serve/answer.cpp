@@ -26,6 +26,7 @@ Answer::Answer(AnswerOptions options) : options_(std::move(options)), choices_(o
     for (Choice& choice : choices_) {
         choice.thinking = ThinkingFilter(options_.in_thought);
         choice.heard.translated = options_.api == Api::translation;
+        choice.heard.times = options_.times;
         if (options_.must_call) (void)choice.calls.push(kCallMark);
     }
     if (options_.api == Api::response)

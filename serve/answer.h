@@ -27,6 +27,7 @@ struct AnswerOptions {
     bool through_sigmoid = false;             ///< their scores
     std::vector<std::string> documents = {};  ///< those texts, where the answer shows them
     TranscriptForm transcript = TranscriptForm::json;
+    TimesOf times = {};
     Json echoed = Json::object();   ///< of a response: the request's settings
     bool may_call = false;          ///< there are tools: the text may hold calls
     bool must_call = false;         ///< the text is a call; may_call is set too

@@ -42,11 +42,19 @@ TranscriptForm read_form(const Fields& fields) {
                        "response_format");
 }
 
-void read_granularities(const Fields& fields) {
+TimesOf read_times(const Fields& fields, TranscriptForm form) {
     const Json* list = fields.find("timestamp_granularities");
-    if (!list) return;
-    for (const Json& one : list->is_array() ? *list : Json::array({*list}))
-        if (one != "segment") fields.refuse("timestamp_granularities", "segment, for words have no times here", one);
+    if (!list) return {};
+    TimesOf times{.segments = false};
+    for (const Json& one : list->is_array() ? *list : Json::array({*list})) {
+        if (one != "segment" && one != "word") fields.refuse("timestamp_granularities", "segment or word", one);
+        (one == "word" ? times.words : times.segments) = true;
+    }
+    if (times.words && form != TranscriptForm::verbose_json)
+        throw RequestError(400,
+                           "timestamp_granularities: expected response_format verbose_json beside word, got another",
+                           "timestamp_granularities");
+    return times;
 }
 
 void read_speech(const Fields& fields, Request& request) {
@@ -54,7 +62,7 @@ void read_speech(const Fields& fields, Request& request) {
     request.language = fields.text("language");
     request.said_before = fields.text("prompt");
     request.transcript = read_form(fields);
-    read_granularities(fields);
+    request.times = read_times(fields, request.transcript);
     request.sampler.temperature = static_cast<float>(fields.real("temperature", 0, 0, 1));
     const std::int64_t seed = fields.whole("seed", 0, -1, INT64_MAX);
     request.random_seed = seed == -1;

@@ -59,6 +59,11 @@ struct Prompt {
 /// How a transcript is written.
 enum class TranscriptForm { json, text, srt, verbose_json, vtt };
 
+/// What a verbose transcript gives the times of.
+struct TimesOf {
+    bool segments = true, words = false;
+};
+
 /// What an answer must be.
 enum class Form { any, json, schema, grammar, regex, tool };
 
@@ -95,6 +100,7 @@ struct Request {
     std::string language;     ///< that is spoken; empty: the likeliest
     std::string said_before;  ///< a text before the recording's own
     TranscriptForm transcript = TranscriptForm::json;
+    TimesOf times;
 
     Form form = Form::any;
     Json schema;             ///< Form::schema

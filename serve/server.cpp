@@ -188,6 +188,7 @@ void Server::fill_speech_job(Request& request, std::size_t model, Job& job) cons
     options.task = request.api == Api::translation ? "translate" : "transcribe";
     if (request.sampler.temperature > 0) options.temperatures = {request.sampler.temperature};
     options.seed = job.sampler.seed = seed_of(request);
+    options.words = request.times.words;
     try {
         const auto n_words = served.model.config().decoder.vocab_size;
         check_speech(SpeechTokens::read(find_info(served.model, "speech"), n_words, served.name), options.language,
@@ -241,6 +242,7 @@ AnswerOptions Server::answer_options(const Call& call, const Request& request, s
         .n_best = request.n_best,
         .through_sigmoid = find_info(models_[model].model, "scores") == "sigmoid",
         .transcript = request.transcript,
+        .times = request.times,
         .echoed = request.echoed,
         .may_call = !request.tools.is_null(),
         .must_call = request.form == Form::tool,

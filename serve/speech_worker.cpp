@@ -25,9 +25,10 @@ struct Place {
 
     // The call that the loop waits for.
     bool asks = false;
-    std::span<const float> frames;      ///< a window to be heard; or, where there is none,
-    std::optional<std::size_t> n_kept;  ///< of its text, where it is to be shorter,
-    std::span<const Token> tokens;      ///< before these go on
+    std::span<const float> frames;                ///< a window to be heard; or, where there is none,
+    std::optional<std::size_t> n_kept;            ///< of its text, where it is to be shorter,
+    std::span<const Token> tokens;                ///< before these go on; or
+    const SpeechModel::EachHead* each = nullptr;  ///< whose attention is asked for
     std::vector<float> logits;
     Status status;
 
@@ -55,7 +56,8 @@ public:
                            SpeechWorkspace::Options{.n_threads = options_.n_threads,
                                                     .isa = options_.isa,
                                                     .kv_type = options_.kv_type,
-                                                    .n_recordings = static_cast<std::uint32_t>(places_.size())});
+                                                    .n_recordings = static_cast<std::uint32_t>(places_.size()),
+                                                    .words = true});
         for (Place& place : places_) place.logits.resize(served_.model.config().decoder.vocab_size);
     }
     [[nodiscard]] bool turn() override;
@@ -111,15 +113,19 @@ public:
         n_kept_.reset();
         return place_.logits;
     }
+    void attend(std::span<const Token> tokens, const EachHead& each) override {
+        n_kept_.reset();
+        ask({}, tokens, &each);
+    }
     std::string text_of(std::span<const Token> tokens) override {
         return speech_text(worker_.served_.tokenizer, tokens);
     }
 
 private:
-    void ask(std::span<const float> frames, std::span<const Token> tokens) {
+    void ask(std::span<const float> frames, std::span<const Token> tokens, const EachHead* each = nullptr) {
         std::unique_lock lock(worker_.mutex_);
         SpeechWorker::check(place_);
-        place_.frames = frames, place_.tokens = tokens, place_.n_kept = n_kept_;
+        place_.frames = frames, place_.tokens = tokens, place_.n_kept = n_kept_, place_.each = each;
         place_.asks = true;
         worker_.wake();
         worker_.answered_.wait(lock, [&] { return !place_.asks || place_.stops; });
@@ -242,7 +248,7 @@ bool SpeechWorker::hand_out(Place& place) {
     return true;
 }
 
-/// One window of one recording, and the next tokens of all that have asked for them. False: none has asked.
+/// One window of one recording, or what one attends to, and the next tokens of all that have asked for them. False: none has asked.
 bool SpeechWorker::compute() {
     std::vector<SpeechWorkspace::Reading> readings;
     std::optional<std::size_t> hears;
@@ -251,7 +257,7 @@ bool SpeechWorker::compute() {
         for (std::size_t i = 0; i < places_.size(); ++i) {
             Place& place = places_[i];
             if (!place.job || !place.asks || place.stops) continue;
-            if (place.tokens.empty())
+            if (place.tokens.empty() || place.each)
                 hears = hears ? hears : i;
             else
                 readings.push_back({i, place.tokens, place.logits});
@@ -259,7 +265,11 @@ bool SpeechWorker::compute() {
     }
     if (!hears && readings.empty()) return false;
     std::vector<std::pair<std::size_t, Status>> done;
-    if (hears) done.emplace_back(*hears, workspace_->hear(*hears, places_[*hears].frames));
+    if (hears) {
+        const Place& place = places_[*hears];
+        done.emplace_back(*hears, place.each ? workspace_->attend(*hears, place.tokens, *place.each)
+                                             : workspace_->hear(*hears, place.frames));
+    }
     std::erase_if(readings, [&](const SpeechWorkspace::Reading& r) {
         if (!places_[r.i].n_kept) return false;
         const Status status = workspace_->rewind(r.i, *places_[r.i].n_kept);

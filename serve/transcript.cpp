@@ -27,12 +27,18 @@ Json verbose(const Heard& heard) {
         one.update(segment_json(segment));
         segments.push_back(std::move(one));
     }
-    return {{"task", heard.translated ? "translate" : "transcribe"},
-            {"language", heard.language.empty() ? Json() : Json(heard.language)},
-            {"duration", heard.seconds},
-            {"text", text_of(heard)},
-            {"segments", std::move(segments)},
-            {"usage", usage_of(heard)}};
+    Json words = Json::array();
+    for (const SpeechSegment& segment : heard.segments)
+        for (const SpeechWord& word : segment.words)
+            words.push_back({{"word", line_of(as_segment(word))}, {"start", word.start}, {"end", word.end}});
+    Json object = {{"task", heard.translated ? "translate" : "transcribe"},
+                   {"language", heard.language.empty() ? Json() : Json(heard.language)},
+                   {"duration", heard.seconds},
+                   {"text", text_of(heard)}};
+    if (heard.times.words) object["words"] = std::move(words);
+    if (heard.times.segments) object["segments"] = std::move(segments);
+    object["usage"] = usage_of(heard);
+    return object;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Heard {
     std::string language = {};
     double seconds = 0;
     std::vector<SpeechSegment> segments = {};
+    TimesOf times = {};
 };
 
 /// The whole body, and what its bytes are.

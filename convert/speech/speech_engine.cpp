@@ -102,6 +102,43 @@ SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer,
     for (Cache& cache : memories_) require(make_cache(memory_pool_, cache), name);
     for (Cache& cache : texts_) require(make_cache(text_pool_, cache), name);
     steps_.reserve(n);
+    if (!options.words) return;
+    heads_ = tokens_.alignment_heads;
+    const Stack& decoder = config.decoder;
+    if (heads_.empty())
+        for (std::uint32_t layer = decoder.n_layers / 2; layer < decoder.n_layers; ++layer)
+            for (std::uint32_t head = 0; head < decoder.block(layer).n_heads; ++head) heads_.push_back({layer, head});
+    std::stable_sort(heads_.begin(), heads_.end(), [](const auto& a, const auto& b) { return a.layer < b.layer; });
+    std::uint32_t most = 0;
+    for (const SpeechTokens::Head& head : heads_) {
+        if (head.layer >= decoder.n_layers || head.head >= decoder.block(head.layer).n_heads)
+            throw Refusal(name + ": speech: alignment_heads: expected heads of its " +
+                          std::to_string(decoder.n_layers) + " layers, got [" + std::to_string(head.layer) + ", " +
+                          std::to_string(head.head) + "]");
+        most = std::max(most, decoder.block(head.layer).n_heads);
+    }
+    weights_.resize(std::size_t{most} * n_tokens * n_rows);
+    n_bytes_ += weights_.size() * sizeof(float);
+}
+
+Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each) {
+    const std::uint32_t n_keys = (model_.config().encoder.sound.n_frames + 1) / 2;
+    const auto n_queries = static_cast<std::uint32_t>(tokens.size());
+    const std::size_t of_each = std::size_t{n_queries} * n_keys;
+    for (auto head = heads_.begin(); head != heads_.end();) {
+        const std::uint32_t layer = head->layer, n_heads = model_.config().decoder.block(layer).n_heads;
+        if (const Status status = fovea::rewind(texts_[i], 0); !status.ok()) return status;
+        const std::span<float> out = std::span(weights_).first(n_heads * of_each);
+        const AttentionWeights wanted{
+            .layer = layer, .cross = true, .per_head = true, .n_queries = n_queries, .n_keys = n_keys, .out = out};
+        Status status = capture_attention(workspace_, wanted);
+        if (status.ok()) status = read({{{i, tokens, {}}}});
+        (void)capture_attention(workspace_, {});
+        if (!status.ok()) return status;
+        for (; head != heads_.end() && head->layer == layer; ++head)
+            each(out.subspan(head->head * of_each, of_each), n_keys);
+    }
+    return fovea::rewind(texts_[i], 0);
 }
 
 void SpeechWorkspace::describe(SpeechModel& model) const {
@@ -156,6 +193,10 @@ void SpeechEngine::rewind(std::size_t n_tokens) { check(workspace_.rewind(0, n_t
 std::span<const float> SpeechEngine::read(std::span<const Token> tokens) {
     check(workspace_.read({{{0, tokens, logits_}}}));
     return logits_;
+}
+
+void SpeechEngine::attend(std::span<const Token> tokens, const EachHead& each) {
+    check(workspace_.attend(0, tokens, each));
 }
 
 std::string SpeechEngine::text_of(std::span<const Token> tokens) { return speech_text(tokenizer_, tokens); }

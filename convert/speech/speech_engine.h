@@ -42,6 +42,7 @@ public:
         Type kv_type = Type::f32;
         const std::atomic<bool>* cancel = nullptr;  ///< where it is true, a call ends with Code::cancelled
         std::uint32_t n_recordings = 1;             ///< at a time
+        bool words = false;                         ///< attend will be called
     };
     /// Model and tokenizer are views, whose bytes must outlive this. Throws Refusal.
     SpeechWorkspace(const Model& model, const Tokenizer& tokenizer, const std::string& name, const Options& options);
@@ -57,6 +58,9 @@ public:
         std::span<float> logits;
     };
     [[nodiscard]] Status read(std::span<const Reading> readings);
+    /// Recording i's text is these tokens and then none: see SpeechModel::attend. Where the model's folder names no heads: all of
+    /// the later half of its layers.
+    [[nodiscard]] Status attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each);
     /// Sets what a model says of itself.
     void describe(SpeechModel& model) const;
 
@@ -71,6 +75,8 @@ private:
     CachePool memory_pool_, text_pool_;
     std::vector<Cache> memories_, texts_;  // of each recording
     std::vector<Step> steps_;
+    std::vector<SpeechTokens::Head> heads_;  // by layer
+    std::vector<float> weights_;             // of a layer
     std::uint64_t n_bytes_ = 0;
 };
 
@@ -87,6 +93,7 @@ public:
     void rewind(std::size_t n_tokens) override;
     std::span<const float> read(std::span<const Token> tokens) override;
     std::string text_of(std::span<const Token> tokens) override;
+    void attend(std::span<const Token> tokens, const EachHead& each) override;
 
     [[nodiscard]] const SpeechTokens& tokens() const { return workspace_.tokens(); }
     [[nodiscard]] std::uint64_t n_bytes() const { return workspace_.n_bytes(); }

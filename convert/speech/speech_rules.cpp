@@ -53,6 +53,21 @@ public:
         }
         return ids;
     }
+    /// Pairs of small numbers.
+    [[nodiscard]] std::vector<SpeechTokens::Head> heads(const char* field) const {
+        constexpr std::uint64_t kMost = 0xffff;
+        std::vector<SpeechTokens::Head> all;
+        const auto at = json_.find(field);
+        if (at == json_.end() || at->is_null()) return all;
+        const auto is_small = [](const Json& x) { return x.is_number_unsigned() && x.get<std::uint64_t>() <= kMost; };
+        if (!at->is_array()) refuse(field, *at, "pairs of a layer and a head");
+        for (const Json& pair : *at) {
+            if (!pair.is_array() || pair.size() != 2 || !is_small(pair[0]) || !is_small(pair[1]))
+                refuse(field, pair, "a pair of a layer and a head");
+            all.push_back({pair[0].get<std::uint32_t>(), pair[1].get<std::uint32_t>()});
+        }
+        return all;
+    }
     [[nodiscard]] std::uint32_t count_or(const char* field, std::uint32_t otherwise) const {
         const auto at = json_.find(field);
         if (at == json_.end() || at->is_null()) return otherwise;
@@ -139,6 +154,7 @@ SpeechTokens SpeechTokens::read(std::string_view json, std::uint32_t vocab_size,
     tokens.suppressed.insert(tokens.suppressed.end(), {tokens.start, tokens.previous, tokens.no_speech});
     for (const auto& [task, id] : tokens.tasks) tokens.suppressed.push_back(id);  // those that steer are no text
     tokens.suppressed_first = reader.tokens("begin_suppress_tokens");
+    tokens.alignment_heads = reader.heads("alignment_heads");
     tokens.max_first_timestamp = reader.count_or("max_initial_timestamp_index", 0);
     return tokens;
 }

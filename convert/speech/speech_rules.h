@@ -21,6 +21,10 @@ struct SpeechTokens {
     std::map<std::string, Token> tasks;      ///< "transcribe", "translate"
     std::vector<Token> suppressed;           ///< never written; those that steer are among them
     std::vector<Token> suppressed_first;
+    struct Head {
+        std::uint32_t layer, head;
+    };
+    std::vector<Head> alignment_heads;      ///< of the decoder, which attend to what is being said; empty: not known
     std::uint32_t max_first_timestamp = 0;  ///< of the first timestamp, in steps; 0: any
     std::uint32_t vocab_size = 0;
 

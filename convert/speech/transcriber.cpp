@@ -6,6 +6,7 @@
 #include "convert/exact_math.h"
 #include "convert/refusal.h"
 #include "convert/speech/chances.h"
+#include "convert/speech/word_times.h"
 #include "fovea/sampler.h"
 
 namespace fovea {
@@ -15,7 +16,8 @@ constexpr float kMostForgiving = 0.5f;  // what was written at a higher temperat
 
 /// What one attempt at a window wrote.
 struct Written {
-    std::vector<Token> tokens;  // without the end
+    std::vector<Token> tokens;          // without the end
+    std::vector<double> probabilities;  // of each
     std::string text;
     double avg_logprob = 0, no_speech = 0, compression = 0;
     float temperature = 0;
@@ -128,9 +130,11 @@ private:
             Token next = 0;
             require(sample(sampler, static_cast<std::uint32_t>(written.tokens.size()), logits_, {}, candidates_, next),
                     "what may be written next");
-            sum += static_cast<double>(logits_[next]) - exp_sum(logits_).log();
+            const double log_probability = static_cast<double>(logits_[next]) - exp_sum(logits_).log();
+            sum += log_probability;
             if (next == tokens_.end) break;
             written.tokens.push_back(next);
+            written.probabilities.push_back(log_probability > -100 ? exact_exp(log_probability) : 0);
             if (written.tokens.size() >= most_ || n_prompt + written.tokens.size() >= model_.max_tokens) break;
             const std::span<const float> logits = model_.read({&next, 1});
             logits_.assign(logits.begin(), logits.end());
@@ -172,18 +176,77 @@ private:
                               written.avg_logprob,
                               written.no_speech,
                               written.compression,
-                              written.temperature};
+                              written.temperature,
+                              {}};
         const bool blank = segment.text.find_first_not_of(" \t\r\n") == std::string::npos;
         if (blank || start == end) return;
         previous_.insert(previous_.end(), tokens.begin(), tokens.end());
-        transcript_.text += segment.text;
-        transcript_.segments.push_back(std::move(segment));
-        if (calls_.segment) calls_.segment(transcript_.segments.back());
+        of_window_.push_back({std::move(segment), static_cast<std::size_t>(tokens.data() - written.tokens.data())});
+    }
+
+    /// The window's segments, whose words are looked for together.
+    void hand_over(const Written& written, std::uint32_t size) {
+        if (options_.words) find_words(written, size);
+        for (auto& [segment, first] : of_window_) {
+            transcript_.text += segment.text;
+            transcript_.segments.push_back(std::move(segment));
+            if (calls_.segment) calls_.segment(transcript_.segments.back());
+        }
+        of_window_.clear();
+    }
+
+    void find_words(const Written& written, std::uint32_t size) {
+        std::vector<Token> read = speech_prompt(tokens_, transcript_.language, options_.task, false);
+        const std::size_t n_prompt = read.size();
+        std::vector<double> probabilities;
+        std::vector<std::size_t> firsts;  // of each segment, among the texts
+        for (const auto& [segment, first] : of_window_) {
+            firsts.push_back(probabilities.size());
+            for (std::size_t i = 0; i < segment.tokens.size(); ++i)
+                if (tokens_.is_text(segment.tokens[i])) {
+                    read.push_back(segment.tokens[i]);
+                    probabilities.push_back(written.probabilities[first + i]);
+                }
+        }
+        firsts.push_back(probabilities.size());
+        if (probabilities.empty() || read.size() >= model_.max_tokens)
+            return;  // more than can be read at once has no times
+        const std::vector<Token> texts(read.begin() + static_cast<std::ptrdiff_t>(n_prompt), read.end());
+        read.push_back(tokens_.end);
+        Alignment alignment(read.size(), std::max(size / 2, 1u));
+        model_.attend(read,
+                      [&](std::span<const float> weights, std::size_t stride) { alignment.add(weights, stride); });
+        // A token is chosen by the row before it; the last text's row chooses the end.
+        const std::vector<std::uint32_t> begins = alignment.begins(n_prompt - 1, texts.size() + 1);
+        const auto time = [&](std::size_t token) { return seconds(at_ + 2 * begins[token]); };
+        const auto bytes_of = [&](std::span<const Token> some) { return model_.text_of(some); };
+        std::vector<SpeechWord> words;
+        std::vector<std::size_t> ends;  // of each segment's words
+        for (std::size_t i = 0; i + 1 < firsts.size(); ++i) {
+            const auto own = std::span(texts).subspan(firsts[i], firsts[i + 1] - firsts[i]);
+            for (const WordTokens& word : split_words(own, transcript_.language, bytes_of)) {
+                const std::size_t first = firsts[i] + word.first;
+                double sum = 0;
+                for (std::size_t k = 0; k < word.n; ++k) sum += probabilities[first + k];
+                words.push_back(
+                    {word.text, time(first), time(first + word.n), sum / static_cast<double>(word.n), word.n});
+            }
+            ends.push_back(words.size());
+        }
+        cut_pauses(words);
+        for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++]) {
+            SpeechSegment& segment = of_window_[i].first;
+            segment.words.assign(words.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 words.begin() + static_cast<std::ptrdiff_t>(ends[i]));
+            join_marks(segment.words);
+            keep_within(segment);
+        }
     }
 
     /// The segments of a window, and how many frames on the next begins: behind all of it or, where the text breaks off within a
     /// stretch, where that stretch begins.
     std::uint32_t add_segments(const Written& written, std::uint32_t size) {
+        const std::uint32_t whole = size;
         const std::span<const Token> all = written.tokens;
         const auto is_stamp = [&](std::size_t i) { return tokens_.is_timestamp(all[i]); };
         const auto steps = [&](Token token) { return token - tokens_.first_timestamp(); };
@@ -209,6 +272,7 @@ private:
             }
             if (!ends_alone && steps(all[begin - 1])) size = 2 * steps(all[begin - 1]);
         }
+        hand_over(written, whole);
         if (!options_.previous_text || written.temperature > kMostForgiving) previous_.clear();
         return size;
     }
@@ -222,12 +286,17 @@ private:
     std::vector<float> window_, logits_;
     std::vector<Candidate> candidates_;
     std::vector<Token> previous_;
+    std::vector<std::pair<SpeechSegment, std::size_t>> of_window_;  // with the number of its first token in the window
     std::uint32_t most_ = 0, at_ = 0;
     std::uint32_t n_windows_ = 0;
     std::optional<std::uint32_t> heard_;  // where the window begins that the model has
 };
 
 }  // namespace
+
+void SpeechModel::attend(std::span<const Token>, const EachHead&) {
+    throw Refusal("words: expected a model whose attention can be seen, got another");
+}
 
 Transcript transcribe(SpeechModel& model, const SpeechTokens& tokens, const SpeechFrames& frames,
                       const SpeechOptions& options, const SpeechCalls& calls) {

@@ -23,6 +23,10 @@ public:
     /// The text goes on; logits of what comes next, [vocab_size], which stay until the next call.
     virtual std::span<const float> read(std::span<const Token> tokens) = 0;
     [[nodiscard]] virtual std::string text_of(std::span<const Token> tokens) = 0;
+    /// What heads that follow the sound attend to while a text is read from its start: calls each(weights, stride) for every head,
+    /// [n_tokens] rows of `stride` weights. The text is none afterwards. Models that cannot tell throw Refusal.
+    using EachHead = std::function<void(std::span<const float> weights, std::size_t stride)>;
+    virtual void attend(std::span<const Token> tokens, const EachHead& each);
 
     std::uint32_t n_frames = 0, n_mels = 0;  ///< of a window
     std::uint32_t max_tokens = 0;            ///< of a prompt and what is written
@@ -48,6 +52,15 @@ struct SpeechOptions {
     std::optional<double> no_speech = 0.6;        ///< a window is silent where that is likelier, and its text not good
     std::uint32_t max_tokens = 0;                 ///< written in a window at most; 0: half of the model's
     std::uint64_t seed = 0;
+    bool words = false;  ///< segments have the times of their words
+};
+
+/// A word, with the space before it and the marks around it.
+struct SpeechWord {
+    std::string text;
+    double start = 0, end = 0;  ///< seconds
+    double probability = 0;     ///< the mean of its tokens'
+    std::size_t n_tokens = 0;
 };
 
 /// A stretch of the recording, in seconds, and what was said in it.
@@ -58,6 +71,7 @@ struct SpeechSegment {
     std::vector<Token> tokens;                                          ///< timestamps among them
     double avg_logprob = 0, no_speech_prob = 0, compression_ratio = 0;  ///< of its window
     float temperature = 0;
+    std::vector<SpeechWord> words;  ///< where the options ask for them
 };
 
 struct Transcript {

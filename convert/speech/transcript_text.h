@@ -19,7 +19,10 @@ namespace fovea {
 [[nodiscard]] std::string vtt_cue(const SpeechSegment& segment);
 inline constexpr std::string_view kVttHead = "WEBVTT\n\n";
 
-/// Every field of a segment but where its window begins.
-[[nodiscard]] nlohmann::ordered_json segment_json(const SpeechSegment& segment);
+/// Every field of a segment but where its window begins; its words, if asked for.
+[[nodiscard]] nlohmann::ordered_json segment_json(const SpeechSegment& segment, bool words = false);
+
+/// A word as a line or subtitle of its own.
+[[nodiscard]] SpeechSegment as_segment(const SpeechWord& word);
 
 }  // namespace fovea

@@ -24,10 +24,11 @@ def read_bytes(path):
 
 
 def form(sound, fields=(), file_name="talk.wav"):
-    """A form's bytes; `fields` are pairs, or a dictionary."""
+    """A form's bytes; `fields` are pairs, or a dictionary. A list is several fields of one name."""
     parts = []
-    for name, value in dict(fields).items() if isinstance(fields, dict) else fields:
-        parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode())
+    for name, values in dict(fields).items() if isinstance(fields, dict) else fields:
+        for value in values if isinstance(values, list) else [values]:
+            parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode())
     if sound is not None:
         parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="{file_name}"\r\n'
                      f'Content-Type: audio/wav\r\n\r\n'.encode() + sound + b"\r\n")
@@ -157,6 +158,24 @@ class Speech(WithSpeech):
             self.assertAlmostEqual(json.loads(self.ask(wav(rate // 2, rate)))["usage"]["seconds"], 0.5, places=3)
 
 
+    def test_words_are_the_command_lines(self):
+        for name in ("one", "three"):
+            sound = read_bytes(recording(name))
+            known = json.loads(self.transcribed(name, "--json", "--words", "--language", "de"))
+            want = [{"word": w["word"], "start": w["start"], "end": w["end"]} for s in known["segments"] for w in s["words"]]
+            self.assertTrue(want)
+            for granularity, has_segments in (("word", False), (["word", "segment"], True)):
+                whole = json.loads(self.ask(sound, response_format="verbose_json", language="de",
+                                            **{"timestamp_granularities[]": granularity}))
+                self.assertEqual(whole["text"], known["text"])
+                self.assertEqual([(w["start"], w["end"]) for w in whole["words"]], [(w["start"], w["end"]) for w in want])
+                self.assertEqual(whole["words"][0]["word"].strip(), whole["words"][0]["word"])
+                self.assertEqual("segments" in whole, has_segments)
+            plain = json.loads(self.ask(sound, response_format="verbose_json", language="de"))
+            self.assertNotIn("words", plain)
+            self.assertEqual([s["text"] for s in plain["segments"]], [s["text"] for s in known["segments"]])
+
+
 class Uploads(WithSpeech):
     arguments = ["--upload", "2M", "--body", "64K"]
 
@@ -176,7 +195,8 @@ class Uploads(WithSpeech):
                               ({"temperature": "[" * 5000}, "temperature"), ({"seed": "1.5"}, "seed"),
                               ({"stream": "maybe"}, 'stream: expected true or false, got "maybe"'),
                               ({"stream": "true", "response_format": "srt"}, "expected json beside stream"),
-                              ({"timestamp_granularities[]": "word"}, 'timestamp_granularities: expected segment'),
+                              ({"timestamp_granularities[]": "word"}, "expected response_format verbose_json beside word"),
+                              ({"timestamp_granularities[]": "line"}, "timestamp_granularities: expected segment or word"),
                               ({"language": "xx"}, "language: expected one of "),
                               ({"include[]": "logprobs"}, "include: expected none"),
                               ({"chunking_strategy": "auto"}, "chunking_strategy: expected none"),

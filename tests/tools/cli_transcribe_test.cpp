@@ -54,6 +54,23 @@ TEST_CASE("cli: transcribe writes text, times, subtitles and JSON of the same se
     CHECK(text.ends_with('\n'));
     CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 
+    // Words: each with a line, a subtitle or a place among its segment's; the rest is as without them.
+    json worded = json::parse(asked({"--json", "--words"}));
+    std::size_t n_words = 0;
+    for (json& one : worded["segments"]) {
+        for (const json& word : one["words"]) {
+            CHECK(word["start"] <= word["end"]);
+            ++n_words;
+        }
+        one.erase("words");
+    }
+    CHECK(worded == object);
+    CHECK(n_words >= object["segments"].size());
+    const std::string word_lines = asked({"--timestamps", "--words"}), word_cues = asked({"--srt", "--words"});
+    CHECK(std::count(word_lines.begin(), word_lines.end(), '\n') == static_cast<std::ptrdiff_t>(n_words));
+    CHECK(word_cues.find("\n" + std::to_string(n_words) + "\n00:00:") != std::string::npos);
+    CHECK(word_cues.find("\n" + std::to_string(n_words + 1) + "\n00:00:") == std::string::npos);
+
     CHECK(asked({"--json", "--prompt", "Fovea, a name."}) != asked({"--json"}));
     CHECK(asked({"--json", "--prompt", " "}) == asked({"--json"}));
     for (const char* isa : {"scalar", ""})
@@ -93,6 +110,7 @@ TEST_CASE("cli: transcribe refuses what is no recording, no model that hears, an
     const Talking talking;
     const std::string file = golden("recordings/one.wav"), model = talking.model;
     check_refused({"transcribe", model}, 2, "FILE: expected a recording");
+    check_refused({"transcribe", model, file, "--words"}, 2, "--words: expected --timestamps, --srt, --vtt or --json");
     check_refused({"transcribe", model, file, "--srt", "--json"}, 2, "expected one of them, got several");
     check_refused({"transcribe", model, file, "--srt", "--no-timestamps"}, 2, "--no-timestamps: expected none of");
     check_refused({"transcribe", model, file, file, "--vtt"}, 2, "--srt, --vtt: expected one recording, got 2");

@@ -27,13 +27,13 @@ struct TranscribeOptions {
     std::string model, language, prompt, task = "transcribe";
     std::vector<std::string> files;
     bool timestamps = false, srt = false, vtt = false, no_timestamps = false, no_previous = false,
-         one_temperature = false;
+         one_temperature = false, words = false;
     float temperature = 0;
     std::uint32_t seed = 0;
     Type kv_type = Type::f32;
 };
 
-Json to_json(const std::string& file, const Transcript& transcript, double seconds) {
+Json to_json(const std::string& file, const Transcript& transcript, double seconds, bool words) {
     Json object;
     object["file"] = file;
     object["seconds"] = seconds;
@@ -41,7 +41,7 @@ Json to_json(const std::string& file, const Transcript& transcript, double secon
     if (transcript.language_probability) object["language_probability"] = *transcript.language_probability;
     object["text"] = transcript.text;
     object["segments"] = Json::array();
-    for (const SpeechSegment& s : transcript.segments) object["segments"].push_back(segment_json(s));
+    for (const SpeechSegment& s : transcript.segments) object["segments"].push_back(segment_json(s, words));
     return object;
 }
 
@@ -57,7 +57,22 @@ public:
         if (is_plain() && options_.files.size() > 1)
             std::printf("%s%s:\n", n_files_++ ? "\n" : "", one_line(file).c_str());
     }
-    void print(const SpeechSegment& s) {
+    void print(const SpeechSegment& segment) {
+        if (!options_.words || options_.common.json) return print_one(segment);
+        for (const SpeechWord& word : segment.words) print_one(as_segment(word));
+    }
+    void end(const std::string& file, const Transcript& transcript, double seconds) const {
+        if (options_.common.json)
+            std::printf("%s\n", to_json(file, transcript, seconds, options_.words)
+                                    .dump(-1, ' ', false, Json::error_handler_t::replace)
+                                    .c_str());
+        else if (is_plain() && !options_.timestamps)
+            std::putchar('\n');
+        flush_output();
+    }
+
+private:
+    void print_one(const SpeechSegment& s) {
         if (options_.srt)
             std::fputs(srt_cue(s, ++number_).c_str(), stdout);
         else if (options_.vtt)
@@ -69,17 +84,6 @@ public:
         first_ = false;
         std::fflush(stdout);
     }
-    void end(const std::string& file, const Transcript& transcript, double seconds) const {
-        if (options_.common.json)
-            std::printf(
-                "%s\n",
-                to_json(file, transcript, seconds).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-        else if (is_plain() && !options_.timestamps)
-            std::putchar('\n');
-        flush_output();
-    }
-
-private:
     [[nodiscard]] bool is_plain() const { return !options_.common.json && !options_.srt && !options_.vtt; }
 
     const TranscribeOptions& options_;
@@ -91,6 +95,8 @@ private:
 void check_options(const TranscribeOptions& options) {
     if (options.files.empty()) throw Refusal("FILE: expected a recording, or - for standard input, got none", 2);
     const int n_forms = options.timestamps + options.srt + options.vtt + options.common.json;
+    if (options.words && n_forms == 0)
+        throw Refusal("--words: expected --timestamps, --srt, --vtt or --json beside it, got none", 2);
     if (n_forms > 1) throw Refusal("--timestamps, --srt, --vtt, --json: expected one of them, got several", 2);
     if (options.no_timestamps && (options.timestamps || options.srt || options.vtt))
         throw Refusal("--no-timestamps: expected none of --timestamps, --srt and --vtt beside it, got one", 2);
@@ -105,6 +111,7 @@ SpeechOptions speech_options(const TranscribeOptions& options) {
     speech.timestamps = !options.no_timestamps;
     speech.previous_text = !options.no_previous;
     speech.seed = options.seed;
+    speech.words = options.words;
     if (options.one_temperature) speech.temperatures = {options.temperature};
     return speech;
 }
@@ -114,9 +121,11 @@ void transcribe_files(TranscribeOptions& options) {
     check_options(options);
     settle(options.common);
     const OpenedModel opened = open_path(options.model, options.common.opening());
-    SpeechEngine engine(
-        opened.model, opened.tokenizer, opened.name,
-        {.n_threads = options.common.n_threads, .isa = options.common.isa_or_best(), .kv_type = options.kv_type});
+    SpeechEngine engine(opened.model, opened.tokenizer, opened.name,
+                        {.n_threads = options.common.n_threads,
+                         .isa = options.common.isa_or_best(),
+                         .kv_type = options.kv_type,
+                         .words = options.words});
     SpeechOptions speech = speech_options(options);
     speech.before = tokens_before(opened.tokenizer, options.prompt);
     check_speech(engine.tokens(), speech.language, speech.task);  // before a recording is read
@@ -161,6 +170,7 @@ void add_transcribe(CLI::App& app) {
     add_flag(verb, "--timestamps", options->timestamps, "a line for each stretch: [00:00.000 --> 00:04.200] text");
     add_flag(verb, "--srt", options->srt, "subtitles as SubRip has them");
     add_flag(verb, "--vtt", options->vtt, "subtitles as WebVTT has them");
+    add_flag(verb, "--words", options->words, "each word with its time: a line, a subtitle, or \"words\" of --json");
     add_flag(verb, "--no-timestamps", options->no_timestamps,
              "the model writes no times; a recording is then cut every 30 seconds, words or not");
     add_flag(verb, "--no-previous-text", options->no_previous,

@@ -21,7 +21,7 @@ from ._heads import FoundAnswer, Label, LabelledWord
 from ._model import Model
 from ._plan import Limits, Plan, PlanPart
 from ._session import Cache, CachePool, Session, Step, Workspace
-from ._speech import SpeechSegment, Transcript
+from ._speech import SpeechSegment, SpeechWord, Transcript
 from ._translation import Translation
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "PlanPart",
     "Session",
     "SpeechSegment",
+    "SpeechWord",
     "Step",
     "ToolCall",
     "Transcript",

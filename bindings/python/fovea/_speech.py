@@ -19,6 +19,19 @@ _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
+class SpeechWord:
+    """A word of a recording, with the space before it and the marks around it.
+
+    start, end: seconds from the recording's beginning. probability: the mean of its tokens'.
+    """
+
+    word: str
+    start: float
+    end: float
+    probability: float
+
+
+@dataclass(frozen=True)
 class SpeechSegment:
     """A stretch of a recording and what was said in it.
 
@@ -27,6 +40,7 @@ class SpeechSegment:
     avg_logprob, no_speech_prob, compression_ratio, temperature: of the window of 30 seconds that it is in: the mean
         logarithm of its tokens' probabilities, how likely nobody speaks, how well its text compresses, and the
         temperature at which it was written.
+    words: with their times, where `word_timestamps` asked for them.
     """
 
     start: float
@@ -37,6 +51,7 @@ class SpeechSegment:
     no_speech_prob: float
     compression_ratio: float
     temperature: float
+    words: tuple[SpeechWord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,7 @@ class SpeechModel(OpenedModel):
         no_speech_threshold: float | None = 0.6,
         max_new_tokens: int = 0,
         seed: int = 0,
+        word_timestamps: bool = False,
     ) -> Transcript:
         """Return what is said in a recording: the text of `fovea transcribe`, to the last bit.
 
@@ -101,6 +117,7 @@ class SpeechModel(OpenedModel):
             others draw them by `seed`. A window is silent where that is likelier than no_speech_threshold and its text
             is unlikely. None: that threshold is not asked.
         max_new_tokens: of a window, at most; by default half of what the model takes.
+        word_timestamps: give each segment its words with their times, by what the decoder attends to.
         """
         options = {
             "language": "" if language is None else word(language, "language"),
@@ -113,6 +130,7 @@ class SpeechModel(OpenedModel):
             "no_speech": _threshold(no_speech_threshold, "no_speech_threshold"),
             "max_new_tokens": whole(max_new_tokens, "max_new_tokens"),
             "seed": whole(seed, "seed"),
+            "words": bool(word_timestamps),
         }
         rate = 0 if sampling_rate is None else whole(sampling_rate, "sampling_rate", least=1)
         path, samples = None, None
@@ -124,15 +142,18 @@ class SpeechModel(OpenedModel):
             samples = float_array(sound, "sound")
             if len(shape_of(samples, "sound")) != 1:
                 raise ValueError(f"sound: expected samples [n_samples], got shape {list(shape_of(samples, 'sound'))}")
-        native = self._transcriber()
+        native = self._transcriber(bool(word_timestamps))
         found = native.run(path, samples, rate, options)
-        segments = tuple(SpeechSegment(**segment) for segment in found["segments"])
+        segments = tuple(
+            SpeechSegment(**{**segment, "words": tuple(SpeechWord(**w) for w in segment["words"])})
+            for segment in found["segments"]
+        )
         return Transcript(found["text"], found["language"], found["language_probability"], segments)
 
-    def _transcriber(self) -> _fovea.Transcriber:
-        """This thread's memory for it."""
+    def _transcriber(self, words: bool) -> _fovea.Transcriber:
+        """This thread's memory for it, from the first call that asks on with room for what words need."""
         kept = self._memory()
-        if "speech" not in kept:
-            kept["speech"] = _fovea.Transcriber(self._native, self._n_threads, self._isa)
+        if "speech" not in kept or (words and not kept["speech"].words):
+            kept["speech"] = _fovea.Transcriber(self._native, self._n_threads, self._isa, words)
         found: _fovea.Transcriber = kept["speech"]
         return found

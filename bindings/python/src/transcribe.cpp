@@ -38,6 +38,7 @@ SpeechOptions read_options(const nb::dict& options) {
     read.no_speech = number_in(options, "no_speech");
     read.max_tokens = nb::cast<std::uint32_t>(options["max_new_tokens"]);
     read.seed = nb::cast<std::uint64_t>(options["seed"]);
+    read.words = nb::cast<bool>(options["words"]);
     return read;
 }
 
@@ -52,6 +53,14 @@ nb::dict dict_of(const Transcript& transcript) {
         segment["tokens"] = nb::tuple(tokens);
         segment["avg_logprob"] = s.avg_logprob, segment["no_speech_prob"] = s.no_speech_prob;
         segment["compression_ratio"] = s.compression_ratio, segment["temperature"] = s.temperature;
+        nb::list words;
+        for (const SpeechWord& w : s.words) {
+            nb::dict word;
+            word["word"] = str_of(w.text);
+            word["start"] = w.start, word["end"] = w.end, word["probability"] = w.probability;
+            words.append(word);
+        }
+        segment["words"] = words;
         segments.append(segment);
     }
     nb::dict result;
@@ -64,14 +73,15 @@ nb::dict dict_of(const Transcript& transcript) {
 
 }  // namespace
 
-PyTranscriber::PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa)
-    : opened_(model.get()) {
+PyTranscriber::PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa, bool words)
+    : opened_(model.get()), words_(words) {
     const WithoutGil released;
     engine_ =
         std::make_unique<SpeechEngine>(opened_->model, opened_->tokenizer, opened_->name,
                                        SpeechEngine::Options{.n_threads = n_threads ? n_threads : default_threads(),
                                                              .isa = isa.empty() ? nullptr : isa.c_str(),
-                                                             .cancel = gate_.flag()});
+                                                             .cancel = gate_.flag(),
+                                                             .words = words});
 }
 
 nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_object, std::uint32_t rate,
@@ -104,8 +114,9 @@ nb::dict PyTranscriber::run(const nb::object& path, const nb::object& samples_ob
 
 void bind_transcribe(nb::module_& module) {
     nb::class_<PyTranscriber>(module, "Transcriber", "Memory for transcribing with a model.")
-        .def(nb::init<const ModelHandle&, std::uint32_t, const std::string&>(), nb::arg("model"),
-             nb::arg("n_threads") = 0, nb::arg("isa") = "")
+        .def(nb::init<const ModelHandle&, std::uint32_t, const std::string&, bool>(), nb::arg("model"),
+             nb::arg("n_threads") = 0, nb::arg("isa") = "", nb::arg("words") = false)
+        .def_prop_ro("words", &PyTranscriber::words)
         .def("run", &PyTranscriber::run, nb::arg("path").none(), nb::arg("samples").none(), nb::arg("rate"),
              nb::arg("options"))
         .def_prop_ro("arena_bytes", &PyTranscriber::arena_bytes);

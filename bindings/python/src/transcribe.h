@@ -13,16 +13,19 @@ namespace fovea::python {
 
 class PyTranscriber {
 public:
-    PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa);
+    PyTranscriber(const ModelHandle& model, std::uint32_t n_threads, const std::string& isa, bool words);
 
     /// `path` of a file, or else `samples`, float32 [n_samples], of `rate` a second. `options` by the names of SpeechOptions.
     [[nodiscard]] nb::dict run(const nb::object& path, const nb::object& samples, std::uint32_t rate,
                                const nb::dict& options);
     [[nodiscard]] std::uint64_t arena_bytes() const { return engine_->n_bytes(); }
+    /// Whether it has room for what the times of words need.
+    [[nodiscard]] bool words() const { return words_; }
 
 private:
     SharedModel opened_;
     PassGate gate_;
+    bool words_;
     std::unique_ptr<SpeechEngine> engine_;
 };
 

@@ -48,9 +48,16 @@ def test_transcripts_are_those_of_the_command_line(whisper, command_line):
     result = whisper.transcribe(RECORDINGS / "two.wav", seed=3)
     assert (result.text, result.language) == (said["text"], said["language"])
     assert result.language_probability == said["language_probability"]
-    for segment, other in zip(result.segments, said["segments"]):
-        assert {**vars(segment), "tokens": list(segment.tokens)} == other
-    assert len(result.segments) == len(said["segments"])
+    def as_said(segment, words):
+        fields = {**vars(segment), "tokens": list(segment.tokens), "words": [vars(w) for w in segment.words]}
+        return fields if words else {name: fields[name] for name in fields if name != "words"}
+
+    assert [as_said(s, False) for s in result.segments] == said["segments"]
+    assert not any(s.words for s in result.segments)
+    said = json.loads(subprocess.run([*command, "--words"], capture_output=True, text=True, check=True).stdout)
+    result = whisper.transcribe(RECORDINGS / "two.wav", seed=3, word_timestamps=True)
+    assert [as_said(s, True) for s in result.segments] == said["segments"]
+    assert all(s.words for s in result.segments)
 
 
 def test_samples_are_what_the_file_has(whisper):
