@@ -122,6 +122,7 @@ SpeechWorkspace::SpeechWorkspace(const Model& model, const Tokenizer& tokenizer,
 }
 
 Status SpeechWorkspace::attend(std::size_t i, std::span<const Token> tokens, const SpeechModel::EachHead& each) {
+    if (heads_.empty()) return {Code::unsupported, "words: expected a workspace made for them", 0, 0};
     const std::uint32_t n_keys = (model_.config().encoder.sound.n_frames + 1) / 2;
     const auto n_queries = static_cast<std::uint32_t>(tokens.size());
     const std::size_t of_each = std::size_t{n_queries} * n_keys;
