@@ -48,6 +48,7 @@ def test_transcripts_are_those_of_the_command_line(whisper, command_line):
     result = whisper.transcribe(RECORDINGS / "two.wav", seed=3)
     assert (result.text, result.language) == (said["text"], said["language"])
     assert result.language_probability == said["language_probability"]
+
     def as_said(segment, words):
         fields = {**vars(segment), "tokens": list(segment.tokens), "words": [vars(w) for w in segment.words]}
         return fields if words else {name: fields[name] for name in fields if name != "words"}
