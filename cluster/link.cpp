@@ -103,6 +103,10 @@ bool Link::reach(const Endpoint& endpoint) noexcept {
 
 /// Waits until the socket can be read or written.
 bool Link::ready(short event, Deadline deadline) noexcept {
+    if (!state_->socket.is_open()) {
+        state_->error = asio::error::not_connected;
+        return false;
+    }
     pollfd wanted{state_->socket.native_handle(), event, 0};
     for (;;) {
         int time = -1;
