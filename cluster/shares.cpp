@@ -14,8 +14,8 @@ constexpr double kFirstSpeed[] = {16, 40, 60};
 constexpr double kOfStrangers = 0.125;  // of what is presumed: a machine that was never measured may be a slow one
 
 constexpr double kNew = 0.25;  // how much of what a pass measures counts
-constexpr double kMostChange =
-    4;  // by which one pass may differ from what is known: a machine that stood still once is not slow
+// By how much one pass may differ from what is known: a machine that stood still once is not slow.
+constexpr double kMostChange = 4;
 // What was not worth it is tried again after so many passes: the network or the machine may be free by then.
 constexpr std::uint32_t kPassesUntilTried = 64;
 
@@ -42,7 +42,6 @@ void Shares::divide(Kind kind, double work, std::uint32_t n_units, std::span<std
     for (std::size_t i = 0; i < machines_.size(); ++i) {
         all += speed_of(i);
         presumed += machines_[i].counts ? machines_[i].of[kind].speed : 0;
-        any_unknown = any_unknown || (i && machines_[i].counts && !machines_[i].of[kind].known);
     }
     // Whoever would have less than half a unit has none, for a whole one would hold up the others.
     least = all / n_units / 2, all = 0;
@@ -53,6 +52,7 @@ void Shares::divide(Kind kind, double work, std::uint32_t n_units, std::span<std
         const double part = speed_of(i) >= least ? n_units * speed_of(i) / all : 0;
         units[i] = std::min(part > 0 ? std::max(static_cast<std::uint32_t>(part), 1u) : 0, n_left);
         n_left -= units[i];
+        any_unknown = any_unknown || (units[i] && !machines_[i].of[kind].known);
         if (units[i]) slowest = std::max(slowest, units[i] * work / n_units / speed_of(i));
     }
     units[0] = n_left;

@@ -53,7 +53,7 @@ struct RemoteJob {
 /// Its functions are called within forward, encode and attend. They do not throw, and must outlive the session or workspace.
 struct Remote {
     void* context = nullptr;  ///< handed to each function
-    /// Before each pass, by the caller of forward or encode.
+    /// Before each pass, by the thread that called forward, encode or attend.
     void (*settle)(void* context) = nullptr;
     /// How many units, from the first on, are computed here. n_units means that nothing is handed out. Every member of the team asks,
     /// so the answer for a job's numbers may change in settle alone.
