@@ -58,6 +58,9 @@ struct Reply {
 
 static_assert(sizeof(Hello) == 24 && sizeof(Welcome) == 32 && sizeof(Request) == 40 && sizeof(Reply) == 24);
 
+/// MatrixPart::epilogue of the parts whose addends go along.
+inline constexpr std::uint8_t kAdds = 1;
+
 /// Bytes that a request or its results have at most: no machine is made to take more memory.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 

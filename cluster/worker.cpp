@@ -31,8 +31,6 @@ private:
     std::size_t size_ = 0;
 };
 
-constexpr auto kAdds = std::uint8_t{1};  // MatrixPart::epilogue
-
 struct Rooms {
     Room operand, results;
 };

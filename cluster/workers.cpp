@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kGreeting = 10, kAnswer = 30;  // seconds
 constexpr std::size_t kMostWorkers = 64;
-constexpr std::uint8_t kAdds = 1;  // MatrixPart::epilogue
 
 [[nodiscard]] double work_of(const RemoteJob& job, std::uint32_t n_units) noexcept {
     return static_cast<double>(n_units) * static_cast<double>(job.unit_bytes) * job.n_rows;
