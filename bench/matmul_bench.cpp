@@ -68,12 +68,8 @@ public:
         n_packed_ = n_rows;
         for (std::uint32_t row = 0, block = row_block(n_rows); row < n_rows; row += block) {
             const std::uint32_t n = std::min(block, n_rows - row);
-            const float* from = rows_.data() + std::size_t{row} * shape_.n_cols;
-            std::byte* to = packed_.data() + operand_bytes(type_, row, shape_.n_cols);
-            if (is_quantized(type_))
-                kernels.pack_for(type_, n_rows)(from, shape_.n_cols, nullptr, n, shape_.n_cols, to);
-            else
-                kernels.floats.pack(from, shape_.n_cols, n, shape_.n_cols, reinterpret_cast<float*>(to));
+            kernels.pack(type_, rows_.data() + std::size_t{row} * shape_.n_cols, shape_.n_cols, nullptr,
+                         {row, n, n_rows}, shape_.n_cols, packed_.data());
         }
     }
 

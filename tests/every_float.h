@@ -71,7 +71,7 @@ void write_keys(const Kernels& kernels, const float* x, std::byte* out) {
 
 template<Type type>
 void quantize(const Kernels& kernels, const float* x, std::byte* out) {
-    kernels.pack_for(type, 1)(x, kBlockFloats, nullptr, 1, kBlockFloats, out);
+    kernels.pack(type, x, kBlockFloats, nullptr, {0, 1, 1}, kBlockFloats, out);
 }
 
 /// Groups of 1 and sixteen of the floats: those up to 1 are rounded as 127·x, the others decide the scale.

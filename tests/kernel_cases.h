@@ -1,5 +1,6 @@
 // Inputs for the kernels' tests: random numbers that are the same everywhere, and buffers as the contracts want them.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -209,9 +210,8 @@ private:
     [[nodiscard]] Guarded<std::byte> quantized(const Kernels& k) const {
         Guarded<std::byte> packed(is_quantized(type_) ? operand_.size() : 0, Flush::end, 4);
         for (std::uint32_t row = 0, block = row_block(c_.seq_len); row < c_.seq_len && packed.size(); row += block)
-            k.pack_for(type_, c_.seq_len)(rows_.data() + std::size_t{row} * c_.n_cols, c_.n_cols, nullptr,
-                                          c_.seq_len - row < block ? c_.seq_len - row : block, c_.n_cols,
-                                          packed.data() + operand_bytes(type_, row, c_.n_cols));
+            k.pack(type_, rows_.data() + std::size_t{row} * c_.n_cols, c_.n_cols, nullptr,
+                   {row, std::min(block, c_.seq_len - row), c_.seq_len}, c_.n_cols, packed.data());
         return packed;
     }
 

@@ -89,7 +89,7 @@ struct Matmul {
     std::uint32_t n_rows;      // outputs that are stored, of panel_end·16 at most (gate: of panel_end·8)
     std::uint32_t n_cols;
     std::uint32_t panel_begin, panel_end;  // gate: both even
-    const void* operand;                   // packed rows, by row_block(seq_len): see pack; of quants Kernels::pack_for
+    const void* operand;                   // packed rows, by row_block(seq_len): see Kernels::pack
     std::uint32_t seq_len;
     const float* bias;                 // [panels·16] or null
     float* out;                        // [seq_len][out_stride]; column 16·panel + lane (gate: 16·(panel / 2) + lane)
@@ -187,6 +187,11 @@ struct TypeKernels {
     /// weights [n_rows][kTile] of one tile's positions: exp(score − m) / l by the scores above and the m and l that a
     /// row ended with (o is not used, the tile is the chunk's); 0 where unseen or hidden, or l = 0; canonical.
     void (*attend_weights)(const Attend&, std::uint32_t tile, float* weights) noexcept;
+};
+
+/// Rows [first, first + n_rows) of an operand of n_all rows: one of its blocks, see row_block.
+struct PackedRows {
+    std::uint32_t first, n_rows, n_all;
 };
 
 /// Quantizes and packs n_rows <= kRowBlock rows: see FloatKernels::pack_q8.
@@ -293,13 +298,21 @@ struct Kernels {
         const int i = static_cast<int>(type), first = static_cast<int>(Type::q8);
         return i < first ? floats.types[i] : quants.types[i - first];
     }
-    /// The product with a type, and how blocks of rows are packed for one of n_all rows with a quantized type.
+    /// The product with a type.
     void matmul(Type type, const Matmul& m) const noexcept {
         by_tiles(type, m.seq_len) ? tiles->matmul(m) : of(type).matmul(m);
     }
-    [[nodiscard]] PackQuants pack_for(Type type, std::uint32_t n_all) const noexcept {
-        if (by_tiles(type, n_all)) return tiles->pack;
-        return format_of(type).broad() ? floats.pack_broad : floats.pack_q8;
+    /// Packs a block of rows, the first of which is at x, into their place in the operand of a product with a type. `columns`:
+    /// see FloatKernels::pack_q8; of quantized types alone.
+    void pack(Type type, const float* x, std::size_t x_stride, const float* columns, PackedRows rows,
+              std::uint32_t n_cols, std::byte* operand) const noexcept {
+        std::byte* packed = operand + operand_bytes(type, rows.first, n_cols);
+        if (!is_quantized(type))
+            return floats.pack(x, x_stride, rows.n_rows, n_cols, reinterpret_cast<float*>(packed));
+        const PackQuants pack = by_tiles(type, rows.n_all) ? tiles->pack
+                                : format_of(type).broad()  ? floats.pack_broad
+                                                           : floats.pack_q8;
+        pack(x, x_stride, columns, rows.n_rows, n_cols, packed);
     }
     [[nodiscard]] bool by_tiles(Type type, std::uint32_t n_all) const noexcept {
         return tiles && n_all > kFewRows && is_quantized(type) && format_of(type).broad();

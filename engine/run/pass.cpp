@@ -60,12 +60,9 @@ void Pass::norm(const NormWeights& norm, const float* x, std::uint32_t n, float*
 void Pass::pack(const Packing& packing, const float* x, std::uint64_t stride, RowBlocks::Block block,
                 void* operand) const noexcept {
     const auto& [type, n_all, n_cols, scales] = packing;
-    const Kernels& k = *workspace.kernels;
-    const auto x_stride = static_cast<std::size_t>(stride);
-    std::byte* packed = static_cast<std::byte*>(operand) + operand_bytes(type, block.first, n_cols);
-    if (!is_quantized(type)) return k.floats.pack(x, x_stride, block.n_rows, n_cols, reinterpret_cast<float*>(packed));
     const float* columns = has(Part::columns) ? workspace.vector(scales) : nullptr;
-    k.pack_for(type, n_all)(x, x_stride, columns, block.n_rows, n_cols, packed);
+    workspace.kernels->pack(type, x, static_cast<std::size_t>(stride), columns, {block.first, block.n_rows, n_all},
+                            n_cols, static_cast<std::byte*>(operand));
 }
 
 const void* Pass::own_operand(const Packing& packing, const float* row, const NormWeights& weights) const noexcept {

@@ -99,7 +99,7 @@ struct RowBlocks {
     }
 };
 
-/// How rows become an operand of products with what is stored as `type`: see FloatKernels::pack and Kernels::pack_for.
+/// How rows become an operand of products with what is stored as `type`: see Kernels::pack.
 struct Packing {
     Type type;
     std::uint32_t n_rows, n_cols;                             // of the whole operand

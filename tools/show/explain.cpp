@@ -70,11 +70,8 @@ private:
         const std::uint32_t block = row_block(n_all);
         for (std::uint64_t first = 0; first < n; first += block) {
             const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(block, n - first));
-            std::byte* packed = operand.data() + operand_bytes(matrix.type, first, n_cols);
-            if (is_quantized(matrix.type))
-                kernels_.pack_for(matrix.type, n_all)(x + first * n_cols, n_cols, matrix.columns, rows, n_cols, packed);
-            else
-                kernels_.floats.pack(x + first * n_cols, n_cols, rows, n_cols, reinterpret_cast<float*>(packed));
+            kernels_.pack(matrix.type, x + first * n_cols, n_cols, matrix.columns,
+                          {static_cast<std::uint32_t>(first), rows, n_all}, n_cols, operand.data());
         }
         const Matmul product{.panels = matrix.data,
                              .panel_stride = static_cast<std::size_t>(matrix.stride),

@@ -167,13 +167,13 @@ void check_pack_quants(const Kernels& k, Type type) {
                     const float* columns = (n_rows + n_cols) % 3 == 0 ? nullptr : scales.data();
                     const auto n_bytes = static_cast<std::size_t>(operand_bytes(type, n_rows, n_cols));
                     Guarded<std::byte> want(n_bytes, flush, 4), got(n_bytes, flush, 4);
-                    kernels_scalar.pack_for(type, n_rows)(x.data(), stride, columns, n_rows, n_cols, want.data());
-                    k.pack_for(type, n_rows)(x.data(), stride, columns, n_rows, n_cols, got.data());
+                    kernels_scalar.pack(type, x.data(), stride, columns, {0, n_rows, n_rows}, n_cols, want.data());
+                    k.pack(type, x.data(), stride, columns, {0, n_rows, n_rows}, n_cols, got.data());
                     CHECK(same_bits(want, got));
                     if (!columns) continue;
                     for (std::size_t i = 0; i < x.size(); ++i)
                         x[i] = i % stride < n_cols ? x[i] * scales[i % stride] : x[i];
-                    kernels_scalar.pack_for(type, n_rows)(x.data(), stride, nullptr, n_rows, n_cols, want.data());
+                    kernels_scalar.pack(type, x.data(), stride, nullptr, {0, n_rows, n_rows}, n_cols, want.data());
                     CHECK(same_bits(want, got));
                 }
 }

@@ -49,9 +49,8 @@ TEST_CASE(
             CAPTURE(name);
             Guarded<std::byte> operand(operand_bytes(type, seq_len, n_cols), Flush::end, 4);
             for (std::uint32_t row = 0, block = row_block(seq_len); row < seq_len; row += block)
-                k.pack_for(type, seq_len)(rows.data() + std::size_t{row} * n_cols, n_cols, nullptr,
-                                          std::min(block, seq_len - row), n_cols,
-                                          operand.data() + operand_bytes(type, row, n_cols));
+                k.pack(type, rows.data() + std::size_t{row} * n_cols, n_cols, nullptr,
+                       {row, std::min(block, seq_len - row), seq_len}, n_cols, operand.data());
             Guarded<float> got(want.size());
             k.matmul(type, Matmul{.panels = panels.data(),
                                   .panel_stride = weights.shape[1],
