@@ -15,7 +15,8 @@ void add(const std::string& name, std::function<void(benchmark::State&)> run) {
 void for_each_table(const std::function<void(const Kernels&)>& use) {
     std::size_t n = 0;
     const Kernels* const* tables = usable_kernels(n);
-    for (std::size_t i = 0; i < n; ++i) use(*tables[i]);
+    for (std::size_t i = 0; i < n; ++i)
+        if (!tables[i]->tiles || may_use_tiles()) use(*tables[i]);
 }
 
 void fill_elements(Type type, Numbers& numbers, std::span<std::byte> bytes) {

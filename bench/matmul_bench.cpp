@@ -114,6 +114,7 @@ void multiply(benchmark::State& state, const Kernels& kernels, Type type, const 
                             : is_quantized(type) ? int8_ceiling(kernels.isa, 1)
                                                  : fma_ceiling(kernels.isa, 1);
     const double amount = many ? operands.n_operations() : static_cast<double>(operands.weights().size());
+    operands.pack(kernels);
     run_rounds(state, ceiling, amount, [&] { operands.multiply(kernels); });
 }
 

@@ -15,6 +15,7 @@
 extern "C" const char* __lsan_default_suppressions() { return "leak:libomp"; }
 
 int main(int argc, char** argv) {
+    static_cast<void>(fovea::may_use_tiles());  // tests of kernels have no session that asks for them
     std::size_t n = 0;
     const fovea::Kernels* const* tables = fovea::usable_kernels(n);
     const auto is_emulated = [](const fovea::Kernels* k) {
