@@ -3,8 +3,14 @@
 // CPU has AMX nothing here runs.
 #include "emulated_tiles.h"
 
+#include <atomic>
+
 #include "fovea/session.h"
 #include "kernels/kernels.h"
+
+namespace {
+std::atomic<bool> sessions_want_tiles{false};
+}
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <ucontext.h>
@@ -189,7 +195,9 @@ CpuFeatures detect_features() noexcept {
     return f;
 }
 
-bool may_use_tiles() noexcept { return testing::emulates_tiles() ? catch_instructions() : may_use_tiles_of_cpu(); }
+bool may_use_tiles() noexcept {
+    return testing::emulates_tiles() ? sessions_want_tiles && catch_instructions() : may_use_tiles_of_cpu();
+}
 
 }  // namespace fovea
 #else
@@ -200,3 +208,7 @@ bool fovea::testing::tiles_are_released() { return true; }
 std::span<const char* const> fovea::testing::isas_of_cpu() { return isa_names().subspan(emulates_tiles() ? 1 : 0); }
 
 const char* fovea::testing::best_without_tiles() { return find_kernels(nullptr)->isa; }
+const char* fovea::testing::best_with_tiles() { return find_kernels(nullptr, true)->isa; }
+
+fovea::testing::EmulatedTiles::EmulatedTiles() { sessions_want_tiles = true; }
+fovea::testing::EmulatedTiles::~EmulatedTiles() { sessions_want_tiles = false; }

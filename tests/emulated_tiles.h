@@ -10,8 +10,18 @@ namespace fovea::testing {
 /// isa_names() without it: those of programs that are not these tests.
 [[nodiscard]] std::span<const char* const> isas_of_cpu();
 
-/// What runs a model that has no matrices in broad groups.
+/// What runs a model without quantized matrices, or few rows; and what runs many rows of any model.
 [[nodiscard]] const char* best_without_tiles();
+[[nodiscard]] const char* best_with_tiles();
+
+/// While one is there sessions may have emulated tiles, which are far too slow for every test.
+class EmulatedTiles {
+public:
+    EmulatedTiles();
+    ~EmulatedTiles();
+    EmulatedTiles(const EmulatedTiles&) = delete;
+    EmulatedTiles& operator=(const EmulatedTiles&) = delete;
+};
 
 /// Whether this thread left its emulated tiles as it should: with nothing to be saved.
 [[nodiscard]] bool tiles_are_released();

@@ -277,14 +277,35 @@ struct QuantKernels {
     TypeKernels types[kQuantTypeCount];
 };
 
-/// Products of more than kFewRows rows with broad groups, by a unit that multiplies matrices.
+/// Floats that the operand of a product by tiles has for a row's group of 32 columns: its scale, then −Σ of the quants of each
+/// half. A broad group has its scale alone.
+inline constexpr std::uint32_t kTileFactors = 3;
+inline constexpr std::uint32_t kTileRows = 16;  // at most
+
+/// How rows are cut into tiles: as few as can be, and of one size, but for the last.
+struct RowTiles {
+    std::uint32_t n_all, n, rows_each;
+    explicit constexpr RowTiles(std::uint32_t n_rows) noexcept
+        : n_all(n_rows), n((n_rows + kTileRows - 1) / kTileRows), rows_each((n_rows + n - 1) / n) {}
+    [[nodiscard]] constexpr std::uint32_t first(std::uint32_t tile) const noexcept { return tile * rows_each; }
+    [[nodiscard]] constexpr std::uint32_t n_rows(std::uint32_t tile) const noexcept {
+        const std::uint32_t left = n_all - first(tile);
+        return left < rows_each ? left : rows_each;
+    }
+};
+
+/// Products of more than kFewRows rows with quantized weights (of two tiles of rows, where groups are not broad: those gain
+/// less) by a unit that multiplies matrices. Their operand takes as many
+/// bytes as operand_bytes says, but lies otherwise. First, of one tile of n rows after another,
+///   int8 quants [units][n][64]: 64 columns of a row together
+/// then, likewise,
+///   float [groups][kTileFactors][n]; of broad groups [groups][n]
 struct TileKernels {
-    /// As pack_broad, but of n_rows rows the 128 columns that share a scale, or the 64 that are left, are
-    ///   int8 quants [columns / 64][n_rows][64]   64 columns of a row together
-    ///   float scales [n_rows]
-    /// in as many bytes as they take there. What follows is not written.
-    PackQuants pack;
-    void (*matmul)(const Matmul&) noexcept;
+    /// As FloatKernels::pack_q8 and pack_broad quantize. The operand is that of all rows, 4-byte aligned.
+    using Pack = void (*)(const float* x, std::size_t x_stride, const float* columns, PackedRows rows,
+                          std::uint32_t n_cols, std::byte* operand) noexcept;
+    Pack pack, pack_broad;
+    void (*matmul[kQuantTypeCount])(const Matmul&) noexcept;
 };
 
 struct Kernels {
@@ -300,22 +321,23 @@ struct Kernels {
     }
     /// The product with a type.
     void matmul(Type type, const Matmul& m) const noexcept {
-        by_tiles(type, m.seq_len) ? tiles->matmul(m) : of(type).matmul(m);
+        by_tiles(type, m.seq_len) ? tiles->matmul[static_cast<int>(type) - static_cast<int>(Type::q8)](m)
+                                  : of(type).matmul(m);
     }
     /// Packs a block of rows, the first of which is at x, into their place in the operand of a product with a type. `columns`:
     /// see FloatKernels::pack_q8; of quantized types alone.
     void pack(Type type, const float* x, std::size_t x_stride, const float* columns, PackedRows rows,
               std::uint32_t n_cols, std::byte* operand) const noexcept {
         std::byte* packed = operand + operand_bytes(type, rows.first, n_cols);
-        if (!is_quantized(type))
-            return floats.pack(x, x_stride, rows.n_rows, n_cols, reinterpret_cast<float*>(packed));
-        const PackQuants pack = by_tiles(type, rows.n_all) ? tiles->pack
-                                : format_of(type).broad()  ? floats.pack_broad
-                                                           : floats.pack_q8;
-        pack(x, x_stride, columns, rows.n_rows, n_cols, packed);
+        if (!is_quantized(type)) return floats.pack(x, x_stride, rows.n_rows, n_cols, reinterpret_cast<float*>(packed));
+        const bool broad = format_of(type).broad();
+        if (by_tiles(type, rows.n_all))
+            return (broad ? tiles->pack_broad : tiles->pack)(x, x_stride, columns, rows, n_cols, operand);
+        (broad ? floats.pack_broad : floats.pack_q8)(x, x_stride, columns, rows.n_rows, n_cols, packed);
     }
     [[nodiscard]] bool by_tiles(Type type, std::uint32_t n_all) const noexcept {
-        return tiles && n_all > kFewRows && is_quantized(type) && format_of(type).broad();
+        if (!tiles || !is_quantized(type)) return false;
+        return n_all > kFewRows && (n_all >= 2 * kTileRows || format_of(type).broad());
     }
 };
 

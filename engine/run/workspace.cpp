@@ -28,12 +28,11 @@ void work(void* context, std::uint32_t member) noexcept {
     run_pass(pass);
 }
 
-/// Whether a product with any of its matrices may: see TileKernels.
-bool may_go_by_tiles(const Model& model) noexcept {
-    for (const TensorRecord& t : ModelAccess::tensors(model)) {
-        const Type type = static_cast<Type>(t.type);
-        if (is_quantized(type) && format_of(type).broad()) return true;
-    }
+/// Whether products of so many rows as a pass may have can: see TileKernels.
+bool may_go_by_tiles(const Model& model, const Limits& limits) noexcept {
+    if (limits.max_batch <= kFewRows) return false;
+    for (const TensorRecord& t : ModelAccess::tensors(model))
+        if (is_quantized(static_cast<Type>(t.type))) return true;
     return false;
 }
 
@@ -58,7 +57,7 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
     const Remote* remote = has(Part::teams) ? options.remote : nullptr;
-    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model) && !remote);
+    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model, limits) && !remote);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (kernels->tiles && remote)  // rows are packed for them in another way
         return {Code::unsupported, "remote: instruction sets with tiles", 0, 0};

@@ -3,8 +3,14 @@
 
 namespace fovea {
 namespace {
-constexpr TileKernels kTiles{.pack = pack_quants<kBroadGroup, true>, .matmul = matmul_by_tiles};
+template<int... i>
+constexpr TileKernels make_tiles(std::integer_sequence<int, i...>) {
+    return {.pack = pack_tiles<kGroup>,
+            .pack_broad = pack_tiles<kBroadGroup>,
+            .matmul = {matmul_by_tiles<quant_type(i)>...}};
 }
+constexpr TileKernels kTiles = make_tiles(QuantIndices());
+}  // namespace
 }  // namespace fovea
 
 constinit const fovea::Kernels fovea::kernels_amx = {
