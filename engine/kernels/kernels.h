@@ -282,6 +282,13 @@ struct QuantKernels {
 inline constexpr std::uint32_t kTileFactors = 3;
 inline constexpr std::uint32_t kTileRows = 16;  // at most
 
+/// Whether a build can have them.
+#if defined(__x86_64__)
+inline constexpr bool kMayHaveTiles = true;
+#else
+inline constexpr bool kMayHaveTiles = false;
+#endif
+
 /// How rows are cut into tiles: as few as can be, and of one size, but for the last.
 struct RowTiles {
     std::uint32_t n_all, n, rows_each;
@@ -336,7 +343,7 @@ struct Kernels {
         (broad ? floats.pack_broad : floats.pack_q8)(x, x_stride, columns, rows.n_rows, n_cols, packed);
     }
     [[nodiscard]] bool by_tiles(Type type, std::uint32_t n_all) const noexcept {
-        if (!tiles || !is_quantized(type)) return false;
+        if (!kMayHaveTiles || !tiles || !is_quantized(type)) return false;
         return n_all > kFewRows && (n_all >= 2 * kTileRows || format_of(type).broad());
     }
 };

@@ -30,7 +30,7 @@ void work(void* context, std::uint32_t member) noexcept {
 
 /// Whether products of so many rows as a pass may have can: see TileKernels.
 bool may_go_by_tiles(const Model& model, const Limits& limits) noexcept {
-    if (limits.max_batch <= kFewRows) return false;
+    if (!kMayHaveTiles || limits.max_batch <= kFewRows) return false;
     for (const TensorRecord& t : ModelAccess::tensors(model))
         if (is_quantized(static_cast<Type>(t.type))) return true;
     return false;
@@ -59,7 +59,7 @@ Status start_workspace(WorkspaceState* state, const Model& model, const Limits& 
     const Remote* remote = has(Part::teams) ? options.remote : nullptr;
     const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model, limits) && !remote);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
-    if (kernels->tiles && remote)  // rows are packed for them in another way
+    if (kMayHaveTiles && kernels->tiles && remote)  // rows are packed for them in another way
         return {Code::unsupported, "remote: instruction sets with tiles", 0, 0};
     // Before the arena is touched: a session that is there already stays whole where this fails.
     if (!options.executor.run && !make_threads(limits.n_threads))
