@@ -28,12 +28,16 @@ void work(void* context, std::uint32_t member) noexcept {
     run_pass(pass);
 }
 
-/// Whether products of so many rows as a pass may have can: see TileKernels.
-bool may_go_by_tiles(const Model& model, const Limits& limits) noexcept {
+/// Whether products of so many rows as a pass may have gain by tiles: those with q2_k take longer.
+bool gains_by_tiles(const Model& model, const Limits& limits) noexcept {
     if (!kMayHaveTiles || limits.max_batch <= kFewRows) return false;
-    for (const TensorRecord& t : ModelAccess::tensors(model))
-        if (is_quantized(static_cast<Type>(t.type))) return true;
-    return false;
+    bool gains = false;
+    for (const TensorRecord& t : ModelAccess::tensors(model)) {
+        const Type type = static_cast<Type>(t.type);
+        if (type == Type::q2_k) return false;
+        gains = gains || is_quantized(type);
+    }
+    return gains;
 }
 
 }  // namespace
@@ -57,7 +61,7 @@ Status run(WorkspaceState& workspace, const PassInput& input, std::uint64_t macs
 Status start_workspace(WorkspaceState* state, const Model& model, const Limits& limits, const ArenaMap& map,
                        std::byte* arena, const SessionOptions& options) noexcept {
     const Remote* remote = has(Part::teams) ? options.remote : nullptr;
-    const Kernels* kernels = find_kernels(options.isa, may_go_by_tiles(model, limits) && !remote);
+    const Kernels* kernels = find_kernels(options.isa, gains_by_tiles(model, limits) && !remote);
     if (!kernels) return {Code::isa_unavailable, "instruction set of that name", 1, 0};
     if (kMayHaveTiles && kernels->tiles && remote)  // rows are packed for them in another way
         return {Code::unsupported, "remote: instruction sets with tiles", 0, 0};

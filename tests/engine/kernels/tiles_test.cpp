@@ -164,10 +164,11 @@ TEST_CASE("tiles: a session with them gives the bits of one without") {
     }
 }
 
-TEST_CASE("tiles: they are asked for where a pass may have many rows of quantized matrices") {
+TEST_CASE("tiles: they are asked for where a pass may have many rows of matrices that gain by them") {
     const EmulatedTiles wanted;
     for (const auto& [type, max_batch, tiles] :
-         {std::tuple{Type::q4, 64u, true}, std::tuple{Type::q4, 24u, false}, std::tuple{Type::f32, 64u, false}}) {
+         {std::tuple{Type::q4, 64u, true}, std::tuple{Type::q4, 24u, false}, std::tuple{Type::f32, 64u, false},
+          std::tuple{Type::q2_k, 64u, false}}) {
         const SmallModel small(llama_config(), type);
         const SmallSession run(small.model, {.max_batch = max_batch});
         CHECK(std::string(run.session.isa()) == (tiles ? best_with_tiles() : best_without_tiles()));
