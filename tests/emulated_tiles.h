@@ -10,7 +10,7 @@ namespace fovea::testing {
 /// isa_names() without it: those of programs that are not these tests.
 [[nodiscard]] std::span<const char* const> isas_of_cpu();
 
-/// What runs a model without quantized matrices, or few rows; and what runs many rows of any model.
+/// What runs a model that gains nothing by tiles, and one that does.
 [[nodiscard]] const char* best_without_tiles();
 [[nodiscard]] const char* best_with_tiles();
 

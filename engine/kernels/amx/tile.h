@@ -1,6 +1,6 @@
 // AMX's instructions.
 #pragma once
-#include "../simd/matmul_q.h"
+#include "../lanes/lanes.h"
 
 namespace fovea {
 namespace {

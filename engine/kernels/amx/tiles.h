@@ -4,6 +4,7 @@
 //   tiles 4 and 5  int8 [rows][columns]: columns of the operand that share a scale, at most 64
 //   tiles 6 and 7  int8 [columns / 4][16][4]: cells of the two panels
 #pragma once
+#include "../simd/matmul_q.h"
 #include "pack.h"
 #include "tile.h"
 
@@ -112,7 +113,9 @@ FOVEA_LANES void multiply_group(const std::byte* x, std::size_t x_stride, const 
     store_tile<kSums + 1>(sums + kTileRows * 64);
 }
 
-/// A tile of the operand, from a unit of its columns on: see TileKernels.
+/// A tile of the operand, from a unit of its columns on: see TileKernels. The last one may have fewer rows. It is loaded as if
+/// it had all: what is read after it is the operand, too, for at least 24 bytes of each row and unit follow the quants. What
+/// becomes of it is not used.
 template<class Groups>
 struct TileRows {
     const std::byte* quants;
@@ -145,10 +148,9 @@ struct TileRows {
     }
 };
 
-/// Products of tiles of rows with a block of columns of two panels, one tile after another. Sums become floats while tiles are
-/// busy with the group after the next: before that they are still on their way to memory. Loads from where the next ones go
-/// would be taken for loads of them as far as the lowest twelve bits of an address tell, so those that are adjacent in time are
-/// in different halves of four kilobytes.
+/// Products of tiles of rows with a block of columns of two panels, one tile after another. A group's sums become floats while
+/// tiles are busy with the second group after it: until then they are on their way to memory. The places of two successive
+/// groups differ in the lowest twelve bits of their addresses, by which a CPU first tells whether a load waits for a store.
 template<class Groups>
 class TileProduct {
 public:
