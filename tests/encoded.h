@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "convert/listing.h"
@@ -30,26 +33,28 @@ inline bool same(std::span<const float> a, std::span<const float> b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// A tensor of f32, element by element.
+/// A model's tensors of f32, element by element.
 class ElementReader {
 public:
-    explicit ElementReader(const Model& model) : model_(model) {}
+    explicit ElementReader(const Model& model) : model_(model) {
+        for (const TensorInfo& t : tensors(model)) tensors_.emplace(std::pair(std::string(t.role), t.layer), t);
+    }
     [[nodiscard]] double operator()(const std::string& role, std::uint32_t layer, std::uint64_t row,
                                     std::uint64_t col) const {
-        for (const TensorInfo& t : tensors(model_)) {
-            if (t.role != role || t.layer != layer) continue;
-            const bool panels = std::string(t.layout) == "panels";
-            const std::uint64_t at = panels ? (row / 16 * t.n_cols + col) * 16 + row % 16 : row * t.n_cols + col;
-            float value;
-            std::memcpy(&value, model_.bytes().data() + t.offset + at * sizeof value, sizeof value);
-            return value;
-        }
-        FAIL("no tensor ", role);
-        return 0;
+        const auto found = tensors_.find(std::pair(role, layer));
+        if (found == tensors_.end()) FAIL("no tensor ", role);
+        const TensorInfo& t = found->second;
+        if (t.type != Type::f32) FAIL("no floats: ", role);
+        const bool panels = std::string_view(t.layout) == "panels";
+        const std::uint64_t at = panels ? (row / 16 * t.n_cols + col) * 16 + row % 16 : row * t.n_cols + col;
+        float value;
+        std::memcpy(&value, model_.bytes().data() + t.offset + at * sizeof value, sizeof value);
+        return value;
     }
 
 private:
     const Model& model_;
+    std::map<std::pair<std::string, std::uint32_t>, TensorInfo> tensors_;
 };
 
 }  // namespace fovea::testing

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "convert/convert.h"
 #include "convert/elements.h"
 #include "convert/listing.h"
 #include "convert_fixtures.h"
+#include "encoded.h"
 #include "fovea/model.h"
 #include "fovea/tokenizer.h"
 #include "npy.h"
@@ -34,6 +36,7 @@ public:
         convert(options);
         REQUIRE(map_file(options.output.c_str(), mapping_).ok());
         REQUIRE(open_model(mapping_.bytes(), model, {.verify_checksums = true}).ok());
+        element_.emplace(model);
     }
 
     [[nodiscard]] std::vector<Row> rows(const std::vector<Token>& ids) const {
@@ -54,19 +57,7 @@ public:
 
 private:
     double at(const std::string& role, std::uint32_t layer, std::uint64_t row, std::uint64_t col) const {
-        for (const TensorInfo& t : tensors(model)) {
-            if (t.role != role || t.layer != layer) continue;
-            REQUIRE(t.type == Type::f32);
-            REQUIRE(t.in_encoder);
-            const std::uint64_t element = std::string(t.layout) == "panels"
-                                              ? (row / kLanes * t.n_cols + col) * kLanes + row % kLanes
-                                              : row * t.n_cols + col;
-            float value;
-            std::memcpy(&value, mapping_.bytes().data() + t.offset + element * sizeof value, sizeof value);
-            return value;
-        }
-        FAIL("no tensor ", role);
-        return 0;
+        return (*element_)(role, layer, row, col);
     }
 
     Row normed(const std::string& role, std::uint32_t layer, double epsilon, const Row& x) const {
@@ -127,6 +118,7 @@ private:
 
     TemporaryFolder folder_;
     Mapping mapping_;
+    std::optional<ElementReader> element_;
 };
 
 /// The largest difference of `rows` from an array.

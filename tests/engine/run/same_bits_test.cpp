@@ -4,6 +4,8 @@
 
 #include <cfenv>
 #include <cstring>
+#include <string_view>
+#include <vector>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -48,19 +50,25 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 TEST_CASE("logits have the same bits on every instruction set, thread count, prompt split and batch") {
-    for (const NamedConfig& named : decoder_configs())
+    const std::vector<NamedConfig> all_configs = decoder_configs();
+    for (const NamedConfig& named : all_configs)
         for (const Type type : kTypes)
             for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
                 const bool has_own = type == Type::f16 || type == Type::q8 || type == Type::q4;
+                const bool first_config = &named == all_configs.data();
                 if ((kSanitized || type >= Type::bf16) && kv_type != (has_own ? type : Type::f32))
                     continue;  // nothing new
+                // Sanitizers look at accesses, which no shape makes others of for another type of weights.
+                if (kSanitized && !first_config && !has_own && type != Type::f32) continue;
                 CAPTURE(named.name);
                 CAPTURE(static_cast<int>(type));
                 CAPTURE(static_cast<int>(kv_type));
                 const SmallModel small(named.config, type);
                 const Stack& stack = small.model.config().decoder;
                 // Past the first chunk of attention once per shape; scalar without fma instructions is slow.
-                const std::size_t most = type == Type::f32 && kv_type == Type::f32 ? 540 : kMost;
+                const bool past_chunk = type == Type::f32 && kv_type == Type::f32 &&
+                                        (!kSanitized || std::string_view(named.name) == "sliding");
+                const std::size_t most = past_chunk ? 540 : kMost;
                 const auto tokens = some_tokens(std::min<std::size_t>(stack.max_positions, most), stack.vocab_size);
                 const auto want = logits_of(small.model, tokens, tokens.size(), {.kv_type = kv_type}, "scalar");
                 for (const char* isa : isa_names().first(isa_names().size() - 1)) {  // all but scalar
