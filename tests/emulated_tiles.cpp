@@ -1,6 +1,7 @@
 // On a CPU with AVX-512 VNNI but without AMX the tests have AMX all the same: its instructions raise SIGILL there, and a
 // handler does what they would have done (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). Where the
-// CPU has AMX nothing here runs.
+// CPU has AMX nothing here runs, except where FOVEA_EMULATE_TILES is set: a process that has not asked Linux for the tiles
+// gets that signal from whatever touches their contents. The configuration the CPU keeps by itself.
 #include "emulated_tiles.h"
 
 #include <atomic>
@@ -13,6 +14,7 @@ std::atomic<bool> sessions_want_tiles{false};
 }
 
 #if defined(__linux__) && defined(__x86_64__)
+#include <cpuid.h>
 #include <ucontext.h>
 #include <csignal>
 #include <cstdio>
@@ -96,8 +98,8 @@ struct Instruction {
 
 void load_config(const std::uint8_t* from) {
     static_assert(sizeof(Config) == 64);
-    tiles_now = {};
     std::memcpy(&tiles_now.config, from, sizeof tiles_now.config);
+    std::memset(tiles_now.bytes, 0, sizeof tiles_now.bytes);
     const Config& c = tiles_now.config;
     expect(c.palette == 1 && c.start_row == 0, "expected palette 1");
     for (const std::uint8_t byte : c.reserved) expect(byte == 0, "expected zeros in a configuration");
@@ -169,8 +171,26 @@ bool run(const Instruction& i) {
     return true;
 }
 
+/// The configuration that the CPU keeps, from where a signal has left the registers (XSAVE's component 17), if it is another
+/// than before.
+void take_config(const mcontext_t& registers) {
+    constexpr unsigned kComponent = 17;
+    static const unsigned offset = [] {
+        unsigned size = 0, at = 0, c = 0, d = 0;
+        __cpuid_count(0xd, kComponent, size, at, c, d);
+        return at;
+    }();
+    const auto* saved = reinterpret_cast<const std::uint8_t*>(registers.fpregs);
+    std::uint64_t present;
+    std::memcpy(&present, saved + 512, sizeof present);  // XSTATE_BV, behind the legacy region
+    if (!(present >> kComponent & 1)) return;
+    if (std::memcmp(&tiles_now.config, saved + offset, sizeof tiles_now.config) != 0) load_config(saved + offset);
+}
+
 void on_illegal_instruction(int, siginfo_t*, void* context) {
-    greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    mcontext_t& state = static_cast<ucontext_t*>(context)->uc_mcontext;
+    greg_t* registers = state.gregs;
+    if (features_of_cpu().amx) take_config(state);
     const Instruction i{reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]), registers};
     if (!run(i)) refuse("an illegal instruction that is none of AMX's");
     registers[REG_RIP] += i.length();
@@ -186,12 +206,19 @@ bool catch_instructions() noexcept {
 
 }  // namespace
 
-bool testing::emulates_tiles() { return !features_of_cpu().amx && features_of_cpu().avx512vnni; }
-bool testing::tiles_are_released() { return tiles_now.config.palette == 0; }
+bool testing::emulates_tiles() {
+    static const bool is_wanted = std::getenv("FOVEA_EMULATE_TILES") != nullptr;
+    return features_of_cpu().avx512vnni && (is_wanted || !features_of_cpu().amx);
+}
+bool testing::tiles_are_released() {
+    auto config = tiles_now.config;
+    if (features_of_cpu().amx) asm volatile("sttilecfg %0" : "=m"(config));
+    return config.palette == 0;
+}
 
 CpuFeatures detect_features() noexcept {
     CpuFeatures f = features_of_cpu();
-    f.amx = f.amx || (testing::emulates_tiles() && catch_instructions());
+    if (testing::emulates_tiles()) f.amx = catch_instructions();
     return f;
 }
 
