@@ -16,16 +16,19 @@ template<std::uint32_t kWidth, bool kWithMinima>
 struct TileGroups {
     static constexpr std::uint32_t kColumns = kWidth;
     static constexpr bool kBroad = kWidth > kSuperblock, kMinima = kWithMinima;
-    static constexpr std::uint32_t kOfTile = kBroad ? kSuperblock : kWidth;  // columns
+    static constexpr std::uint32_t kTiles = kBroad ? kWidth / kSuperblock : 1;  // of a group
+    static constexpr std::uint32_t kOfTile = kBroad ? kSuperblock : kWidth;     // columns
     static constexpr std::uint32_t kOfBlock = kColumnBlock / kWidth;
-    static constexpr std::uint32_t kOfUnit = kBroad ? 1 : kSuperblock / kWidth;
+    static constexpr std::uint32_t kOfUnit =
+        kBroad ? 1 : kSuperblock / kWidth;                    // in a unit, or a broad group by itself
+    static constexpr std::uint32_t kOfStep = kBroad ? 2 : 4;  // see TileStep
 };
 
-/// A block of columns of two panels, ready to be multiplied. Quants that are bytes in the file stay there.
+/// A block of columns of two panels, ready to be multiplied. Quants that are bytes in the file stay there, unless their rows
+/// of a tile cross lines: these take twice as long to load.
 template<class Groups>
 struct TileWeights {
-    const std::byte* quants[2];  // of the first unit
-    std::size_t stride;          // from one unit's to the next; of broad groups from one's to the next
+    const std::byte* cells[Groups::kOfBlock / Groups::kOfUnit][2];  // of each unit, or broad group
     alignas(64) float scales[Groups::kOfBlock][2][kLanes];
     alignas(64) float minima[Groups::kMinima ? Groups::kOfBlock : 1][2][kLanes];
     alignas(64) std::byte made[2][kColumnBlock * kLanes];
@@ -42,75 +45,83 @@ FOVEA_LANES Bytes signed_quants(const Unit& unit, std::size_t group, std::size_t
 template<Type kType, class Groups>
 void make_ready(const Quants<kType>* const (&weight)[2], std::uint32_t n_units, TileWeights<Groups>& to) {
     using Unit = QuantUnit<kType>;
-    constexpr QuantFormat kFormat = format_of(kType);
-    constexpr std::uint32_t kUnits = Groups::kBroad ? kBroadGroup / kSuperblock : 1;  // with scales of their own
-    constexpr std::uint32_t kScales = Groups::kOfUnit;
-    to.stride = kFormat.bits < 8 ? kSuperblock * kLanes
-                                 : static_cast<std::size_t>(kFormat.unit_at(kUnits) - kFormat.unit_at(0));
+    constexpr std::uint32_t kUnits = Groups::kTiles;  // with scales of their own
     for (std::size_t p = 0; p < 2; ++p) {
-        to.quants[p] = kFormat.bits < 8 ? to.made[p] : Unit::at(weight[p], 0).quants(0);
         std::byte* made = to.made[p];
-        for (std::size_t n = 0; n < n_units; n += kUnits) {
+        for (std::size_t n = 0; n < n_units; n += kUnits, made += kUnits * kSuperblock * kLanes) {
             const Unit unit = Unit::at(weight[p], n);
-            FOVEA_UNROLL for (std::size_t i = 0; i < kScales; ++i) {
-                const std::size_t group = n / kUnits * kScales + i;
+            FOVEA_UNROLL for (std::size_t i = 0; i < Groups::kOfUnit; ++i) {
+                const std::size_t group = n / kUnits * Groups::kOfUnit + i;
                 store(unit.scale(i), to.scales[group][p]);
                 if constexpr (Groups::kMinima) store(unit.minimum(i), to.minima[group][p]);
             }
-            if constexpr (kFormat.bits < 8)
-                FOVEA_UNROLL for (std::size_t cell = 0; cell < kSuperblock / 4; ++cell, made += 64)
-                    store(signed_quants(unit, cell / 8, cell % 8 / 2, cell % 2), made);
+            const std::byte*& cells = to.cells[n / kUnits][p];
+            cells = made;
+            if constexpr (Unit::kFormat.bits < 8) {
+                FOVEA_UNROLL for (std::size_t cell = 0; cell < kSuperblock / 4; ++cell)
+                    store(signed_quants(unit, cell / 8, cell % 8 / 2, cell % 2), made + 64 * cell);
+            } else if (reinterpret_cast<std::uintptr_t>(unit.quants(0)) % 64 == 0) {
+                cells = unit.quants(0);
+            } else {
+                const std::size_t n_cells = smaller(kUnits, n_units - n) * kSuperblock / 4;
+                for (std::size_t cell = 0; cell < n_cells; ++cell)
+                    store(bytes(unit.quants(0) + 64 * cell), made + 64 * cell);
+            }
         }
     }
 }
 
 inline constexpr std::size_t kTotalsRow = 2 * kLanes;  // of two panels
 
-/// A group whose integer sums wait to be made floats.
-struct TileSums {
-    const float* x_scales;         // of the operand [16 rows]
-    const float (*scale)[kLanes];  // of the weights [2], and their minima
-    const float (*minimum)[kLanes];
-    bool begins;   // a block
-    float* total;  // of the tile, where the block ends; else null
+/// Groups of a tile of rows. Their integer sums become floats while those of the next step are multiplied: until then they are
+/// on their way to memory.
+template<class Groups>
+struct TileStep {
+    static constexpr std::uint32_t kGroups = Groups::kOfStep;
+    alignas(64) std::byte sums[kGroups][2 * kTileRows * 64];  // int32 [2][16 rows][16]
+    alignas(64) float x_scales[kGroups][kTileRows];           // of the operand
+    alignas(64) float minus[kGroups][Groups::kMinima ? kTileRows : 1];
+    std::uint32_t n_groups = 0;        // kGroups or half of them
+    const float (*scales)[2][kLanes];  // of the weights, by groups; and their minima
+    const float (*minima)[2][kLanes];
+    const float* from;  // the block's sums before these, [16 rows][2][16], each row so many floats on
+    std::size_t from_row;
+    float* to;  // where they go, [16 rows][2][16]
+    bool adds;  // them to what is there
 };
 
-/// As matmul_q.h's finish_row does it. block: the block's sums so far [16 rows][2][16]; kBegins: none.
-template<bool kMinima, bool kBegins>
-FOVEA_LANES void finish_row(const std::byte* sums, float x_scale, float minus, const F32x16 (&scale)[2],
-                            const F32x16 (&minimum)[2], float* block) {
-    FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p, block += kLanes) {
-        const F32x16 dot = to_float(bytes(sums + p * kTileRows * 64));
-        F32x16 sum = fma(dot, scale[p] * splat(x_scale), kBegins ? splat(0.0f) : load(block));
-        if constexpr (kMinima) sum = fma(minus, minimum[p], sum);
-        store(sum, block);
-    }
-}
+/// What a step's sums are multiplied with, and where its next row is.
+template<class Groups>
+struct StepFactors {
+    F32x16 scale[Groups::kOfStep][2], minimum[Groups::kMinima ? Groups::kOfStep : 1][2];
+    const float* from;
+    float* to;
 
-/// Products of a group with two panels, by way of the sums' tiles from kSums on; after each one between(). x: the operand's
-/// rows, those of the next unit x_stride on; cells of the first and second panel; n_tiles of 64 columns.
-template<int kSums, bool kBroad, class Between>
-FOVEA_LANES void multiply_group(const std::byte* x, std::size_t x_stride, const std::byte* first,
-                                const std::byte* second, std::uint32_t n_tiles, std::byte* sums, Between&& between) {
-    constexpr int kRows = kSums ? 5 : 4;
-    clear_tile<kSums>();
-    clear_tile<kSums + 1>();
-    FOVEA_UNROLL for (std::uint32_t i = 0; i < (kBroad ? 2 : 1); ++i) {
-        const bool is_there = !kBroad || i < n_tiles;
-        if (is_there) {
-            load_tile<kRows>(x + i * x_stride);
-            load_tile<6>(first + i * 1024);
-            multiply_tiles<kSums, kRows, 6>();
+    FOVEA_LANES explicit StepFactors(const TileStep<Groups>& step) : from(step.from), to(step.to) {
+        FOVEA_UNROLL for (std::uint32_t g = 0; g < Groups::kOfStep; ++g) {
+            FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p) {
+                scale[g][p] = load(step.scales[g][p]);
+                if constexpr (Groups::kMinima) minimum[g][p] = load(step.minima[g][p]);
+            }
         }
-        between();
-        if (is_there) {
-            load_tile<7>(second + i * 1024);
-            multiply_tiles<kSums + 1, kRows, 7>();
-        }
-        between();
     }
-    store_tile<kSums>(sums);
-    store_tile<kSums + 1>(sums + kTileRows * 64);
+};
+
+/// As matmul_q.h's finish_row does it, one group after another.
+template<std::uint32_t kGroups, class Groups>
+FOVEA_LANES void finish_row(const TileStep<Groups>& step, StepFactors<Groups>& by, std::uint32_t row) {
+    F32x16 sum[2] = {load(by.from), load(by.from + kLanes)};
+    by.from += step.from_row;
+    FOVEA_UNROLL for (std::uint32_t g = 0; g < kGroups; ++g) {
+        const F32x16 x_scale = splat(step.x_scales[g][row]);
+        FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p) {
+            const F32x16 dot = to_float(bytes(step.sums[g] + (p * kTileRows + row) * 64));
+            sum[p] = fma(dot, by.scale[g][p] * x_scale, sum[p]);
+            if constexpr (Groups::kMinima) sum[p] = fma(step.minus[g][row], by.minimum[g][p], sum[p]);
+        }
+    }
+    if (step.adds) FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p) sum[p] = load(by.to + p * kLanes) + sum[p];
+    FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p, by.to += kLanes) store(sum[p], by.to);
 }
 
 /// A tile of the operand, from a unit of its columns on: see TileKernels. The last one may have fewer rows. It is loaded as if
@@ -131,130 +142,127 @@ struct TileRows {
         factors = reinterpret_cast<const float*>(operand + from.factors_at(tiles.first(tile))) +
                   (Groups::kBroad ? unit / 2 : unit * 2 * kTileFactors) * n_rows;
     }
-    /// A group's scales: where they are, or of fewer rows than sixteen copied to `to`, with zeros for the rest. With minima
-    /// −Σ·scale goes to `minus`.
-    FOVEA_LANES const float* scales(std::uint32_t group, float* to, float* minus) const {
+    /// A group's scales, zeros for rows that are not there; with minima, −Σ·scale, too.
+    FOVEA_LANES void scales(std::uint32_t group, float* to, float* minus) const {
         const float* const at =
             factors + (Groups::kBroad ? group : group * Groups::kColumns / kGroup * kTileFactors) * n_rows;
-        const bool is_whole = n_rows == kTileRows;
-        if (is_whole && !Groups::kMinima) return at;
         const F32x16 scale = load_part(at, n_rows);
-        if (!is_whole) store(scale, to);
+        store(scale, to);
         if constexpr (Groups::kMinima) {
             const F32x16 low = load_part(at + n_rows, n_rows), high = load_part(at + 2 * n_rows, n_rows);
             store((Groups::kColumns == kGroup ? low + high : group % 2 ? high : low) * scale, minus);
         }
-        return is_whole ? at : to;
     }
 };
 
-/// Products of tiles of rows with a block of columns of two panels, one tile after another. A group's sums become floats while
-/// tiles are busy with the second group after it: until then they are on their way to memory. The places of two successive
-/// groups differ in the lowest twelve bits of their addresses, by which a CPU first tells whether a load waits for a store.
+/// Products of tiles of rows with a block of columns of two panels, one tile after another.
 template<class Groups>
 class TileProduct {
 public:
     TileProduct(const TileWeights<Groups>& weights, std::uint32_t n_units, bool is_first)
         : weights_(weights), n_units_(n_units), is_first_(is_first) {}
 
-    /// Adds to the rows' totals [16 rows][2][16]. They are there after the next two tiles of rows, or when all is finished.
-    [[gnu::noinline]] void multiply(const TileRows<Groups>& rows, float* total) {
-        const std::byte *x = rows.quants, *first = weights_.quants[0], *second = weights_.quants[1];
-        const std::size_t x_stride = rows.unit_bytes, stride = weights_.stride;
-        const std::uint32_t n_groups = Groups::kBroad ? (n_units_ + 1) / 2 : n_units_ * Groups::kOfUnit;
-        for (std::uint32_t group = 0; group < n_groups; group += Groups::kOfUnit) {
-            FOVEA_UNROLL for (std::uint32_t i = 0; i < Groups::kOfUnit; ++i) {
-                TileSums& sums = waiting_[next_];
-                sums.x_scales = rows.scales(group + i, x_scales_[next_], minus_[next_]);
-                sums.scale = weights_.scales[group + i];
-                sums.minimum = weights_.minima[Groups::kMinima ? group + i : 0];
-                sums.begins = group + i == 0;
-                sums.total = group + i + 1 == n_groups ? total : nullptr;
-                constexpr std::size_t kCells = std::size_t{Groups::kColumns} * kLanes;
-                step(x + i * Groups::kColumns, x_stride, first + i * kCells, second + i * kCells,
-                     Groups::kBroad ? n_units_ - 2 * group : 1);
+    /// Adds to the rows' totals [16 rows][2][16]. They are there after the next tile of rows, or when all is finished.
+    FOVEA_LANES void multiply(const TileRows<Groups>& rows, float* total) {
+        constexpr std::uint32_t kGroups = Groups::kOfStep, kTiles = kGroups * Groups::kTiles;
+        const std::uint32_t n_groups = (n_units_ * Groups::kOfUnit + Groups::kTiles - 1) / Groups::kTiles;
+        for (std::uint32_t group = 0; group < n_groups; group += kGroups, next_ = 1 - next_) {
+            Step *at = steps_ + next_, *before_at = steps_ + (1 - next_);
+            asm("" : "+r"(at), "+r"(before_at));  // else their addresses would be computed again for each row
+            Step &step = *at, &before = *before_at;
+            step.n_groups = smaller(kGroups, n_groups - group);
+            for (std::uint32_t i = 0; i < step.n_groups; ++i) rows.scales(group + i, step.x_scales[i], step.minus[i]);
+            step.scales = weights_.scales + group;
+            step.minima = weights_.minima + (Groups::kMinima ? group : 0);
+            const bool begins = group == 0, ends = group + kGroups >= n_groups;
+            step.from = begins ? zeros_ : block_;
+            step.from_row = begins ? 0 : kTotalsRow;
+            step.to = ends ? total : block_;
+            step.adds = ends && !is_first_;
+            const std::uint32_t n_tiles =
+                smaller(step.n_groups * Groups::kTiles, n_units_ * Groups::kOfUnit - group * Groups::kTiles);
+            if (n_tiles < kTiles || before.n_groups < kGroups) {
+                finish_and_multiply(step, before, rows, group, n_tiles);
+                continue;
             }
-            x += (Groups::kBroad ? 2 : 1) * x_stride;
-            first += stride;
-            second += stride;
+            StepFactors<Groups> factors(before);
+            std::uint32_t row = 0;
+            multiply(
+                step, rows, group, kTiles, [&]() __attribute__((always_inline)) {
+                    FOVEA_UNROLL for (std::uint32_t i = 0; i < kTileRows / (2 * kTiles); ++i, ++row)
+                        finish_row<kGroups>(before, factors, row);
+                });
         }
     }
-    void finish() {
-        for (; n_waiting_; --n_waiting_) {
-            const std::uint32_t i = (next_ + kPlaces - n_waiting_) % kPlaces;
-            waiting_[i].begins ? finish_rows<true>(i, 0, kTileRows) : finish_rows<false>(i, 0, kTileRows);
-            end(waiting_[i]);
-        }
-    }
+    void finish() { finish(steps_[1 - next_]); }
 
 private:
-    static constexpr std::uint32_t kPlaces = 4;
+    using Step = TileStep<Groups>;
 
-    /// A group's products, and what waits longest made floats.
-    FOVEA_LANES void step(const std::byte* x, std::size_t x_stride, const std::byte* first, const std::byte* second,
-                          std::uint32_t n_tiles) {
-        if (n_waiting_ < 2) {
-            multiply_group<0, Groups::kBroad>(x, x_stride, first, second, n_tiles, sums_[next_], [] {});
-            ++n_waiting_;
-        } else {
-            const std::uint32_t before = (next_ + kPlaces - 2) % kPlaces;
-            waiting_[before].begins ? step<true>(before, x, x_stride, first, second, n_tiles)
-                                    : step<false>(before, x, x_stride, first, second, n_tiles);
-            end(waiting_[before]);
-        }
-        next_ = (next_ + 1) % kPlaces;
-    }
-    template<bool kBegins>
-    FOVEA_LANES void step(std::uint32_t before, const std::byte* x, std::size_t x_stride, const std::byte* first,
-                          const std::byte* second, std::uint32_t n_tiles) {
-        constexpr std::uint32_t kRowsEach = kTileRows / (Groups::kBroad ? 4 : 2);
-        std::uint32_t row = 0;
-        const auto between = [&]() __attribute__((always_inline)) {
-            finish_rows<kBegins>(before, row, row + kRowsEach);
-            row += kRowsEach;
-            asm volatile("" : : : "memory");  // else a compiler might move all of it behind the tiles
-        };
-        if (next_ % 2)
-            multiply_group<2, Groups::kBroad>(x, x_stride, first, second, n_tiles, sums_[next_], between);
-        else
-            multiply_group<0, Groups::kBroad>(x, x_stride, first, second, n_tiles, sums_[next_], between);
-    }
-    template<bool kBegins>
-    FOVEA_LANES void finish_rows(std::uint32_t i, std::uint32_t row, std::uint32_t row_end) {
-        const TileSums& sums = waiting_[i];
-        F32x16 scale[2], minimum[2]{};
-        FOVEA_UNROLL for (std::uint32_t p = 0; p < 2; ++p) {
-            scale[p] = load(sums.scale[p]);
-            if constexpr (Groups::kMinima) minimum[p] = load(sums.minimum[p]);
-        }
-        const float *const x_scales = sums.x_scales, *const minus = minus_[i];
-        FOVEA_UNROLL for (; row < row_end; ++row) {
-            finish_row<Groups::kMinima, kBegins>(sums_[i] + row * 64, x_scales[row], Groups::kMinima ? minus[row] : 0,
-                                                 scale, minimum, block_ + row * kTotalsRow);
-            asm volatile("" : : : "memory");  // else rows would be mixed, which takes longer
+    /// Products of a step's groups, from that one of the block on, in n_tiles of columns; between() after each product.
+    template<class Between>
+    FOVEA_LANES void multiply(Step& step, const TileRows<Groups>& rows, std::uint32_t group, std::uint32_t n_tiles,
+                              Between&& between) const {
+        FOVEA_UNROLL for (std::uint32_t i = 0; i < Groups::kOfStep; i += 2) {
+            const std::uint32_t begin = i * Groups::kTiles, middle = begin + Groups::kTiles;
+            if (begin < n_tiles) multiply_group<0>(step.sums[i], rows, group + i, n_tiles - begin, between);
+            if (middle < n_tiles) multiply_group<2>(step.sums[i + 1], rows, group + i + 1, n_tiles - middle, between);
         }
     }
-    FOVEA_LANES void end(const TileSums& sums) const {
-        if (!sums.total) return;
-        for (std::size_t i = 0; i < kTileRows * kTotalsRow; i += kLanes) {
-            const F32x16 sum = load(block_ + i);
-            store(is_first_ ? sum : load(sums.total + i) + sum, sums.total + i);
+    /// The same, not beside floats but after them: where one of two steps is short. In a function of its own, it leaves the
+    /// other loop the registers.
+    [[gnu::noinline]] void finish_and_multiply(Step& step, Step& before, const TileRows<Groups>& rows,
+                                               std::uint32_t group, std::uint32_t n_tiles) const {
+        finish(before);
+        multiply(step, rows, group, n_tiles, [] {});
+    }
+    /// By way of the sums' tiles from kSums on.
+    template<int kSums, class Between>
+    FOVEA_LANES void multiply_group(std::byte* sums, const TileRows<Groups>& rows, std::uint32_t group,
+                                    std::uint32_t n_tiles, Between&& between) const {
+        constexpr int kRows = kSums ? 5 : 4;
+        const std::uint32_t unit = group / Groups::kOfUnit, column = group % Groups::kOfUnit * Groups::kColumns;
+        const std::byte* x = rows.quants + unit * Groups::kTiles * rows.unit_bytes + column;
+        const auto& cells = weights_.cells[unit];
+        clear_tile<kSums>();
+        clear_tile<kSums + 1>();
+        FOVEA_UNROLL for (std::uint32_t i = 0; i < Groups::kTiles && i < n_tiles; ++i, x += rows.unit_bytes) {
+            const std::size_t at = (column + i * kSuperblock) * kLanes;
+            load_tile<kRows>(x);
+            load_tile<6>(cells[0] + at);
+            multiply_tiles<kSums, kRows, 6>();
+            between();
+            load_tile<7>(cells[1] + at);
+            multiply_tiles<kSums + 1, kRows, 7>();
+            between();
         }
+        store_tile<kSums>(sums);
+        store_tile<kSums + 1>(sums + kTileRows * 64);
+    }
+    static void finish(Step& step) {
+        if (step.n_groups == 0) return;
+        StepFactors<Groups> factors(step);
+        for (std::uint32_t row = 0; row < kTileRows; ++row) {
+            if (step.n_groups == Step::kGroups)
+                finish_row<Step::kGroups>(step, factors, row);
+            else
+                finish_row<Step::kGroups / 2>(step, factors, row);
+        }
+        step.n_groups = 0;
     }
 
     const TileWeights<Groups>& weights_;
     const std::uint32_t n_units_;
     const bool is_first_;
-    alignas(64) std::byte sums_[kPlaces][2 * kTileRows * 64];  // int32 [2][16 rows][16], in turn
-    alignas(64) float x_scales_[kPlaces][kTileRows], minus_[kPlaces][Groups::kMinima ? kTileRows : 1];
+    Step steps_[2];  // in turn
     alignas(64) float block_[kTileRows * kTotalsRow];
-    TileSums waiting_[kPlaces];
-    std::uint32_t next_ = 0, n_waiting_ = 0;
+    alignas(64) float zeros_[kTotalsRow] = {};
+    std::uint32_t next_ = 0;
 };
 
 // Tiles whose totals are kept on the stack while two panels pass over them, and bytes of their operand that stay in the
 // second-level cache.
-inline constexpr std::uint32_t kMostTiles = 12;
+inline constexpr std::uint32_t kMostTiles = 24;
 inline constexpr std::size_t kTilesBytes = 1 << 20;
 
 /// Tiles that are multiplied with two panels before the next two, of rows of so many bytes.
@@ -301,11 +309,9 @@ void matmul_by_tiles(const Matmul& m) noexcept {
                         for (const W* panel_ahead : next)
                             __builtin_prefetch(reinterpret_cast<const std::byte*>(panel_ahead) + line, 0, 2);
                     product.multiply({m, tiles, tile, unit}, totals[tile - begin]);
-                    if (ends && tile >= begin + 2) finish_tile(tile - 2);
                 }
                 product.finish();
-                for (std::uint32_t tile = end < begin + 2 ? begin : end - 2; ends && tile < end; ++tile)
-                    finish_tile(tile);
+                for (std::uint32_t tile = begin; ends && tile < end; ++tile) finish_tile(tile);
             }
         }
     }
