@@ -1,5 +1,6 @@
 // What sanitizers make twenty times as slow.
 #pragma once
+#include "fovea/workspace.h"
 
 namespace fovea::testing {
 
@@ -10,5 +11,10 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+/// Instruction sets that whole models run on. Sanitizers see every set's kernels by themselves, and models on the best set alone.
+[[nodiscard]] inline std::span<const char* const> model_isas() {
+    return isa_names().first(kSanitized ? 1 : isa_names().size());
+}
 
 }  // namespace fovea::testing

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "attend_cases.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -63,7 +64,7 @@ TEST_CASE("explain: up to 64 keys the unfused steps end in the fused path's bits
         const Arrays a(c, ++seed);
         CAPTURE(seed);
         const Model model = heads_of(c);
-        for (const char* isa : isa_names())
+        for (const char* isa : model_isas())
             for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
                 CAPTURE(isa);
                 CAPTURE(static_cast<int>(kv_type));

@@ -9,6 +9,7 @@
 #include "encoder_models.h"
 #include "fovea/adapter.h"
 #include "fovea/encode.h"
+#include "sanitized.h"
 #include "show/explain.h"
 #include "small_models.h"
 
@@ -211,7 +212,7 @@ TEST_CASE("column scales: logits have the bits of a model with the same powers o
             for (const float x : want) REQUIRE(std::isfinite(x));
             for (const std::size_t split : {std::size_t{1}, std::size_t{7}, std::size_t{40}})
                 CHECK(same(want, logits_of(scaled.model, split)));
-            for (const char* isa : isa_names())
+            for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);
@@ -232,7 +233,7 @@ TEST_CASE("column scales: an encoder's vectors, those that a decoder makes of it
             const Opened scaled(random_model(config, 4), type), multiplied(folded(config, 4), type);
             const std::vector<float> want = vectors_of(multiplied.model, "scalar");
             for (const float x : want) REQUIRE(std::isfinite(x));
-            for (const char* isa : isa_names())
+            for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);

@@ -64,7 +64,7 @@ TEST_CASE("save, restore, continue: the same bits from every instruction set to 
                 CAPTURE(n);
                 std::vector<std::byte> first;
                 std::vector<float> want;
-                for (const char* isa : isa_names()) {
+                for (const char* isa : model_isas()) {
                     CAPTURE(isa);
                     SmallSession from(small.model, {.max_kv_len = room, .kv_type = kv_type}, isa);
                     if (n) REQUIRE(forward(from.session, all.first(n), {}).ok());
@@ -157,7 +157,7 @@ TEST_CASE("every truncation and every changed byte of a saved session is refused
             auto forged = bytes;
             std::memset(forged.data() + 32, fill, forged.size() - 32);
             make_right(forged);
-            for (const char* isa : isa_names()) {
+            for (const char* isa : model_isas()) {
                 SmallSession any(small.model, {.kv_type = kv_type}, isa);
                 REQUIRE(restore_session(any.session, forged).ok());
                 CHECK(forward(any.session, std::span(tokens).first(1), logits).ok());

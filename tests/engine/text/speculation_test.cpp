@@ -6,6 +6,7 @@
 #include <random>
 
 #include "generator_cases.h"
+#include "sanitized.h"
 #include "text/generator_state.h"
 
 namespace fovea::testing {
@@ -94,7 +95,7 @@ TEST_CASE("generator: the text of a plain loop, cut at stop strings, for any opt
         n_stopped += want.finish == FinishReason::stop_text;
         n_ended += want.finish == FinishReason::end_token;
 
-        const auto names = isa_names();
+        const auto names = model_isas();
         SmallSession s(model, {.max_kv_len = context, .max_batch = 1 + static_cast<std::uint32_t>(random() % 12)},
                        names[random() % names.size()]);
         SmallSession draft(small_model(random()).model, {});
@@ -133,7 +134,7 @@ TEST_CASE("generator: the text of a plain loop, cut at stop strings, for any opt
 
 TEST_CASE("generator: the same bits with proposals, for every instruction set, weight and cache type") {
     for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8, Type::q4})
-        for (const char* isa : isa_names()) {
+        for (const char* isa : model_isas()) {
             CAPTURE(isa);
             CAPTURE(static_cast<int>(type));
             const SmallModel small(llama_config(), type, 4);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attend_cases.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -190,7 +191,7 @@ TEST_CASE("attend: the same bits on every instruction set and number of threads,
                 sum += want.weights[i / matrix * c.n_heads * matrix + h * matrix + i % matrix];
             REQUIRE(mean.weights[i] == sum / static_cast<float>(c.n_heads));
         }
-        for (const char* isa : isa_names())
+        for (const char* isa : model_isas())
             for (const std::uint32_t n_threads : {1u, 2u, 3u, 4u}) {
                 CAPTURE(isa);
                 CAPTURE(n_threads);
@@ -261,7 +262,7 @@ TEST_CASE("attend: a key and a value that a query does not see may hold anything
                     std::fill_n(&a.value[row * c.value_head_dim], c.value_head_dim, k % 3 ? NAN : -HUGE_VALF);
                 }
             }
-        for (const char* isa : isa_names()) {
+        for (const char* isa : model_isas()) {
             CAPTURE(isa);
             const Ran got = run(a, a.input(), 2, isa);
             std::size_t n_compared = 0;
@@ -344,7 +345,7 @@ TEST_CASE("attend: a module that appends keys gives the same bits everywhere, be
         };
         for (const Type kv_type : {Type::f32, Type::f16, Type::q8, Type::q4}) {
             const std::vector<float> want = result("scalar", 1, kv_type);
-            for (const char* isa : isa_names())
+            for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 2u, 3u}) {
                     CAPTURE(isa);
                     CAPTURE(n_threads);

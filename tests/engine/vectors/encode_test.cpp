@@ -8,6 +8,7 @@
 #include "convert/parameters.h"
 #include "encoder_models.h"
 #include "fovea/encode.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -49,7 +50,7 @@ TEST_CASE("encode: ids of several sequences give what each gives alone, pooled o
         const Limits limits{.max_batch = kRows, .max_sequences = 4};
         const std::size_t n_out = (pooled ? 4 : kRows) * 40;
         const auto want = encoded(small.model, all, n_out, limits, "scalar");
-        for (const char* isa : isa_names())
+        for (const char* isa : model_isas())
             for (const std::uint32_t n_threads : {1u, 2u, 3u}) {
                 CAPTURE(isa);
                 CAPTURE(n_threads);
@@ -89,7 +90,7 @@ TEST_CASE(
                                   .memory_masks = {.padding = mask}};
             const Limits limits{.max_batch = kRows, .max_sequences = 4};
             const auto want = encoded(small.model, all, 54 * 40, limits, "scalar");
-            for (const char* isa : isa_names())
+            for (const char* isa : model_isas())
                 for (const std::uint32_t n_threads : {1u, 2u, 4u}) {
                     Limits threads = limits;
                     threads.n_threads = n_threads;

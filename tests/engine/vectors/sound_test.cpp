@@ -7,6 +7,7 @@
 #include "encoder_models.h"
 #include "fovea/encode.h"
 #include "fovea/workspace.h"
+#include "sanitized.h"
 #include "small_models.h"
 
 using namespace fovea;
@@ -62,7 +63,7 @@ TEST_CASE("sound: the same bits on every instruction set and number of threads, 
         const SoundModel sound(config, type);
         const Limits limits{.max_batch = 90, .max_sequences = 6};
         const auto want = rows_of(sound.model, frames, kLengths, limits, "scalar");
-        for (const char* isa : isa_names())
+        for (const char* isa : model_isas())
             for (const std::uint32_t n_threads : {1u, 3u}) {
                 CAPTURE(isa);
                 CAPTURE(n_threads);
