@@ -187,11 +187,11 @@ public:
             }
             StepFactors<Groups> factors(before);
             std::uint32_t row = 0;
-            multiply(
-                step, rows, group, kTiles, [&]() __attribute__((always_inline)) {
-                    FOVEA_UNROLL for (std::uint32_t i = 0; i < kTileRows / (2 * kTiles); ++i, ++row)
-                        finish_row<kGroups>(before, factors, row);
-                });
+            const auto finish_some = [&]() __attribute__((always_inline)) {
+                FOVEA_UNROLL for (std::uint32_t i = 0; i < kTileRows / (2 * kTiles); ++i, ++row)
+                    finish_row<kGroups>(before, factors, row);
+            };
+            multiply_step(step, rows, group, kTiles, finish_some);
         }
     }
     void finish() { finish(steps_[1 - next_]); }
@@ -201,8 +201,8 @@ private:
 
     /// Products of a step's groups, from that one of the block on, in n_tiles of columns; between() after each product.
     template<class Between>
-    FOVEA_LANES void multiply(Step& step, const TileRows<Groups>& rows, std::uint32_t group, std::uint32_t n_tiles,
-                              Between&& between) const {
+    FOVEA_LANES void multiply_step(Step& step, const TileRows<Groups>& rows, std::uint32_t group, std::uint32_t n_tiles,
+                                   Between&& between) const {
         FOVEA_UNROLL for (std::uint32_t i = 0; i < Groups::kOfStep; i += 2) {
             const std::uint32_t begin = i * Groups::kTiles, middle = begin + Groups::kTiles;
             if (begin < n_tiles) multiply_group<0>(step.sums[i], rows, group + i, n_tiles - begin, between);
@@ -214,7 +214,7 @@ private:
     [[gnu::noinline]] void finish_and_multiply(Step& step, Step& before, const TileRows<Groups>& rows,
                                                std::uint32_t group, std::uint32_t n_tiles) const {
         finish(before);
-        multiply(step, rows, group, n_tiles, [] {});
+        multiply_step(step, rows, group, n_tiles, [] {});
     }
     /// By way of the sums' tiles from kSums on.
     template<int kSums, class Between>
