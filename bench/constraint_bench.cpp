@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "convert/grammar/grammar.h"
-#include "convert/random_model.h"
 #include "convert/random_vocabulary.h"
-#include "convert/refusal.h"
+#include "convert/write/random_model.h"
+#include "convert/write/refusal.h"
 #include "fovea/arena.h"
 #include "fovea/constraint.h"
 #include "fovea/sampler.h"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string>
 
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "kernels/kernels.h"
 #include "rounds.h"
 #include "suites.h"

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "convert/random_model.h"
-#include "convert/writer.h"
+#include "convert/write/random_model.h"
+#include "convert/write/writer.h"
 #include "presets.h"
 #include "report.h"
 

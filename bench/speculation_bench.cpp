@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/refusal.h"
-#include "convert/writer.h"
+#include "convert/write/refusal.h"
+#include "convert/write/writer.h"
 #include "fovea/arena.h"
 #include "fovea/generator.h"
 #include "fovea/session.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "kernels/kernels.h"
 #include "rounds.h"
 

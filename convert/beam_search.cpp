@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "convert/exact_math.h"
+#include "convert/write/exact_math.h"
 
 namespace fovea {
 namespace {

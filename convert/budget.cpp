@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
-#include "convert/file_header.h"
 #include "convert/matrix_loss.h"
-#include "convert/refusal.h"
+#include "convert/write/file_header.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "convert/calibration.h"
-#include "convert/writer.h"
+#include "convert/write/calibration.h"
+#include "convert/write/writer.h"
 
 namespace fovea {
 

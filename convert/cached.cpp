@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/file_refusal.h"
 #include "convert/gguf_split.h"
+#include "convert/write/file_refusal.h"
 #include "engine/model/format.h"
 #include "fovea/mapping.h"
 #include "fovea/model.h"

@@ -1,10 +1,10 @@
 // Maps of characters: SentencePiece's own, and Unicode's for compatibility.
 #include <cstring>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/trie.h"
 #include "convert/unicode_data.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

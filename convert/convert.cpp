@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string>
 
-#include "convert/calibration.h"
 #include "convert/chat_info.h"
 #include "convert/families/heads.h"
 #include "convert/fovea_file.h"
@@ -19,7 +18,6 @@
 #include "convert/lora.h"
 #include "convert/lora_file.h"
 #include "convert/numbered_pieces.h"
-#include "convert/refusal.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
 #include "convert/stacks.h"
@@ -29,7 +27,9 @@
 #include "convert/torch_pickle.h"
 #include "convert/vocab_json.h"
 #include "convert/whisper.h"
-#include "convert/writer.h"
+#include "convert/write/calibration.h"
+#include "convert/write/refusal.h"
+#include "convert/write/writer.h"
 
 namespace fovea {
 namespace {

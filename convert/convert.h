@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "convert/budget.h"
-#include "convert/model_source.h"
 #include "convert/safetensors.h"
-#include "convert/writer.h"
+#include "convert/write/model_source.h"
+#include "convert/write/writer.h"
 
 namespace fovea {
 
@@ -27,9 +27,9 @@ struct ConvertOptions {
     std::filesystem::path config = {};                 ///< a config.json; empty: the one beside the model
     std::filesystem::path base = {};                   ///< the folder whose adapter `source` is; empty: it is a model
     std::vector<ScaledAdapter> loras = {};             ///< PEFT's folders, merged into the weights, see convert/lora.h
-    std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/calibration.h
+    std::optional<std::string> calibration_text = {};  ///< to quantize by, see convert/write/calibration.h
     bool calibrates_itself = false;                    ///< without that text: by one that the model writes
-    bool column_scales = true;                         ///< chosen by that text too, see convert/column_scales.h
+    bool column_scales = true;                         ///< chosen by that text too, see convert/write/column_scales.h
     std::uint32_t n_threads = 1;                       ///< that read and quantize the weights
     QuantReport quantized = {};                        ///< called after each tensor that is quantized
     Progress progress = {};                            ///< called as the weights are written

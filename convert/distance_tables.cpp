@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "convert/exact_math.h"
 #include "convert/mapped_table.h"
+#include "convert/write/exact_math.h"
 
 namespace fovea {
 namespace {

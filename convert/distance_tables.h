@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/mapped_weights.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "convert/elements.h"
 #include "convert/listing.h"
-#include "convert/refusal.h"
+#include "convert/write/elements.h"
+#include "convert/write/refusal.h"
 #include "fovea/model.h"
 
 namespace fovea {

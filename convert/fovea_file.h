@@ -2,7 +2,7 @@
 #pragma once
 #include <filesystem>
 
-#include "convert/model_source.h"
+#include "convert/write/model_source.h"
 #include "fovea/mapping.h"
 
 namespace fovea {

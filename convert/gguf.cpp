@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "convert/elements.h"
 #include "convert/mxfp4.h"
+#include "convert/write/elements.h"
 
 // Formats: ggml's block structs. One scale and perhaps one minimum for 32 elements (_0, _1), or superblocks of 256
 // elements with two float16 factors over small integers for each 16 or 32 (_K). Compiled without contraction: each

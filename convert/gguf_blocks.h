@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "convert/quantize.h"
+#include "convert/write/quantize.h"
 #include "fovea/config.h"
 
 namespace fovea {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "convert/families/gguf.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "convert/gguf.h"
-#include "convert/rope.h"
+#include "convert/write/rope.h"
 #include "fovea/config.h"
 
 namespace fovea {

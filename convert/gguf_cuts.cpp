@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_steps.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "convert/chat_info.h"
-#include "convert/elements.h"
 #include "convert/families/gguf.h"
 #include "convert/gguf.h"
 #include "convert/gguf_config.h"
 #include "convert/gguf_split.h"
 #include "convert/gguf_tokenizer.h"
-#include "convert/mapped_weights.h"
-#include "convert/refusal.h"
 #include "convert/relative_bias.h"
+#include "convert/write/elements.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

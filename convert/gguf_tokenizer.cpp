@@ -8,12 +8,12 @@
 
 #include "convert/chat/message_end.h"
 #include "convert/gguf_cuts.h"
-#include "convert/refusal.h"
 #include "convert/sentence_piece.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/word_piece.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

@@ -5,9 +5,9 @@
 
 #include "convert/families/family.h"
 #include "convert/families/heads.h"
-#include "convert/refusal.h"
 #include "convert/target_rules.h"
 #include "convert/text_part.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "convert/distance_tables.h"
-#include "convert/model_source.h"
 #include "convert/packed/packed.h"
-#include "convert/rope.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
+#include "convert/write/model_source.h"
+#include "convert/write/rope.h"
 
 namespace fovea {
 

@@ -12,13 +12,13 @@
 #include "convert/lora_file.h"
 #include "convert/lora_joiner.h"
 #include "convert/mapped_table.h"
-#include "convert/mapped_weights.h"
 #include "convert/mxfp4.h"
 #include "convert/packed/module.h"
-#include "convert/refusal.h"
 #include "convert/relative_bias.h"
 #include "convert/source_rows.h"
 #include "convert/tied_output.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

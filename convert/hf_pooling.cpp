@@ -3,8 +3,8 @@
 #include <string>
 
 #include "convert/hf_config.h"
-#include "convert/refusal.h"
 #include "convert/torch_pickle.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

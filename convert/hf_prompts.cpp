@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

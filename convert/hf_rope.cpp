@@ -1,8 +1,8 @@
 #include <cmath>
 #include <string>
 
-#include "convert/exact_math.h"
 #include "convert/hf_config.h"
+#include "convert/write/exact_math.h"
 
 namespace fovea {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "convert/mel_filters.h"
-#include "convert/refusal.h"
+#include "convert/write/mel_filters.h"
+#include "convert/write/refusal.h"
 #include "engine/model/format.h"
 
 namespace fovea {

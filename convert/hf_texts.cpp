@@ -4,8 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

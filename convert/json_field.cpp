@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "engine/model/format.h"
 
 namespace fovea {

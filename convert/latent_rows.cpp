@@ -5,7 +5,7 @@
 
 #include "convert/lora.h"
 #include "convert/lora_file.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

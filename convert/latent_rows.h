@@ -3,8 +3,8 @@
 #pragma once
 #include <vector>
 
-#include "convert/mapped_weights.h"
 #include "convert/safetensors.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

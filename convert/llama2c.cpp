@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string>
 
-#include "convert/mapped_weights.h"
-#include "convert/refusal.h"
-#include "convert/rope.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/refusal.h"
+#include "convert/write/rope.h"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <span>
 
-#include "convert/model_source.h"
+#include "convert/write/model_source.h"
 #include "fovea/mapping.h"
 
 namespace fovea {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string_view>
 
-#include "convert/elements.h"
 #include "convert/hf_config.h"
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/torch_pickle.h"
+#include "convert/write/elements.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "convert/mapped_weights.h"
-#include "convert/model_source.h"
 #include "convert/safetensors.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/model_source.h"
 
 namespace fovea {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "convert/latent_rows.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

@@ -9,8 +9,8 @@
 
 #include "convert/lora.h"
 #include "convert/lora_file.h"
-#include "convert/mapped_weights.h"
 #include "convert/source_rows.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "convert/mapped_weights.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/column_scales.h"
-#include "convert/elements.h"
-#include "convert/error_feedback.h"
-#include "convert/ordered_work.h"
+#include "convert/write/column_scales.h"
+#include "convert/write/elements.h"
+#include "convert/write/error_feedback.h"
+#include "convert/write/ordered_work.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "convert/mxfp4.h"
 
-#include "convert/elements.h"
+#include "convert/write/elements.h"
 
 namespace fovea {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <string_view>
 
-#include "convert/refusal.h"
 #include "convert/sentence_piece.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "convert/mapped_weights.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

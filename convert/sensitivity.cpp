@@ -4,12 +4,12 @@
 #include <numeric>
 #include <span>
 
-#include "convert/column_scales.h"
-#include "convert/error_feedback.h"
-#include "convert/exact_math.h"
 #include "convert/matrix_loss.h"
-#include "convert/ordered_work.h"
-#include "convert/text_reader.h"
+#include "convert/write/column_scales.h"
+#include "convert/write/error_feedback.h"
+#include "convert/write/exact_math.h"
+#include "convert/write/ordered_work.h"
+#include "convert/write/text_reader.h"
 #include "engine/model/half.h"
 
 namespace fovea {

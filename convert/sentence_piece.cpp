@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

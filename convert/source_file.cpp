@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "convert/lfs_pointer.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

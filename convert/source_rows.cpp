@@ -2,7 +2,7 @@
 
 #include "convert/lora.h"
 #include "convert/packed/module.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

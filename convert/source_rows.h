@@ -4,8 +4,8 @@
 #include <string>
 
 #include "convert/families/family.h"
-#include "convert/mapped_weights.h"
 #include "convert/safetensors.h"
+#include "convert/write/mapped_weights.h"
 
 namespace fovea {
 

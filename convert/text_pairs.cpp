@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

@@ -4,12 +4,12 @@
 
 #include "convert/gguf_tokenizer.h"
 #include "convert/numbered_pieces.h"
-#include "convert/refusal.h"
 #include "convert/sentence_piece.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_bin.h"
 #include "convert/vocab_json.h"
 #include "convert/vocab_txt.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

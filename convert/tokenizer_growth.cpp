@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_section.h"
 #include "convert/trie.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/rewrite.h"
 
 namespace fovea {

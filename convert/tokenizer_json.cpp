@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_section.h"
 #include "convert/tokenizer_spelling.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/tokenizer_vocabulary.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

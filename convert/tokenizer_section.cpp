@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "convert/refusal.h"
 #include "convert/trie.h"
 #include "convert/unicode_data.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "convert/mapped_weights.h"
-#include "convert/refusal.h"
 #include "convert/torch_ends.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
-#include "convert/model_source.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
+#include "convert/write/model_source.h"
 
 namespace fovea {
 

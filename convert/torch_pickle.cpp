@@ -3,9 +3,9 @@
 #include <limits>
 #include <string>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/unpickle.h"
+#include "convert/write/refusal.h"
 #include "convert/zip_entries.h"
 
 namespace fovea {

@@ -1,6 +1,6 @@
 #include "convert/translator.h"
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/word_piece.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

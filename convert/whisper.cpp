@@ -5,9 +5,9 @@
 
 #include "convert/families/reading.h"
 #include "convert/hf_speech.h"
-#include "convert/mapped_weights.h"
-#include "convert/refusal.h"
 #include "convert/tied_output.h"
+#include "convert/write/mapped_weights.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "convert/word_piece.h"
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

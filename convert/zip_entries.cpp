@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

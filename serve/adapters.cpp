@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea::serve {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

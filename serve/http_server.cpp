@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "serve/connection.h"
 
 namespace fovea::serve {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "convert/chat/thinking.h"
-#include "convert/refusal.h"
 #include "convert/stacks.h"
 #include "convert/text_pairs.h"
+#include "convert/write/refusal.h"
 
 namespace fovea::serve {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 
-#include "convert/refusal.h"
 #include "convert/speech/speech_engine.h"
+#include "convert/write/refusal.h"
 #include "serve/call.h"
 
 namespace fovea::serve {

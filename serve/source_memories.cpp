@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "convert/refusal.h"
 #include "convert/target_writer.h"
+#include "convert/write/refusal.h"
 #include "serve/text_worker.h"
 
 namespace fovea::serve {

@@ -6,9 +6,9 @@
 #include <system_error>
 #include <thread>
 
-#include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
 #include "convert/speech/speech_engine.h"
+#include "convert/write/refusal.h"
 #include "serve/worker.h"
 
 namespace fovea::serve {

@@ -1,9 +1,9 @@
 // Vectors of texts: each turn encodes as many as one pass has rows for, of whichever requests they are.
 #include <algorithm>
 
-#include "convert/refusal.h"
 #include "convert/target_writer.h"
 #include "convert/text_prompts.h"
+#include "convert/write/refusal.h"
 #include "fovea/arena.h"
 #include "fovea/encode.h"
 #include "serve/worker.h"

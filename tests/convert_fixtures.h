@@ -13,8 +13,8 @@
 #include <string>
 
 #include "convert/convert.h"
-#include "convert/refusal.h"
-#include "convert/writer.h"
+#include "convert/write/refusal.h"
+#include "convert/write/writer.h"
 #include "fovea/session.h"
 #include "npy.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "kernels/kernels.h"
 
 namespace fovea::testing {

@@ -73,7 +73,7 @@ function(named witness)
   endif()
 endfunction()
 named(quick_gelu include/fovea/type.h engine/kernels/math.h convert/families/reading.cpp tools/report.cpp)
-named(q5_1 include/fovea/type.h engine/model/panel.h convert/file_header.cpp convert/format_lanes.h convert/gguf_blocks.cpp
+named(q5_1 include/fovea/type.h engine/model/panel.h convert/write/file_header.cpp convert/write/format_lanes.h convert/gguf_blocks.cpp
       bindings/python/fovea/_convert.py)
 named(VERSION_UNSUPPORTED include/fovea/codes.inc)
 named(appended_value engine/model/roles.inc engine/run/qkv.cpp convert/torch_module.cpp)

@@ -2,8 +2,8 @@
 #   tests, bench -> everything;  tools -> serve -> cluster -> include;  tools, serve, bindings -> convert -> include;
 #   bindings also -> tools/show/picture.h, tools/texts.h, tools/head_results.h;
 #   examples -> include -> nothing;  engine -> include, platform;  platform -> the public headers it implements.
-# convert also reads the engine's headers of the file format, convert/grammar those of forms and of tokenizers. convert/chat and
-# convert/grammar are libraries of their own, which need no converter.
+# convert also reads the engine's headers of the file format, convert/grammar those of forms and of tokenizers. convert/chat,
+# convert/grammar and convert/write are libraries of their own, which need no converter.
 #   -D SOURCE=project
 cmake_minimum_required(VERSION 3.22)
 
@@ -40,6 +40,9 @@ function(rules_of file out_ours out_system)
     set(system ".*")
   elseif(file MATCHES "^convert/speech/")  # sines of the engine's tables
     set(ours "convert/.*|include/.*|engine/sound/transform\\.h")
+    set(system ".*")
+  elseif(file MATCHES "^convert/write/")
+    set(ours "convert/write/.*|include/.*|engine/model/(format|half)\\.h|engine/tokenizer/(rewrite|tables|utf8)\\.h")
     set(system ".*")
   elseif(file MATCHES "^convert/")
     set(ours "convert/.*|include/.*|engine/model/(format|half)\\.h|engine/tokenizer/(rewrite|tables|utf8)\\.h")

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "convert/elements.h"
+#include "convert/write/elements.h"
 #include "fovea/config.h"
 
 namespace fovea::testing {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/random_model.h"
-#include "convert/writer.h"
+#include "convert/write/random_model.h"
+#include "convert/write/writer.h"
 #include "fovea/model.h"
 #include "fovea/session.h"
 

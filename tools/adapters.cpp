@@ -1,6 +1,6 @@
 #include "adapters.h"
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/adapter.h"
 
 namespace fovea {

@@ -1,6 +1,6 @@
 #include "answer_form.h"
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/mapping.h"
 
 namespace fovea {

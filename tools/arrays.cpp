@@ -6,8 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "convert/elements.h"
-#include "convert/refusal.h"
+#include "convert/write/elements.h"
+#include "convert/write/refusal.h"
 #include "npy.h"
 
 namespace fovea {

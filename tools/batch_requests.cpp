@@ -7,7 +7,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/checksum.h"
 #include "nearest.h"
 #include "opened.h"

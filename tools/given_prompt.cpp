@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 
 namespace fovea {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace fovea {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/refusal.h"
-#include "convert/unfinished.h"
+#include "convert/write/refusal.h"
+#include "convert/write/unfinished.h"
 #include "fovea/version.h"
 #include "nearest.h"
 #include "report.h"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "report.h"
 
 namespace fovea {

@@ -5,7 +5,7 @@
 
 #include "convert/cached.h"
 #include "convert/lfs_pointer.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "output_file.h"
 #include "progress.h"
 #include "report.h"

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

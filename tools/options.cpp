@@ -14,8 +14,8 @@
 #endif
 
 #include "answer_form.h"
-#include "convert/refusal.h"
-#include "convert/writer.h"
+#include "convert/write/refusal.h"
+#include "convert/write/writer.h"
 #include "fovea/session.h"
 #include "report.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "convert/unfinished.h"
+#include "convert/write/unfinished.h"
 
 namespace fovea {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "report.h"
 
 namespace fovea {

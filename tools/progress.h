@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 
 namespace fovea {
 

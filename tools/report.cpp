@@ -5,8 +5,8 @@
 #include <sstream>
 #include <vector>
 
-#include "convert/refusal.h"
 #include "convert/stacks.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

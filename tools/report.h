@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "convert/parameters.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/config.h"
 
 namespace fovea {

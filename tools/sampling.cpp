@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "options.h"
 #include "serve/penalized.h"
 

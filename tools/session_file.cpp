@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "output_file.h"
 #include "report.h"
 

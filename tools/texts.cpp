@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

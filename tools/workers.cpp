@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 #if FOVEA_CLUSTER
 #include "cluster/workers.h"

@@ -4,10 +4,10 @@
 // NLLB follows, compute them.
 #include <cmath>
 
-#include "convert/exact_math.h"
 #include "convert/families/family.h"
 #include "convert/families/reading.h"
 #include "convert/torch_ends.h"
+#include "convert/write/exact_math.h"
 
 namespace fovea {
 namespace {

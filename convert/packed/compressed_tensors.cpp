@@ -6,7 +6,7 @@
 
 #include "convert/packed/float8.h"
 #include "convert/packed/integers.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "convert/elements.h"
+#include "convert/write/elements.h"
 
 namespace fovea {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "convert/elements.h"
-#include "convert/refusal.h"
+#include "convert/write/elements.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 

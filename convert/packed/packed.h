@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "convert/quantize.h"
 #include "convert/safetensors.h"
 #include "convert/source_file.h"
+#include "convert/write/quantize.h"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "convert/packed/packed.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

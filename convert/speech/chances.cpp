@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "convert/exact_math.h"
+#include "convert/write/exact_math.h"
 
 namespace fovea {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <memory>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/speech/resample.h"
 #include "convert/speech/sound_source.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

@@ -4,9 +4,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/speech/chances.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

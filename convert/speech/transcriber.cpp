@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "convert/exact_math.h"
-#include "convert/refusal.h"
 #include "convert/speech/chances.h"
 #include "convert/speech/word_times.h"
+#include "convert/write/exact_math.h"
+#include "convert/write/refusal.h"
 #include "fovea/sampler.h"
 
 namespace fovea {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/refusal.h"
 #include "convert/speech/sound_source.h"
+#include "convert/write/refusal.h"
 
 namespace fovea {
 namespace {

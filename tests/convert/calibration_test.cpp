@@ -1,5 +1,5 @@
 // Quantizing by a text: the sums it rests on, what rounding by them saves, and what it refuses.
-#include "convert/calibration.h"
+#include "convert/write/calibration.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "command_line.h"
-#include "convert/error_feedback.h"
-#include "convert/moments.h"
+#include "convert/write/error_feedback.h"
+#include "convert/write/moments.h"
 #include "convert_fixtures.h"
 #include "panel_element.h"
 #include "small_models.h"

@@ -1,5 +1,5 @@
 // What a calibration reads: a text's tokens as texts of a window, and texts that a model writes itself.
-#include "convert/calibration_text.h"
+#include "convert/write/calibration_text.h"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 #include <set>
 
 #include "command_line.h"
-#include "convert/calibration.h"
 #include "convert/convert.h"
 #include "convert/tokenizer_file.h"
+#include "convert/write/calibration.h"
 #include "convert_fixtures.h"
 #include "small_models.h"
 

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <random>
 
-#include "convert/elements.h"
-#include "convert/exact_math.h"
 #include "convert/hf_config.h"
 #include "convert/listing.h"
 #include "convert/parameters.h"
-#include "convert/rope.h"
+#include "convert/write/elements.h"
+#include "convert/write/exact_math.h"
+#include "convert/write/rope.h"
 #include "convert_fixtures.h"
 #include "npy.h"
 #include "small_models.h"

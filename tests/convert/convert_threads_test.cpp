@@ -5,9 +5,9 @@
 #include <cstring>
 #include <thread>
 
-#include "convert/crc_join.h"
-#include "convert/ordered_work.h"
-#include "convert/writer.h"
+#include "convert/write/crc_join.h"
+#include "convert/write/ordered_work.h"
+#include "convert/write/writer.h"
 #include "convert_fixtures.h"
 #include "fovea/checksum.h"
 #include "small_models.h"

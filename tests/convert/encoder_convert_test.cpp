@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "convert/convert.h"
-#include "convert/elements.h"
 #include "convert/listing.h"
+#include "convert/write/elements.h"
 #include "convert_fixtures.h"
 #include "encoded.h"
 #include "fovea/model.h"

@@ -1,5 +1,5 @@
 // Weights of any source in the formats beyond q8 and q4: what is lost, where it lies, and what has no number.
-#include "convert/factor_formats.h"
+#include "convert/write/factor_formats.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "convert/format_lanes.h"
 #include "convert/listing.h"
+#include "convert/write/format_lanes.h"
 #include "format_by_row.h"
 #include "nasty_weights.h"
 #include "panel_element.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "convert/elements.h"
+#include "convert/write/elements.h"
 
 namespace fovea::testing {
 namespace {

@@ -1,8 +1,8 @@
-// The formats beyond q8 and q4 one row after the other and one number after the other, as convert/format_lanes.h says.
+// The formats beyond q8 and q4 one row after the other and one number after the other, as convert/write/format_lanes.h says.
 #pragma once
 #include <cstdint>
 
-#include "convert/quantize.h"
+#include "convert/write/quantize.h"
 
 namespace fovea::testing {
 

@@ -3,10 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include "convert/elements.h"
 #include "convert/gguf.h"
 #include "convert/listing.h"
 #include "convert/source_file.h"
+#include "convert/write/elements.h"
 #include "convert_fixtures.h"
 #include "panel_element.h"
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "convert/refusal.h"
 #include "convert/source_file.h"
+#include "convert/write/refusal.h"
 #include "opened_tokenizer.h"
 
 using namespace fovea;

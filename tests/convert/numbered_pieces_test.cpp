@@ -8,8 +8,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_file.h"
+#include "convert/write/refusal.h"
 #include "opened_tokenizer.h"
 
 using namespace fovea;

@@ -6,9 +6,9 @@
 
 #include <set>
 
-#include "convert/elements.h"
 #include "convert/listing.h"
 #include "convert/packed/float8.h"
+#include "convert/write/elements.h"
 #include "convert_fixtures.h"
 #include "panel_element.h"
 

@@ -1,5 +1,5 @@
 // Quantized weights: what the converter makes of a group, where the file holds it, and what is lost.
-#include "convert/quantize.h"
+#include "convert/write/quantize.h"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 #include <limits>
 #include <vector>
 
-#include "convert/elements.h"
 #include "convert/listing.h"
-#include "convert/quantize_lanes.h"
+#include "convert/write/elements.h"
+#include "convert/write/quantize_lanes.h"
 #include "nasty_weights.h"
 #include "small_models.h"
 

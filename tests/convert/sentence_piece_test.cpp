@@ -9,10 +9,10 @@
 
 #include "convert/gguf_cuts.h"
 #include "convert/gguf_tokenizer.h"
-#include "convert/refusal.h"
 #include "convert/source_file.h"
 #include "convert/tokenizer_steps.h"
 #include "convert/trie.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/automaton.h"
 #include "opened_tokenizer.h"
 #include "sanitized.h"

@@ -1,6 +1,6 @@
 // What a text that is written from another may be: which tokens are languages, and how long it is.
-#include "convert/refusal.h"
 #include "convert/target_writer.h"
+#include "convert/write/refusal.h"
 #include "opened_tokenizer.h"
 
 using namespace fovea;

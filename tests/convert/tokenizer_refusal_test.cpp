@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_bin.h"
+#include "convert/write/refusal.h"
 #include "engine/model/format.h"
 #include "opened_tokenizer.h"
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_file.h"
+#include "convert/write/refusal.h"
 #include "opened_tokenizer.h"
 #include "sanitized.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "convert/listing.h"
-#include "convert/mel_filters.h"
+#include "convert/write/mel_filters.h"
 #include "convert_fixtures.h"
 #include "fovea/encode.h"
 #include "opened.h"

@@ -1,5 +1,5 @@
 // The file writer: every byte where engine/model/format.h says, and no trace of a file that failed.
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/elements.h"
-#include "convert/unfinished.h"
+#include "convert/write/elements.h"
+#include "convert/write/unfinished.h"
 #include "convert_fixtures.h"
 #include "output_file.h"
 #include "small_models.h"

@@ -20,8 +20,8 @@
 
 #include "convert/convert.h"
 #include "convert/parameters.h"
-#include "convert/refusal.h"
-#include "convert/writer.h"
+#include "convert/write/refusal.h"
+#include "convert/write/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

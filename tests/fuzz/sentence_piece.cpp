@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/tokenizer.h"
 #include "fuzz.h"
 

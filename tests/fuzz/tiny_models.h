@@ -8,9 +8,9 @@
 
 #include "../encoder_models.h"
 #include "../small_models.h"
-#include "convert/random_model.h"
 #include "convert/tokenizer_json.h"
-#include "convert/writer.h"
+#include "convert/write/random_model.h"
+#include "convert/write/writer.h"
 #include "engine/model/format.h"
 #include "engine/model/layers.h"
 #include "opened.h"

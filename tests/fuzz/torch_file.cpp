@@ -1,7 +1,7 @@
 // Checkpoints of torch.save, and pickles alone: a Refusal, or tensors that lie within the file.
-#include "convert/refusal.h"
 #include "convert/torch_pickle.h"
 #include "convert/unpickle.h"
+#include "convert/write/refusal.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,8 +9,8 @@
 
 #include "command_line.h"
 #include "convert/convert.h"
-#include "convert/elements.h"
-#include "convert/quantize.h"
+#include "convert/write/elements.h"
+#include "convert/write/quantize.h"
 #include "convert_fixtures.h"
 #include "small_models.h"
 

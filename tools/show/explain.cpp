@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "arrays.h"
-#include "convert/elements.h"
 #include "convert/listing.h"
 #include "convert/stacks.h"
-#include "convert/writer.h"
+#include "convert/write/elements.h"
+#include "convert/write/writer.h"
 #include "engine/kernels/kernels.h"
 
 namespace fovea {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 #include "output_file.h"
 #include "show/svg.h"

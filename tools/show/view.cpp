@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "arrays.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "output_file.h"
 #include "report.h"
 #include "show/picture.h"

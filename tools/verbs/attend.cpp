@@ -7,8 +7,8 @@
 #include <string>
 
 #include "arrays.h"
-#include "convert/refusal.h"
 #include "convert/stacks.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "report.h"
 #include "verbs/bench.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "progress.h"

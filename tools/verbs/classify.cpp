@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "head_results.h"
 #include "opened.h"
 #include "options.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "convert/convert.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "progress.h"

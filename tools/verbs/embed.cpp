@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "convert/grammar/grammar.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/mapping.h"
 #include "opened.h"
 #include "options.h"

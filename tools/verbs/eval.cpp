@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "evaluate.h"
 #include "options.h"
 #include "progress.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "answer_form.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "output_file.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "convert/listing.h"
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"

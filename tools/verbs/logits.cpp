@@ -10,7 +10,7 @@
 
 #include "adapters.h"
 #include "arrays.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "npy.h"
 #include "opened.h"
 #include "options.h"

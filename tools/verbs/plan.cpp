@@ -8,7 +8,7 @@
 #include <string>
 
 #include "convert/grammar/grammar.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "fovea/constraint.h"
 #include "fovea/fovea.h"
 #include "fovea/mapping.h"

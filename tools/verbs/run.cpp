@@ -13,7 +13,7 @@
 
 #include "adapters.h"
 #include "answer_form.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "generate.h"
 #include "given_prompt.h"
 #include "opened.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "generate.h"
 #include "given_prompt.h"
 #include "output_file.h"

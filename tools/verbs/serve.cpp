@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "adapters.h"
-#include "convert/refusal.h"
 #include "convert/source_memory.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "convert/hf_config.h"
-#include "convert/refusal.h"
 #include "convert/tokenizer_file.h"
 #include "convert/vocab_json.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "verbs/verbs.h"

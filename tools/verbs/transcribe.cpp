@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
 #include "convert/speech/speech_engine.h"
 #include "convert/speech/transcript_text.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "progress.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "opened.h"
 #include "options.h"
 #include "report.h"

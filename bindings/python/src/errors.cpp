@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "convert/file_refusal.h"
+#include "convert/write/file_refusal.h"
 
 namespace fovea::python {
 namespace {

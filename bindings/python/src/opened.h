@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "errors.h"
 #include "fovea/adapter.h"
 #include "fovea/mapping.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "convert/saved_text.h"
-#include "convert/writer.h"
+#include "convert/write/writer.h"
 #include "errors.h"
 #include "named.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "arrays.h"
-#include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
+#include "convert/write/refusal.h"
 #include "fovea/workspace.h"
 
 namespace fovea::python {

@@ -1,7 +1,7 @@
 #include "translate.h"
 
 #include "arrays.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "errors.h"
 #include "fovea/workspace.h"
 #include "session.h"

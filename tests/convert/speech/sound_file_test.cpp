@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "convert/refusal.h"
 #include "convert/speech/sound_source.h"
+#include "convert/write/refusal.h"
 #include "convert_fixtures.h"
 
 namespace {

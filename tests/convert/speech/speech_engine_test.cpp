@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "convert/listing.h"
-#include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
+#include "convert/write/refusal.h"
 #include "convert_fixtures.h"
 #include "opened.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "convert/refusal.h"
 #include "convert/speech/chances.h"
+#include "convert/write/refusal.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "convert/listing.h"
-#include "convert/refusal.h"
 #include "convert/speech/sound_file.h"
 #include "convert/speech/speech_engine.h"
+#include "convert/write/refusal.h"
 #include "convert_fixtures.h"
 #include "npy.h"
 #include "opened.h"

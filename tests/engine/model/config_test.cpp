@@ -6,7 +6,7 @@
 #include <string>
 
 #include "convert/parameters.h"
-#include "convert/refusal.h"
+#include "convert/write/refusal.h"
 #include "encoder_models.h"
 #include "presets.h"
 #include "small_models.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "convert/file_header.h"
+#include "convert/write/file_header.h"
 #include "fovea/mapping.h"
 #include "small_models.h"
 

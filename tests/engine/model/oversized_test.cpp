@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "command_line.h"
-#include "convert/file_header.h"
+#include "convert/write/file_header.h"
 #include "small_models.h"
 
 namespace fovea::testing {

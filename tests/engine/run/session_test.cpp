@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "convert/file_header.h"
+#include "convert/write/file_header.h"
 #include "small_models.h"
 
 using namespace fovea;

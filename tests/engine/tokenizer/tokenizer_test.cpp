@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "convert/refusal.h"
 #include "convert/tokenizer_bin.h"
 #include "convert/vocab_txt.h"
+#include "convert/write/refusal.h"
 #include "engine/tokenizer/utf8.h"
 #include "opened_tokenizer.h"
 #include "sanitized.h"
